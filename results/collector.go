@@ -63,10 +63,13 @@ type Collector struct {
 	fromFuture     int64
 	strays         int64
 	lackProvenance bool
+	stamps         bool // ages by other stamps than the newest are asked for
 }
 
 type clusterState struct {
 	saw    saw
+	mean   saw // by the mean stamp inside a frame, and by the oldest
+	oldest saw
 	peaks  Peaks
 	vector Vector
 }
@@ -93,6 +96,7 @@ func (c *Collector) Reset(cfg Config) {
 	clear(merges)
 	places.lay(&cfg)
 	*c = Collector{cfg: cfg, places: places, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
+	c.stamps = cfg.Declared != nil && cfg.Declared.Metric(metric.OldestStamp) != nil && cfg.Segments <= 1
 	if merges == nil {
 		c.merges = make([]int64, 64)
 	}
@@ -125,7 +129,7 @@ func (c *Collector) initialise(cluster, worker int) {
 	}
 	start := saw{newest: int64(w.From) - int64(w.InitialAge), since: int64(w.From), start: int64(w.From), running: true}
 	for i := cluster; i < len(c.clusters); i++ {
-		c.clusters[i].saw = start
+		c.clusters[i].saw, c.clusters[i].mean, c.clusters[i].oldest = start, start, start
 	}
 	for i := worker; i < len(c.workers); i++ {
 		c.workers[i].saw = start
@@ -239,6 +243,9 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	}
 	u := c.cluster(place.cluster)
 	c.ageCluster(u, from, at, gen)
+	if c.stamps {
+		u.ageStamps(o, from, at, gen)
+	}
 	if o.Contributors == nil {
 		// Of a merged frame this is not all; no metric of workers comes out of such a run.
 		c.ageWorker(place.worker(o.Update.Worker), place.cluster, from, at, gen)
@@ -256,6 +263,19 @@ func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 	}
 	c.ages.add(u.saw.advance(from, at))
 	u.saw.deliver(from, at, gen)
+}
+
+// ageStamps moves a cluster's sawtooths by other stamps than the newest, of a frame that was generated at gen by that.
+func (u *clusterState) ageStamps(o *olaf.Observation, from, at, gen int64) {
+	oldest, behind := gen, int64(0)
+	for i := range o.Contributors {
+		one := generated(o.At, o.Contributors[i].GenNS)
+		oldest, behind = min(oldest, one), behind+gen-one
+	}
+	u.mean.advance(from, at)
+	u.mean.deliver(from, at, gen-behind/int64(max(len(o.Contributors), 1)))
+	u.oldest.advance(from, at)
+	u.oldest.deliver(from, at, oldest)
 }
 
 func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
@@ -315,6 +335,8 @@ func (c *Collector) close() {
 	}
 	for i := range c.clusters {
 		c.ages.add(c.clusters[i].saw.advance(int64(w.From), int64(w.To)))
+		c.clusters[i].mean.advance(int64(w.From), int64(w.To))
+		c.clusters[i].oldest.advance(int64(w.From), int64(w.To))
 	}
 	for i := range c.workers {
 		c.workers[i].saw.advance(int64(w.From), int64(w.To))
@@ -333,6 +355,10 @@ func (c *Collector) clusterMetrics(r *Run, m *metric.Measured) {
 		k := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: u.peaks.MeanNS(), AoMWorker: Missing()}
 		if c.counts(&u.saw) {
 			k.AoM = u.saw.meanNS()
+			if c.stamps {
+				m.MeanStamps.Add(u.mean.meanNS())
+				m.OldestStamps.Add(u.oldest.meanNS())
+			}
 		}
 		m.Clusters.Add(k.AoM)
 		m.Peaks.Add(k.PeakAoM)

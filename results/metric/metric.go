@@ -57,6 +57,8 @@ type Measured struct {
 	// The time averages of the sawtooths of clusters and of workers, the clusters' means over their workers, and the mean
 	// peaks of the clusters.
 	Clusters, Workers, WorkerMeans, Peaks Series
+	// The clusters' sawtooths by the mean and by the oldest stamp inside a frame, where such are declared.
+	MeanStamps, OldestStamps Series
 	// Nameless says that merged frames did not tell who was inside, so that nothing is known of single workers.
 	Nameless bool
 	Never    int // workers with fewer than two deliveries

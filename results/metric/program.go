@@ -27,7 +27,33 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	l.Parts = slices.Concat(astray.Parts, program.Parts, []string{"count_dropped", "count_discarded", "count_flushed", "count_queued"})
 	l.Inside = slices.Concat(program.Inside, []string{"count_queued"})
 	d := &Declaration{System: system, Ledger: l}
-	return d.measuring(sending, captured, inside, front, astray)
+	d.measuring(sending, captured, inside, front, astray)
+	d.Metrics = append(d.Metrics, summed...)
+	return d
+}
+
+// OldestStamp is the metric by whose declaration a run's sawtooths by other stamps than the newest are asked for.
+const OldestStamp = "aom_oldest_ns"
+
+// summed are the metrics of frames that are sums, whose age depends on which contribution is asked.
+var summed = []*Metric{
+	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
+		Doc: "as `aom_cluster_ns`, a sum being as old as its contributions are on average",
+		Of:  func(m *Measured) Float { return m.ofWorkers(m.MeanStamps.Mean()) }},
+	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, Why: whyNoStamps,
+		Doc: "as `aom_cluster_ns`, a sum being as old as its oldest contribution",
+		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
+}
+
+// whyNoStamps says why other stamps than the newest tell no age.
+func whyNoStamps(m *Measured) string {
+	switch {
+	case m.Nameless:
+		return "not observable: a frame does not say who is inside"
+	case m.Torn.Known():
+		return "an update of several frames is as old as its oldest segment, by the newest stamp of each"
+	}
+	return needsTwo
 }
 
 // behind is what a queue counts of the sums that a program sends: kept with every run, and no statistic of it.

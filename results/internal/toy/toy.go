@@ -36,6 +36,11 @@ var sums = &olaf.Ledger{
 // Declared is what a run through the toy is.
 var Declared = metric.OfQueue(flow, sums)
 
+// Summing is what a run is where a program adds updates up in front of the toy.
+var Summing = metric.OfProgram("summing", &olaf.Ledger{
+	Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "updates"}, {Name: "vectors_out", Title: "Left", Unit: "updates"}}, Output: []string{"added"},
+}, 1, flow, sums)
+
 // Declarations knows the toy under the name of no system.
 func Declarations(system string) *metric.Declaration {
 	if system != "" {
