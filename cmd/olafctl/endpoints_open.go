@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,20 +69,11 @@ func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 	if err != nil {
 		return nil, cli.UsageError("--training: %v", err)
 	}
-	var document struct {
-		Config json.RawMessage `json:"config"`
-	}
-	c := new(rl.Config)
-	if err = json.Unmarshal(text, &document); err == nil && document.Config != nil {
-		text = document.Config
-	}
-	if err == nil {
-		err = json.Unmarshal(text, c)
-	}
+	c, err := rl.ParseConfig(text)
 	if err != nil {
-		return nil, cli.UsageError("--training %s: %v", f.training, err)
+		return nil, fmt.Errorf("--training %s: %w", f.training, err)
 	}
-	return c, c.Check()
+	return c, nil
 }
 
 // layout is how vectors are cut.

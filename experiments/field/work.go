@@ -45,6 +45,9 @@ func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	if err := c.Offers(Update()); err != nil {
+		return nil, err
+	}
 	p, err := c.Pilot(k)
 	if err != nil {
 		return nil, err

@@ -101,6 +101,13 @@ func TestPilot(t *testing.T) {
 	if _, err := NewPilot(&rl.Config{}, 0); !errors.Is(err, rl.ErrConfig) {
 		t.Error(err)
 	}
+	for _, rate := range []olaf.Rate{0, 1} { // nobody can offer the first, and nobody waits for the second
+		c := rl.Defaults()
+		c.Workers, c.Network.Rate = 65536, rate
+		if _, err := NewPilot(&c, 0); !errors.Is(err, rl.ErrConfig) {
+			t.Errorf("%v: %v", rate, err)
+		}
+	}
 	if _, err := NewServers(&rl.Config{}); !errors.Is(err, rl.ErrConfig) {
 		t.Error(err)
 	}

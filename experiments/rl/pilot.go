@@ -1,6 +1,8 @@
 package rl
 
 import (
+	"fmt"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
@@ -24,6 +26,18 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 func (p *Pilot) Usual() olaf.Duration {
 	cost := p.config.costNS(ppo.Iteration{Steps: p.config.steps(p.worker.id)})
 	return olaf.Duration(float64(cost)*p.worker.speed) * olaf.Nanosecond
+}
+
+// Offers says whether all workers together can offer Network.Rate with updates that take so much of the wire. The error matches ErrConfig.
+func (c *Config) Offers(update olaf.Size) error {
+	if c.Network.Rate < 1 {
+		return fmt.Errorf("%w: an offered rate of %v; it must be positive", ErrConfig, c.Network.Rate)
+	}
+	if longest := c.meanPeriodNS(update) * c.Spread * longestPeriod; longest > longestNS {
+		return fmt.Errorf("%w: an offered rate of %v; %d workers would wait up to %.3g s between updates, of which at most %g are told",
+			ErrConfig, c.Network.Rate, c.Workers, longest/1e9, longestNS/1e9)
+	}
+	return nil
 }
 
 // Fly is one iteration from the given weights: its gradient, which is valid until the next, and its reward. Pilots fly side

@@ -7,11 +7,13 @@
 package rl
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -114,6 +116,29 @@ func Defaults() Config {
 	}
 }
 
+// ParseConfig reads a training that somebody hands over: the configuration alone, or in the document that a training prints. The error matches
+// ErrConfig.
+func ParseConfig(text []byte) (*Config, error) {
+	var document struct {
+		Config json.RawMessage `json:"config"`
+	}
+	c := new(Config)
+	err := json.Unmarshal(text, &document)
+	if document.Config != nil {
+		text = document.Config
+	}
+	if err == nil {
+		err = json.Unmarshal(text, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // Check says what is wrong with c. The error matches ErrConfig.
 func (c *Config) Check() error {
 	for _, choice := range []struct {
@@ -146,6 +171,9 @@ func (c *Config) Check() error {
 		say = fmt.Sprintf("a band of %g; it must not be negative", c.Band)
 	case c.Cost.StepNS < 1 || c.Cost.SampleNS < 0:
 		say = fmt.Sprintf("a cost of %d ns a step and %d ns a sample", c.Cost.StepNS, c.Cost.SampleNS)
+	case !(c.longestIterationNS() <= longestNS):
+		say = fmt.Sprintf("an iteration of %d steps and %d epochs at %d ns a step and %d ns a sample takes the slowest worker %.3g s; at most %g s are told",
+			c.PPO.Steps, c.PPO.Epochs, c.Cost.StepNS, c.Cost.SampleNS, c.longestIterationNS()/1e9, longestNS/1e9)
 	}
 	if say != "" {
 		return fmt.Errorf("%w: %s", ErrConfig, say)
@@ -154,6 +182,15 @@ func (c *Config) Check() error {
 		return fmt.Errorf("%w: %v", ErrConfig, err)
 	}
 	return c.checkNetwork()
+}
+
+// longestNS bounds iterations to eleven days: times in picoseconds have 63 bits, which are 106.
+const longestNS = 1e15
+
+// longestIterationNS is more than any worker takes for an iteration, whose last episode is flown to its end.
+func (c *Config) longestIterationNS() float64 {
+	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + lander.MaxSteps
+	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
 }
 
 func (c *Config) checkNetwork() error {

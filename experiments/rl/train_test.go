@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -317,6 +318,8 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.Network.Kind = "olaf"; c.Mode = Sync }, "only async"},
 		{func(c *Config) { c.Network.Kind = "olaf"; c.Network.Slots = 0 }, "slots"},
 		{func(c *Config) { c.PPO.LearnRate = -1 }, "learn rate"},
+		{func(c *Config) { c.Cost.StepNS = math.MaxInt64 }, "takes the slowest worker"},
+		{func(c *Config) { c.PPO.Steps = 1 << 40 }, "at most 1e+06 s are told"},
 		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
 		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
 	} {

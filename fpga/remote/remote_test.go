@@ -3,14 +3,17 @@ package remote
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc"
 
@@ -215,6 +218,37 @@ func TestOtherVersions(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// FuzzGreeting reads anything as a greeting: what is refused is so in one plain line, and what is taken is of our version, can be shown, and is
+// the same when it is written and read again.
+func FuzzGreeting(f *testing.F) {
+	for _, seed := range []string{
+		`{"version":2}`, `{"version":2,"read_only":true}`, `{"version":1}`, `{"version":2.5}`, `{}`, `x`, ``, `null`, `{"version":2}{}`, "{\"versi\non\":2}", `{"version":"2"}`,
+		`{"version":2,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true}`,
+		`{"version":2,"identity":{"build":"\u001b[2J"}}`, `{"version":2,"identity":{"clock_hz":-1}}`, `{"version":2,"identity":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, err := parseGreeting(b)
+		if err != nil {
+			if !errors.Is(err, ErrProtocol) || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q is no ErrProtocol in one plain line", err)
+			}
+			return
+		}
+		if id := g.Identity; g.Version != Version || id != nil && strings.ContainsFunc(fmt.Sprint(*id), unicode.IsControl) {
+			t.Errorf("%+v", g)
+		}
+		written, err := json.Marshal(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parseGreeting(written); err != nil || !reflect.DeepEqual(again, g) {
+			t.Errorf("%+v comes back as %+v, %v", g, again, err)
+		}
+	})
 }
 
 // FuzzAnswer sends anything to a server; it answers every time, and the client understands the answer.

@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -84,6 +86,9 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	}
 	if g.Version != Version {
 		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both", ErrProtocol, g.Version, Version)
+	}
+	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build, unicode.IsControl) {
+		return g, fmt.Errorf("%w: its device does not say in plain words who it is", ErrProtocol) // people are shown them
 	}
 	return g, nil
 }

@@ -38,10 +38,7 @@ func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, err
 
 // told hands a result to whoever waits for it.
 func (h *Handout) told(entry jetstream.KeyValueEntry) {
-	var a answer
-	if json.Unmarshal(entry.Value(), &a) != nil {
-		return
-	}
+	a := outcomeOf(entry.Value())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.wait[entry.Key()]; c != nil {
@@ -124,6 +121,7 @@ func (p *place) await(ctx context.Context, key string, told <-chan answer) (json
 	}
 }
 
+// outcome is a job's result, or why there is none.
 func (a *answer) outcome() (json.RawMessage, error) {
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
@@ -154,7 +152,8 @@ func (q *Queue) answer(ctx context.Context, key string) (a answer, there bool, e
 			return err
 		}
 		there = true
-		return json.Unmarshal(entry.Value(), &a)
+		a = outcomeOf(entry.Value())
+		return nil
 	})
 	return a, there, err
 }
@@ -169,7 +168,6 @@ func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (
 		return nil, err
 	}
 	for _, name := range keys {
-		const keyLength = 64
 		if len(name) < keyLength || !wanted(name[:keyLength]) {
 			continue
 		}
@@ -181,9 +179,9 @@ func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (
 		if err != nil {
 			return nil, err
 		}
-		var second answer
-		if err := json.Unmarshal(entry.Value(), &second); err != nil {
-			return nil, err
+		second, err := readAnswer(entry.Value())
+		if err != nil {
+			return nil, fmt.Errorf("job %.12s…, its second result: %w", name, err)
 		}
 		said = append(said, fmt.Sprintf("%.12s… of %s (%s) and of %s (%s)", name, first.By.Host, first.By.Finished, second.By.Host, second.By.Finished))
 	}

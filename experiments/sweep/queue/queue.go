@@ -24,7 +24,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sweep"
-	"github.com/olafctl/olaf/results/store"
 )
 
 // ErrUnreachable says that nobody hands out work at an address, or not to us.
@@ -223,28 +222,6 @@ func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (je
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 
-// answer is what a job came to: a result, or why there is none.
-type answer struct {
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	By     store.Maker     `json:"by"`
-}
-
-// Presence is what somebody says of himself.
-type Presence struct {
-	Role  string `json:"role"` // hands out, or works
-	Host  string `json:"host"`
-	Build string `json:"build"` // its hash
-	Named string `json:"named"` // the build, for people
-	At    string `json:"at"`    // RFC 3339, by his own clock
-}
-
-// Roles.
-const (
-	HandsOut = "hands-out"
-	Works    = "works"
-)
-
 // Present says that somebody is there: once before it returns, and every few seconds in what it returns, which ends with ctx.
 func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
 	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
@@ -282,8 +259,7 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (
 // Others calls seen with everybody who says that he is there, from now on, until ctx ends.
 func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
 	return q.follow(ctx, presenceKept, func(entry jetstream.KeyValueEntry) {
-		var p Presence
-		if json.Unmarshal(entry.Value(), &p) == nil {
+		if p, err := readPresence(entry.Value()); err == nil {
 			seen(p)
 		}
 	}, func() {})

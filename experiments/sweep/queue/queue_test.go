@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sweep"
@@ -461,4 +462,36 @@ func BenchmarkEmptyJobs(b *testing.B) {
 	q := dial(b, n)
 	b.ResetTimer()
 	carryOut(b, q, p)
+}
+
+// TestTornOutcomeIsDoneAgain finds in place of a job's outcome what none of us put there: the job is done again.
+func TestTornOutcomeIsDoneAgain(t *testing.T) {
+	q := dial(t, serve(t, t.TempDir(), -1))
+	key := strings.Repeat("0a", keyLength/2)
+	for _, torn := range []string{`{"result":1,"by"`, `{}`, `{"result":1,"error":"x"}`} {
+		_, err := q.results.Put(t.Context(), key, []byte(torn))
+		must(t, err)
+		a, there, err := q.answer(t.Context(), key)
+		must(t, err)
+		if _, failed := a.outcome(); !there || failed == nil || !strings.Contains(failed.Error(), ErrKept.Error()) {
+			t.Errorf("%q is %v, there: %t", torn, failed, there)
+		}
+	}
+	h, err := NewHandout(t.Context(), q, sweep.Build{})
+	must(t, err)
+	w, err := h.Start(t.Context())
+	must(t, err)
+	l := &Labour{Queue: q, Now: time.Now}
+	go func() {
+		msgs, err := q.jobs.CreateOrUpdateConsumer(t.Context(), jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy})
+		if err != nil {
+			return
+		}
+		if _, err := msgs.Next(jetstream.FetchMaxWait(time.Minute)); err == nil {
+			_ = l.store(t.Context(), key, answer{Result: json.RawMessage("7")})
+		}
+	}()
+	if result, err := w.Do(t.Context(), sweep.Job{Key: key}); err != nil || string(result) != "7" {
+		t.Errorf("%s, %v", result, err)
+	}
 }

@@ -97,8 +97,8 @@ func pause(ctx context.Context) {
 // one does a job and acknowledges it once its outcome is stored. What can't be stored is left to be handed out again. gone says
 // that the worker is.
 func (l *Labour) one(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (gone bool) {
-	var j sweep.Job
-	if err := json.Unmarshal(msg.Data(), &j); err != nil {
+	j, err := readJob(msg.Data())
+	if err != nil {
 		_ = msg.Term() // nobody can do it
 		return false
 	}
@@ -128,7 +128,7 @@ func (l *Labour) one(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (go
 		}
 	}
 	a.By = store.Maker{Host: l.Host, Build: l.Build.String(), Finished: l.Now().UTC().Format(time.RFC3339), Seconds: l.Now().Sub(begun).Seconds()}
-	err := l.store(ctx, j.Key, a)
+	err = l.store(ctx, j.Key, a)
 	if errors.Is(err, nats.ErrMaxPayload) { // nobody's would be shorter
 		a.Error, a.Result = fmt.Sprintf("its result of %d bytes is more than the queue takes", len(a.Result)), nil
 		err = l.store(ctx, j.Key, a)

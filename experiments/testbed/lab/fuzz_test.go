@@ -1,10 +1,14 @@
 package lab
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
 )
@@ -40,6 +44,39 @@ func FuzzParse(f *testing.F) {
 		again := new(Plan)
 		if err := json.Unmarshal(kept, again); err != nil || !reflect.DeepEqual(again.Lines(), p.Lines()) {
 			t.Errorf("%s is %q when it is read, %v, not %q", kept, again.Lines(), err, p.Lines())
+		}
+	})
+}
+
+// FuzzState reads anything as what the holder of a testbed tells: what is refused is so in one plain line, and what is taken is of the testbed that
+// was asked for, and the same when it is told and read again.
+func FuzzState(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"lab","pid":7,"plan":["a 10.0.0.1"],"nodes":[{"name":"a","role":"worker","namespace":"/proc/7/fd/9","address":"10.0.0.1","counts":{"in":3}}],"faults":null}` + "\n",
+		`{"name":"lab","pid":7,"plan":null,"nodes":[],"faults":["an interface is gone"]}`, `{"name":"lab","pid":0}`, `{"name":"other","pid":7}`, `{"name":"lab","pid":-7}`,
+		`{"name":"lab","pid":7,"nodes":[{"counts":{"in":-1}}]}`, `{"name":"lab","pid":7}{`, `null`, `{}`, `{"name":"lab"`, ``, "a fault in words\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, told []byte) {
+		s, err := readState(bytes.NewReader(told), "lab")
+		if err != nil {
+			if !errors.Is(err, ErrHolder) || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q is no ErrHolder in one plain line", err)
+			}
+			return
+		}
+		for range 2 { // counts of none are left out the first time
+			var out bytes.Buffer
+			if err := json.NewEncoder(&out).Encode(s); err != nil {
+				t.Fatal(err)
+			}
+			text := out.String()
+			again, err := readState(&out, "lab")
+			if err != nil || len(again.Nodes) != len(s.Nodes) || !slices.Equal(again.Lines, s.Lines) || !slices.Equal(again.Faults, s.Faults) {
+				t.Fatalf("%s is %+v when it is read, %v", text, again, err)
+			}
+			s = again
 		}
 	})
 }

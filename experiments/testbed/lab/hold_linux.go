@@ -186,11 +186,7 @@ func Show(name string) (*State, error) {
 		return nil, err
 	}
 	defer c.Close()
-	s := new(State)
-	if err := json.NewDecoder(c).Decode(s); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
-	}
-	return s, nil
+	return readState(c, name)
 }
 
 // Down takes a testbed down and waits until it is.

@@ -1,6 +1,13 @@
 package lab
 
-import "github.com/olafctl/olaf"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/olafctl/olaf"
+)
 
 // Kinds of errors of testbeds that are held.
 var (
@@ -30,4 +37,17 @@ type NodeState struct {
 	Path    string            `json:"namespace,omitempty"`
 	Address string            `json:"address"`          // towards the server, of that towards the workers
 	Counts  map[string]uint64 `json:"counts,omitempty"` // of a program, since it was loaded
+}
+
+// readState reads what the holder of a testbed tells of it. The error matches ErrHolder.
+func readState(r io.Reader, name string) (*State, error) {
+	s := new(State)
+	err := json.NewDecoder(r).Decode(s)
+	if err == nil && (s.Name != name || s.PID < 1) {
+		err = errors.New("it tells of no testbed of that name")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
+	}
+	return s, nil
 }
