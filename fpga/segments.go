@@ -3,6 +3,7 @@ package fpga
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -10,6 +11,9 @@ import (
 
 // ErrRunning says that a queue runs, so that nobody can look into what is in front of it.
 var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
+
+// ErrMoving says that what is in front of a queue that stands changes under one's eyes.
+var ErrMoving = olaf.NewError(olaf.Device, "the table of the program changes while it is read")
 
 // Segment is a slot of the program in front of the queue that holds a partial sum, as registers tell of it: not whose all the
 // contributions are.
@@ -34,7 +38,7 @@ type Segments struct {
 
 // ReadSegments reads what waits in front of the queue. The queue must stand: one that is frozen is read as it is, one that is
 // disabled is frozen for the while, and one that runs gives an error that matches ErrRunning. The error matches ErrRefused where there is no
-// such block.
+// such block, and ErrMoving where somebody else changes it meanwhile.
 func ReadSegments(d Device) (Segments, error) { return readSegments(d, false) }
 
 // HoldSegments is ReadSegments of a device whose time passes only when it is asked to: a queue that runs is frozen for the while
@@ -62,7 +66,25 @@ func readSegments(d Device, holds bool) (t Segments, err error) {
 		}
 		defer func() { err = errors.Join(err, d.Write32(regmap.QueueControl, control)) }()
 	}
-	return t, t.read(d)
+	return agreed(d)
+}
+
+// looks are how often the table is read until one is as that before.
+const looks = 4
+
+// agreed reads the table until two looks show the same, since a reset that comes between two registers leaves words of two tables.
+func agreed(d Device) (t Segments, err error) {
+	for i := range looks {
+		before := t
+		t = Segments{}
+		if err := t.read(d); err != nil {
+			return t, err
+		}
+		if i > 0 && t.Program == before.Program && t.H == before.H && t.Built == before.Built && slices.Equal(t.Held, before.Held) {
+			return t, nil
+		}
+	}
+	return Segments{}, fmt.Errorf("%w: no two looks agree; end other programs that write to %s", ErrMoving, d.Identity().Address)
 }
 
 func (t *Segments) read(d Device) error {

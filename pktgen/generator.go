@@ -239,8 +239,24 @@ func (g *Generator) Describe(ctx context.Context, job Job) error {
 }
 
 // Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays,
-// ErrLimit of more entries than there can be, or are those of the registers.
+// or where somebody else changes the table meanwhile, ErrLimit of more entries than there can be, or are those of the registers.
 func (g *Generator) Flows() ([]regmap.Flow, error) {
+	const looks = 3
+	for range looks {
+		flows, err := g.flows()
+		if err != nil {
+			return nil, err
+		}
+		// A card that was reset meanwhile has none in use, and what came from its memory after that was nobody's.
+		if n, err := g.regs.Read32(regmap.GeneratorFlows); err != nil || int(n) == len(flows) {
+			return flows, err
+		}
+	}
+	return nil, fmt.Errorf("%w: the number of flows changes while they are read; end other programs that write to the card", ErrState)
+}
+
+// flows reads the flow table once.
+func (g *Generator) flows() ([]regmap.Flow, error) {
 	if err := g.still(); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
@@ -19,6 +24,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/internal/raced"
@@ -29,6 +36,8 @@ import (
 var faulted = []struct {
 	args  string
 	lab   bool                        // it needs a laboratory: tables and a capture
+	sums  bool                        // a program in front of the queue holds partial sums
+	lent  bool                        // 'olafctl serve' has the card, and the command asks it
 	holds func(*pcietest.Card) string // what the card holds when the command is done
 	want  string
 }{
@@ -41,6 +50,16 @@ var faulted = []struct {
 	{args: "reg read queue.depth queue.status queue.in generator.state generator.start_cycle common.build_hash"},
 	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo queue.limiter_overhead=24", holds: register(regmap.QueueDepth), want: "0x5"},
 	{args: "reg write replication.group_index=3 replication.group_size=2 replication.member_data=1 replication.member_data=2"},
+	{args: "reg flows -o csv"},
+	{args: "reg slots", sums: true, holds: register(regmap.QueueControl), want: "0x0"},
+	{args: "reg snapshot"},
+	{args: "reg diff BEFORE -o csv"},
+	{args: "device info", lent: true},
+	{args: "device watch --count 2 -o csv", lent: true},
+	{args: "reg dump -o csv", lent: true},
+	{args: "reg slots", sums: true, lent: true, holds: register(regmap.QueueControl), want: "0x0"},
+	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo", lent: true, holds: register(regmap.QueueDepth), want: "0x5"},
+	{args: "device reset", lent: true, holds: register(regmap.QueueDepth), want: "0x8"},
 	{args: "device reset", holds: register(regmap.QueueDepth), want: "0x8"},
 	{args: "device reset --part box", holds: register(regmap.QueueDepth), want: "0x8"},
 	{args: "bench --runs 1 --updates 3 --versus none --out-rate 40G --keep=false -q -o csv", lab: true},
@@ -48,6 +67,12 @@ var faulted = []struct {
 
 func register(addr uint32) func(*pcietest.Card) string {
 	return func(c *pcietest.Card) string { return fmt.Sprintf("%#x", c.Load32(addr)) }
+}
+
+// world is where cards are found, and what one that was healthy showed.
+type world struct {
+	bus    pcie.Bus
+	before string // registers that were kept
 }
 
 // patient is a card, and the world in which a command meets it.
@@ -65,17 +90,22 @@ type played struct {
 }
 
 // play runs a command while things go wrong.
-func play(t *testing.T, bus pcie.Bus, command int, faults []pcietest.Fault) played {
+func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	c := &faulted[command]
-	p := newPatient(t, bus, c.lab)
+	p := newPatient(t, w.bus, c.lab, c.sums)
 	var stdout, stderr bytes.Buffer
 	p.env.Stdout, p.env.Stderr = &stdout, &stderr
 	script := p.card.Play(faults)
-	args := strings.Fields(c.args)
-	if c.args != "device list" {
-		args = append(args, "-d", testbedtest.CardAddress)
+	args := strings.Fields(strings.Replace(c.args, "BEFORE", w.before, 1))
+	out := played{script: script}
+	switch {
+	case c.lent:
+		out.code = p.borrow(t, args, &stderr)
+	case c.args == "device list":
+		out.code = run(t.Context(), p.env, args)
+	default:
+		out.code = run(t.Context(), p.env, append(args, "-d", testbedtest.CardAddress))
 	}
-	out := played{script: script, code: run(t.Context(), p.env, args)}
 	out.stdout, out.stderr = timeless(stdout.String()), stderr.String()
 	if p.card.OnLoad, p.card.OnStore = nil, nil; c.holds != nil {
 		out.held = c.holds(p.card)
@@ -83,8 +113,37 @@ func play(t *testing.T, bus pcie.Bus, command int, faults []pcietest.Fault) play
 	return out
 }
 
+// borrow lends the card for as long as a command takes that asks for it there. What ends the lending is how the command ends, where that did
+// not fail itself.
+func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int {
+	target := "unix:" + filepath.Join(t.TempDir(), "s")
+	said := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
+	lender := *p.env
+	lender.Stdout, lender.Stderr = new(bytes.Buffer), said
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, &lender, []string{"serve", "--listen", target, "-d", testbedtest.CardAddress})
+	}()
+	select {
+	case code := <-ended: // the card could not be opened
+		stderr.WriteString(said.all.String())
+		return code
+	case <-said.seen:
+	}
+	code := run(t.Context(), p.env, append(args, "-d", target))
+	stop()
+	if back := <-ended; back != cli.ExitDone && code == cli.ExitDone {
+		_, failure, _ := strings.Cut(said.all.String(), "\n")
+		stderr.WriteString(failure)
+		return back
+	}
+	return code
+}
+
 // newPatient is a card that has done a run of a few updates, with a queue of 6 slots, and with frames lost in its adapters.
-func newPatient(t *testing.T, bus pcie.Bus, lab bool) *patient {
+func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	env := testEnvironment(nil, nil)
 	if lab {
 		l := testbedtest.New(t)
@@ -93,9 +152,16 @@ func newPatient(t *testing.T, bus pcie.Bus, lab bool) *patient {
 		env.Devices, env.Bus, env.CardClock = testbed.Devices{testbed.Twin(), pci}, *l.Access.Bus, l
 		return &patient{l.Card, env}
 	}
-	card, err := pcietest.New(twin.Config{})
+	cfg := twin.Config{}
+	if sums {
+		cfg.Programs, cfg.Tables = programs.Open(), everybody{}
+	}
+	card, err := pcietest.New(cfg)
 	ok(t, err)
 	ok(t, countSomething(t, card))
+	if sums {
+		ok(t, holdSums(t, card))
+	}
 	card.Shell[0xB030], card.Shell[0xF010] = 40, 50
 	bus.Map = func(string, int64, bool) (pcie.Window, error) { return card, nil }
 	env.Bus, env.CardClock = bus, card
@@ -136,13 +202,50 @@ func countSomething(t *testing.T, card *pcietest.Card) error {
 	return rig.Close()
 }
 
+// everybody are the tables of three workers a cluster, at the addresses that a bench gives them.
+type everybody struct{}
+
+func (everybody) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+	ip := a.As4()
+	return olaf.ClusterID(ip[3] / 3), olaf.WorkerID(ip[3]), ip[1] == 1
+}
+func (everybody) Server(netip.Addr) bool                       { return true }
+func (everybody) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
+func (everybody) Version() uint64                              { return 1 }
+
+// holdSums sends five updates of the run again, to a program that waits for many more, and has its queue stand.
+func holdSums(t *testing.T, card *pcietest.Card) error {
+	for _, w := range []struct{ at, value uint32 }{
+		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200}, {regmap.QueueControl, regmap.QueueControlEnable},
+		{regmap.GeneratorStopAfter, 5}, {regmap.GeneratorCommand, regmap.GeneratorCommandArm}, {regmap.GeneratorCommand, regmap.GeneratorCommandStart},
+	} {
+		if err := card.Twin.Write32(w.at, w.value); err != nil {
+			return err
+		}
+	}
+	if err := card.Wait(t.Context(), olaf.Second); err != nil {
+		return err
+	}
+	if held := len(card.Twin.Table().Held); held == 0 {
+		return errors.New("the program holds nothing")
+	}
+	return card.Twin.Write32(regmap.QueueControl, 0)
+}
+
 // failedRun says that a run was not used, and why.
 var failedRun = regexp.MustCompile(`^olafctl: (invalid run|run failed): `)
 
-// times are numbers that a delay may change.
+// times are numbers that a delay may change; addresses are those of sockets.
 var times = regexp.MustCompile(`(?m)^((?:common\.cycles|queue\.snapshot_cycle|queue\.covered_cycles),0x[0-9a-f]+,).*$|^()\d+`)
 
-func timeless(s string) string { return times.ReplaceAllString(s, "${1}T") }
+var (
+	keptTimes = regexp.MustCompile(`("name": "(?:common\.cycles|queue\.snapshot_cycle|queue\.covered_cycles)",\s+"address": \d+,\s+"value": )"0x[0-9a-f]+"`)
+	addresses = regexp.MustCompile(`unix:\S+`)
+)
+
+func timeless(s string) string {
+	return addresses.ReplaceAllString(keptTimes.ReplaceAllString(times.ReplaceAllString(s, "${1}T"), "${1}T"), "unix:S")
+}
 
 // right says whether an answer is one of the true ones, number by number: somebody's reset may come between two of them.
 func (p played) right(truths []played) bool {
@@ -184,17 +287,17 @@ func agreeing(met []pcietest.Met) int {
 }
 
 // truths are what a command says on a card to which nothing happens, or something before it starts.
-func truths(t *testing.T, bus pcie.Bus, command int) []played {
-	all := []played{play(t, bus, command, nil)}
+func truths(t *testing.T, w world, command int) []played {
+	all := []played{play(t, w, command, nil)}
 	for _, kind := range []pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms} {
-		all = append(all, play(t, bus, command, []pcietest.Fault{{Kind: kind}}))
+		all = append(all, play(t, w, command, []pcietest.Fault{{Kind: kind}}))
 	}
 	return all
 }
 
 // campaign plays scripts and counts how they ended.
 type campaign struct {
-	bus    pcie.Bus
+	world
 	truths [][]played
 	right  int
 	typed  int
@@ -207,8 +310,14 @@ func newCampaign(t *testing.T) *campaign {
 	c := &campaign{passed: map[string]int{}}
 	c.bus, err = card.Bus(t.TempDir(), pcietest.OpenNIC())
 	ok(t, err)
+	c.before = filepath.Join(t.TempDir(), "before.json")
+	p := newPatient(t, c.bus, false, false)
+	p.env.Stdout, p.env.Stderr = io.Discard, io.Discard
+	if run(t.Context(), p.env, []string{"reg", "snapshot", "-w", c.before, "-d", testbedtest.CardAddress}) != cli.ExitDone {
+		t.Fatal("no snapshot of a healthy card")
+	}
 	for i := range faulted {
-		all := truths(t, c.bus, i)
+		all := truths(t, c.world, i)
 		if all[0].code != 0 || all[0].held != faulted[i].want {
 			t.Fatalf("%s on a healthy card: %d\n%s%s%s", faulted[i].args, all[0].code, all[0].stdout, all[0].stderr, all[0].held)
 		}
@@ -219,7 +328,7 @@ func newCampaign(t *testing.T) *campaign {
 
 // judge plays one script and says what is wrong with how it ended; empty where nothing is.
 func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) string {
-	p := play(t, c.bus, command, faults)
+	p := play(t, c.world, command, faults)
 	met, can := p.script.Met, c.truths[command][:1]
 	if slices.ContainsFunc(met, others) {
 		can = c.truths[command]
@@ -266,6 +375,8 @@ func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 		{"device watch", []pcietest.Fault{{Access: 211, Kind: pcietest.Delay, Bit: 20}}},
 		{"reg dump -o", []pcietest.Fault{{Access: 22, Kind: pcietest.Flip, Bit: 31}}},
 		{"reg dump -o", []pcietest.Fault{{Access: 0, Kind: pcietest.Lose}, {Access: 23, Kind: pcietest.Lose}}},
+		{"reg flows", []pcietest.Fault{{Access: 42, Kind: pcietest.PowerCycles}}},
+		{"reg slots", []pcietest.Fault{{Access: 52, Kind: pcietest.BoxReset}}},
 		{"bench", []pcietest.Fault{{Access: 495, Kind: pcietest.Lose}}},
 		{"bench", []pcietest.Fault{{Access: 1493, Kind: pcietest.BoxReset}}},
 	} {
