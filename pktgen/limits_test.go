@@ -37,6 +37,7 @@ func TestEveryLimitInWords(t *testing.T) {
 		{"clusters", []float64{0, 1, 2, 3}, func(w *Burst, n float64) { w.Clusters = int(n) }},
 		{"updates of one worker", []float64{0, 1, 10_000_000, 10_000_001}, func(w *Burst, n float64) { w.Workers, w.Clusters, w.UpdatesPerWorker = 1, 1, int(n) }},
 		{"updates of 65,536 workers", []float64{8192, 8193}, func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 65536, int(n) }},
+		{"updates of 177 workers", []float64{3033168, 3033169}, func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 177, int(n) }}, // 2^29 + 1
 		{"size", []float64{60, 63, 64, 65, 66, 67, 68, 9036, 9037, 9040}, func(w *Burst, n float64) { w.Size = olaf.Size(n) }},
 		{"values in frames of 256", []float64{-1, 0, 1, 47, 48, 49, 1 << 28, 1<<28 + 1}, func(w *Burst, n float64) { w.Values = int(n) }},
 		{"values in the longest frames", []float64{1 << 26, 1 << 27, 1 << 28, 1<<28 + 1}, func(w *Burst, n float64) { w.Size, w.Values, w.UpdatesPerWorker = olaf.MaxFrame, int(n), 1 }},
@@ -48,6 +49,7 @@ func TestEveryLimitInWords(t *testing.T) {
 		{"frames", []float64{8192, 8193}, func(w *Burst, n float64) {
 			w.Workers, w.Clusters, w.Values, w.UpdatesPerWorker = 1, 1, 48*65536, int(n)
 		}},
+		{"frames of 59 workers", []float64{3033168, 3033169}, func(w *Burst, n float64) { w.Workers, w.Values, w.UpdatesPerWorker = 59, 3*48, int(n) }},
 		{"line rate", []float64{-1, 0, 1, 128e9, 128e9 + 1}, func(w *Burst, n float64) { w.LineRate, w.MeanRate = olaf.Rate(n), olaf.Rate(max(1, min(n, 60e9))) }},
 		{"mean rate", []float64{-1, 0, 100e9, 100e9 + 1}, func(w *Burst, n float64) { w.MeanRate = olaf.Rate(n) }},
 		{"packets of a burst", []float64{0, 1, 100_000, 100_001}, func(w *Burst, n float64) { w.BurstPackets = int(n) }},

@@ -117,8 +117,8 @@ func TestCountsByHand(t *testing.T) {
 	const took = 130_000 + 2*264 + 2000 // ns
 	near := func(what string, got metric.Float, want float64) {
 		t.Helper()
-		if !(math.Abs(float64(got)-want) <= 1e-9*want) {
-			t.Errorf("%s is %.12g, want %.12g", what, float64(got), want)
+		if !(math.Abs(float64(got)-want) <= 1e-14*want) {
+			t.Errorf("%s is %.17g, want %.17g", what, float64(got), want)
 		}
 	}
 	near("the duration", r.Duration, took)
@@ -360,8 +360,8 @@ func TestMeasuredAsADiarySays(t *testing.T) {
 		}
 		for of, want := range d.numbers(c.sync) {
 			got := float64(r.Of(of))
-			if math.IsNaN(want) != math.IsNaN(got) || math.Abs(got-want) > 1e-9*math.Abs(want) {
-				t.Errorf("%s: %s is %.12g, want %.12g", name, of, got, want)
+			if math.IsNaN(want) != math.IsNaN(got) || math.Abs(got-want) > 1e-13*math.Abs(want) {
+				t.Errorf("%s: %s is %.17g, want %.17g", name, of, got, want)
 			}
 		}
 		arrived := 0
@@ -456,7 +456,7 @@ func TestEndAtTheLimit(t *testing.T) {
 		heard := false
 		j.Values = func(olaf.Time, int, uint32) []uint32 { heard = true; return nil }
 		r := run(t, n, j, iswitchParts(endpoint.ISwitch{}, 1), true, 1)
-		if !r.Hung || heard != computed || r.Updates != 0 || r.Completion.Known() || r.Goodput.Known() || r.Iteration.Known() || r.Summed.Known() || r.Aggregation.Known() || r.AoM[newest].Known() {
+		if !r.Hung || heard != computed || r.Updates != 0 || r.Completion.Known() || r.Goodput.Known() || r.Iteration.Known() || r.Summed.Known() || r.Aggregation.Known() || r.AoM[newest].Known() || r.StaleUpdates.Known() || r.StaleVectors.Known() {
 			t.Errorf("late by %d: computed %t, %+v", late, heard, r)
 		}
 		if computed != (r.Underway == 1) || r.Duration.Known() && computed != (r.Duration == 5e6) {

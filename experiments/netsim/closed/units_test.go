@@ -1,6 +1,7 @@
 package closed
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -438,6 +439,7 @@ func TestFramesOfNodes(t *testing.T) {
 		comment  string
 	}{
 		"headers": {nil, 1, 2, 400, 128, ""}, "lanes": {make([]uint32, 64), 1, 2, 400, 0, ""}, "a sum": {nil, 2, 400, 2, 128, "merged 2"}, "between switches": {nil, 0, 400, 401, 128, ""},
+		"to the first server": {nil, 1, 400, 300, 128, ""}, "from a worker to a worker": {nil, 1, 2, 299, 128, ""}, "to the last worker": {nil, 1, 300, 299, 128, ""},
 	} {
 		p := program.Packet{Kind: program.Data, Job: 1, Lanes: 64, Count: 1, Trace: program.Trace{Vectors: c.vectors}}
 		if c.to == 2 {
@@ -456,6 +458,16 @@ func TestFramesOfNodes(t *testing.T) {
 		from, to := f.Address(c.from), f.Address(c.to)
 		if mac := slices.Concat(to.SrcMAC[:], from.SrcMAC[:]); !slices.Equal(got.Data[:12], mac) || !slices.Equal(got.Data[26:34], slices.Concat(from.SrcIP[:], to.SrcIP[:])) {
 			t.Errorf("%s: % x", name, got.Data[:34])
+		}
+		ports := [2]uint16{from.SrcPort, frame.SwitchML.Carrier.Port} // a worker's own, whichever way, and the switch's
+		if c.from >= 300 && c.to < 300 {
+			ports[0] = to.SrcPort
+		}
+		if p.Kind == program.Result {
+			ports[0], ports[1] = ports[1], ports[0]
+		}
+		if have := [2]uint16{binary.BigEndian.Uint16(got.Data[34:]), binary.BigEndian.Uint16(got.Data[36:])}; have != ports {
+			t.Errorf("%s: ports %d, want %d", name, have, ports)
 		}
 	}
 	if Kept(true) != int(olaf.MaxFrame) || Kept(false) != 128 {
