@@ -288,8 +288,8 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
 		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},
 		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},
-		{"serve --listen unix:DIR/s --journal DIR/new", 2, "", "new.new: a symbolic link, which is not followed; remove it"},
-		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "nowhere/j cannot be kept: .*no such file"},
+		{"serve --listen unix:DIR/s --journal DIR/new", 2, "", "new.new is a symbolic link, which is not followed; remove it"},
+		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "there is no folder .*nowhere for j; make it"},
 	} {
 		s.run(t, replace)
 	}

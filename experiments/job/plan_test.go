@@ -145,8 +145,8 @@ func TestPlansThatAreLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back Plan
-		if err := json.Unmarshal(made, &back); err != nil {
+		back, err := ReadPlan(system.All(), made)
+		if err != nil {
 			t.Fatal(err)
 		}
 		again, err := back.Run(t.Context(), nil)
