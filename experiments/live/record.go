@@ -1,6 +1,8 @@
 package live
 
 import (
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -91,6 +93,7 @@ type life struct {
 	worker           olaf.WorkerID
 	cluster          olaf.ClusterID
 	kind             Kind
+	inside           []olaf.Contributor // of one that a program made; nil of a worker's
 }
 
 type frameLife struct {
@@ -194,8 +197,8 @@ func (r *record) tick(at olaf.Time) {
 	r.now = at
 }
 
-// Arrival takes what the queue did with an update.
-func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update) {
+// Arrival takes what the queue did with an update, and with those inside one that a program made.
+func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor) {
 	at -= r.zero
 	r.tick(at)
 	r.in.add(at, u.Size().Bits())
@@ -203,8 +206,9 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 	n := r.lives.next
 	l := life{
 		created: generatedAt(u), arrived: at, frame: -1, replacedBy: -1,
-		seq: u.Seq, worker: u.Worker, cluster: u.Cluster, kind: Kind(class),
+		seq: u.Seq, worker: u.Worker, cluster: u.Cluster, kind: Kind(class), inside: slices.Clone(inside),
 	}
+	r.unknown = r.unknown || inside == nil && u.Count > 1
 	c := r.cluster(u.Cluster)
 	c.sent++
 	count := 0
@@ -222,7 +226,7 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 	default:
 		c.dropped++
 		r.series.point.Dropped++
-		r.gone(u.Cluster, u.Worker)
+		r.lifeGone(&l)
 	}
 	r.lives.add(l, rememberedUpdates)
 	r.event(Event{at, Kind(class), n, l.frame, slot, u.Cluster, u.Worker, u.Seq, count})
@@ -260,6 +264,16 @@ func (r *record) worker(id olaf.WorkerID) *workerLife {
 func (r *record) gone(cluster olaf.ClusterID, worker olaf.WorkerID) {
 	c, w := r.cluster(cluster), r.worker(worker)
 	c.left, w.left = max(c.left-1, min(c.left, 0)), max(w.left-1, min(w.left, 0))
+}
+
+// lifeGone notes that nobody waits any more for whom an update holds.
+func (r *record) lifeGone(l *life) {
+	if l.inside == nil {
+		r.gone(l.cluster, l.worker)
+	}
+	for _, k := range l.inside {
+		r.gone(l.cluster, k.Worker)
+	}
 }
 
 // append starts a frame.
@@ -301,7 +315,7 @@ func (r *record) replace(frame int64, f *frameLife, by int64) {
 	for n := max(f.firstUpdate, r.lives.first()); n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
 			l.replacedBy = by
-			r.gone(l.cluster, l.worker)
+			r.lifeGone(l)
 		}
 	}
 }
@@ -422,10 +436,20 @@ func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	}
 	for n := f.firstUpdate; n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
-			r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
-			r.gone(l.cluster, l.worker)
+			r.deliverLife(at, l)
 		}
 	}
+}
+
+// deliverLife moves the sawtooths of the worker that sent an update, or of all who are inside one that a program made.
+func (r *record) deliverLife(at olaf.Time, l *life) {
+	if l.inside == nil {
+		r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
+	}
+	for _, k := range l.inside {
+		r.deliverWorker(l.cluster, k.Worker, k.Seq, at, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
+	}
+	r.lifeGone(l)
 }
 
 func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq uint32, at, generated olaf.Time) {

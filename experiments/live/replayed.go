@@ -194,7 +194,7 @@ func (l *replayed) Advance(_ context.Context, d olaf.Duration) error {
 		l.next++
 		l.leave(a.At)
 		o := l.port.Offer(a.At, &a.Update, nil)
-		l.rec.Arrival(a.At, o.Class, o.Slot, &a.Update)
+		l.rec.Arrival(a.At, o.Class, o.Slot, &a.Update, nil)
 		l.started(a.At)
 		l.latest = a.At
 	}

@@ -65,6 +65,9 @@ func TestLiveAgreesWithRun(t *testing.T) {
 		"answers to workers": func(s *bench.Spec) {
 			s.Queue, s.Versus, s.Topology, s.OutRates = "iswitch", "", bench.ToWorkers, []olaf.Rate{2 * olaf.Gbps}
 		},
+		"sums to a server": func(s *bench.Spec) {
+			s.Queue, s.Versus, s.H, s.OutRates = "iswitch", "", new(3), []olaf.Rate{2 * olaf.Gbps}
+		},
 		"vectors of three frames in a queue": func(s *bench.Spec) { s.Queue, s.Versus, s.Workload.Values = "fifo", "", 100 },
 		"sums of vectors of three frames": func(s *bench.Spec) {
 			s.Queue, s.Versus, s.H, s.Workload.Values = "iswitch", "", new(3), 100

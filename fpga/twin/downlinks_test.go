@@ -53,7 +53,8 @@ func TestDownlinks(t *testing.T) {
 // answers is an observer that hears what reaches workers.
 type answers struct{ at []olaf.Time }
 
-func (*answers) Arrival(olaf.Time, engine.Class, engine.Slot, *olaf.Update) {}
+func (*answers) Arrival(olaf.Time, engine.Class, engine.Slot, *olaf.Update, []olaf.Contributor) {
+}
 func (*answers) Start(olaf.Time, engine.Slot)                               {}
 func (*answers) Departure(olaf.Time, engine.Slot, *olaf.Update)             {}
 func (a *answers) Answer(at olaf.Time, _ *olaf.Observation)                 { a.at = append(a.at, at) }

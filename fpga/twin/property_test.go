@@ -218,7 +218,7 @@ func (w *watch) at(t olaf.Time) {
 	w.last = t
 }
 
-func (w *watch) Arrival(t olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update) {
+func (w *watch) Arrival(t olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update, _ []olaf.Contributor) {
 	w.at(t)
 	w.arrivals++
 }

@@ -206,7 +206,7 @@ func (t *Twin) enqueue(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Con
 		t.counters.peak = max(t.counters.peak, q.Discipline().Occupancy())
 	}
 	if t.cfg.Observer != nil {
-		t.cfg.Observer.Arrival(cycleTime(t.now), o.Class, o.Slot, u)
+		t.cfg.Observer.Arrival(cycleTime(t.now), o.Class, o.Slot, u, inside)
 		t.watchStart()
 	}
 	return o

@@ -6,9 +6,10 @@ import (
 )
 
 // Observer is told what happens in the queue, in order, with device times. It must not use the twin. A slot is a place in
-// the queue, from 0; engine.NoSlot is where dropped updates go.
+// the queue, from 0; engine.NoSlot is where dropped updates go. An update that a program made says who is inside, valid during the
+// call; nil where a worker sent it.
 type Observer interface {
-	Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update)
+	Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor)
 	Start(at olaf.Time, slot engine.Slot)
 	Departure(at olaf.Time, slot engine.Slot, u *olaf.Update)
 }

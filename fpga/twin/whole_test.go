@@ -24,8 +24,12 @@ import (
 // hearing is an observer that writes down what it is told.
 type hearing struct{ io.Writer }
 
-func (h hearing) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update) {
-	fmt.Fprintf(h, "%d arrives %v in %d: %d.%d\n", at, class, slot, u.Cluster, u.Seq)
+func (h hearing) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor) {
+	fmt.Fprintf(h, "%d arrives %v in %d: %d.%d", at, class, slot, u.Cluster, u.Seq)
+	for _, k := range inside {
+		fmt.Fprintf(h, " %d.%d", k.Worker, k.Seq)
+	}
+	fmt.Fprintln(h)
 }
 func (h hearing) Start(at olaf.Time, slot engine.Slot) { fmt.Fprintf(h, "%d starts %d\n", at, slot) }
 func (h hearing) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
@@ -335,7 +339,7 @@ func TestAnotherProgramCountsAnew(t *testing.T) {
 // arrivals is an observer that notes when updates arrive.
 type arrivals []int64
 
-func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update) {
+func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update, _ []olaf.Contributor) {
 	*a = append(*a, cycleOf(at))
 }
 func (*arrivals) Start(olaf.Time, engine.Slot)                   {}
