@@ -68,10 +68,8 @@ Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) 
 }
 
 func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
-	for _, path := range []string{f.file, f.lp} {
-		if err := cli.RefuseExisting(path, f.force); err != nil {
-			return err
-		}
+	if err := cli.RefuseAnyExisting(f.force, f.file, f.lp); err != nil {
+		return err
 	}
 	if err := cli.Distinct(f.file, f.lp); err != nil {
 		return err

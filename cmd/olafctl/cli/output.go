@@ -181,6 +181,16 @@ func RefuseExisting(path string, force bool) error {
 	return nil
 }
 
+// RefuseAnyExisting is RefuseExisting of several targets, of which empty names stand for none.
+func RefuseAnyExisting(force bool, paths ...string) error {
+	for _, path := range paths {
+		if err := RefuseExisting(path, force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WriteWhole makes a whole file and says so.
 func WriteWhole(env *Env, path string, text []byte) error {
 	if err := renameio.WriteFile(path, text, 0o644); err != nil {
