@@ -57,8 +57,28 @@ type benchFlags struct {
 	models    modelFlags
 }
 
+const benchExamples = `  olafctl bench --system olaf --rate 60G
+  olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
+  olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
+  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
+  olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
+  olafctl bench --system iswitch --h 3 --versus olaf,fifo --topology P,S
+  olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
+  olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
+  olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
+  olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
+  olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui
+  olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
+  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
+  olafctl bench -d grpc://127.0.0.1:9559
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
+  sudo olafctl bench -d host: --system iswitch
+  sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`
+
 func newBenchCmd(env *cli.Env) *cobra.Command {
-	f := &benchFlags{spec: bench.DefaultSpec(env.Systems)}
+	f := &benchFlags{spec: bench.DefaultSpec(env.Systems), outRates: []string{"40G", "20G"}}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
@@ -83,29 +103,15 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/kernel.md says what of it is
 real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.
 --system xagg adds whole models up in the kernel: a tree of --children, or the one of a testbed file (-d xdp:lab.yaml).`,
-		Example: `  olafctl bench --system olaf --rate 60G
-  olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
-  olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
-  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
-  olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
-  olafctl bench --system iswitch --h 3 --versus olaf,fifo --topology P,S
-  olafctl bench --trace builtin:lander8 --out-rate 20G
-  olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
-  olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
-  olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
-  olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
-  olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui
-  olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
-  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
-  olafctl bench -d grpc://127.0.0.1:9559
-  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
-  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
-  sudo olafctl bench -d host: --system iswitch
-  sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+		Example: benchExamples,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
-	f.outRates = []string{"40G", "20G"}
+	f.add(cmd, env)
+	return cmd
+}
+
+func (f *benchFlags) add(cmd *cobra.Command, env *cli.Env) {
 	f.addSpec(cmd)
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		f.file.addSchema(cmd)
@@ -131,7 +137,6 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
-	return cmd
 }
 
 // hostDefaults says what runs where workers wait in real time and nobody says otherwise.
@@ -248,58 +253,77 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.file.load(cmd, env, &f.spec); err != nil {
 		return err
 	}
-	if f.file.read == nil || cmd.Flags().Changed("out-rate") {
-		f.spec.OutRates = nil
-		for _, text := range f.outRates {
-			rate, err := olaf.ParseRate(text)
-			if err != nil {
-				return cli.UsageError("--out-rate: %v", err)
-			}
-			f.spec.OutRates = append(f.spec.OutRates, rate)
+	given := cmd.Flags().Changed
+	if f.file.read == nil || given("out-rate") {
+		if err := f.parseRates(); err != nil {
+			return err
 		}
 	}
 	if err := f.loop.close(cmd, env, f.device, &f.spec); err != nil {
 		return err
 	}
-	if f.spec.Topology == bench.ToWorkers && !cmd.Flags().Changed("versus") && f.file.path == "" {
+	if f.spec.Topology == bench.ToWorkers && !given("versus") && f.file.path == "" {
 		f.spec.Versus = "" // nothing that only queues answers workers
 	}
 	if f.spec.Versus == bench.Nobody {
 		f.spec.Versus = ""
 	}
-	if cmd.Flags().Changed("h") {
+	if err := f.override(given); err != nil {
+		return err
+	}
+	if f.trace.name != "" && given("burst") {
+		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
+	}
+	if err := f.checkFiles(); err != nil {
+		return err
+	}
+	return f.trace.resolve(given, &f.spec)
+}
+
+func (f *benchFlags) parseRates() error {
+	f.spec.OutRates = nil
+	for _, text := range f.outRates {
+		rate, err := olaf.ParseRate(text)
+		if err != nil {
+			return cli.UsageError("--out-rate: %v", err)
+		}
+		f.spec.OutRates = append(f.spec.OutRates, rate)
+	}
+	return nil
+}
+
+// override lets the flags that were given take the place of what a system or a profile says.
+func (f *benchFlags) override(given func(string) bool) error {
+	if given("h") {
 		if f.h < 1 || f.h > bench.MaxH {
 			return cli.UsageError("--h %d: use 1 to %d", f.h, bench.MaxH)
 		}
 		f.spec.H = &f.h
 	}
-	if cmd.Flags().Changed("ports") {
+	if given("ports") {
 		profile, err := f.spec.Profile.WithPorts(f.ports)
 		if err != nil {
 			return cli.UsageError("--ports %d: %v", f.ports, err)
 		}
 		f.spec.Profile = profile
 	}
-	if cmd.Flags().Changed("dequeue-cycles") {
+	if given("dequeue-cycles") {
 		f.spec.DequeueCycles = &f.dequeue
 	}
-	if cmd.Flags().Changed("merge-cycles") {
+	if given("merge-cycles") {
 		f.spec.MergeCycles = &f.merge
 	}
-	if f.trace.name != "" && cmd.Flags().Changed("burst") {
-		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
-	}
+	return nil
+}
+
+// checkFiles refuses files that cannot be written as they were asked for.
+func (f *benchFlags) checkFiles() error {
 	for _, err := range []error{f.to.check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.EndsIn("--metrics-file", f.prom, ".prom"), cli.Distinct(f.files()...)} {
 		if err != nil {
 			return err
 		}
 	}
-	for _, path := range f.files() {
-		if err := cli.RefuseExisting(path, f.to.force); err != nil {
-			return err
-		}
-	}
-	return f.trace.resolve(cmd.Flags().Changed, &f.spec)
+	return cli.RefuseAnyExisting(f.to.force, f.files()...)
 }
 
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
@@ -367,6 +391,17 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := errors.Join(f.swept.refuse(cmd), f.consistent(cmd, env)); err != nil {
 		return err
 	}
+	if err := f.settle(cmd, env); err != nil {
+		return err
+	}
+	if f.format == cli.YAML {
+		return f.file.print(env, f.spec, append(f.file.expected(), f.expect.texts...))
+	}
+	return f.measure(cmd, env)
+}
+
+// settle makes file and flags into what runs and what is expected of it, and refuses what cannot be planned.
+func (f *benchFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
@@ -388,9 +423,11 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.expect.resolve(f.file.expected(), plan.Measures(), configurationsOf(plan)); err != nil {
 		return f.file.read.Locate(err)
 	}
-	if f.format == cli.YAML {
-		return f.file.print(env, f.spec, append(f.file.expected(), f.expect.texts...))
-	}
+	return nil
+}
+
+// measure carries the specification out, and keeps, prints and judges what came out.
+func (f *benchFlags) measure(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.Check(env); err != nil {
 		return err
 	}
@@ -400,17 +437,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	access.Wires = f.wires
 	started := env.Now()
-	sinks := cli.EventSinks(env, f.format)
-	if f.tui && f.beside != "" {
-		f.rows = new(bench.Rows)
-		sinks = append(sinks, f.rows)
-		if !cmd.Flags().Changed("speed") {
-			f.view.Speed = "1s" // as fast as what is measured beside it
-		}
-	}
-	if f.listen != "" && !f.tui {
-		sinks = append(sinks, &announcer{env, f.listen})
-	}
+	sinks := f.watchers(cmd, env)
 	if f.pcap != "" {
 		if f.recording, err = f.record(env); err != nil {
 			return err
@@ -428,6 +455,27 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
 	cli.Stamp(env, started, report)
+	return f.conclude(env, report, kept, err)
+}
+
+// watchers hear of what happens while the bench runs: who reads its events, a dashboard, and whoever waits for the tables.
+func (f *benchFlags) watchers(cmd *cobra.Command, env *cli.Env) []bench.Sink {
+	sinks := cli.EventSinks(env, f.format)
+	if f.tui && f.beside != "" {
+		f.rows = new(bench.Rows)
+		sinks = append(sinks, f.rows)
+		if !cmd.Flags().Changed("speed") {
+			f.view.Speed = "1s" // as fast as what is measured beside it
+		}
+	}
+	if f.listen != "" && !f.tui {
+		sinks = append(sinks, &announcer{env, f.listen})
+	}
+	return sinks
+}
+
+// conclude keeps, exports, prints and judges the report of a bench that ended with err.
+func (f *benchFlags) conclude(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
 	err = errors.Join(cli.GeneratorInterrupted(err), kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
 	if err == nil { // before the report is printed, to a reader who may leave early, such as head
 		err = f.export(env, report)

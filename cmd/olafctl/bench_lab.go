@@ -52,17 +52,22 @@ func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	if f.wires, err = labWires(name, p); err != nil {
 		return err
 	}
-	f.notes = append(f.notes, p.Joined()...)
-	if f.wires.Workers != nil && len(p.Workers()) > 1 {
-		f.notes = append(f.notes, "interface "+f.wires.Workers.Host+" sends the updates of all workers")
+	f.notes = append(f.notes, labNotes(name, p, &f.wires)...)
+	return nil
+}
+
+// labNotes say what a bench on a testbed does otherwise than the testbed's own workers.
+func labNotes(name string, p *lab.Plan, wires *testbed.Wires) []string {
+	notes := p.Joined()
+	if wires.Workers != nil && len(p.Workers()) > 1 {
+		notes = append(notes, "interface "+wires.Workers.Host+" sends the updates of all workers")
 	}
 	for _, node := range p.Workers() {
 		if n := &p.Nodes[node]; n.TC > 0 {
-			f.notes = append(f.notes, fmt.Sprintf("%s: transmission control is what workers as programs have ('olafctl testbed up'); a bench's senders send every update", name))
-			break
+			return append(notes, fmt.Sprintf("%s: transmission control is what workers as programs have ('olafctl testbed up'); a bench's senders send every update", name))
 		}
 	}
-	return nil
+	return notes
 }
 
 // labWires are the cables around the switch of a testbed that join interfaces of this machine. A bench sends all updates by one cable.

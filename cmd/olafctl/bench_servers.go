@@ -78,15 +78,7 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 		}
 	}
 	if !isLab(name) {
-		mode := ""
-		switch {
-		case slices.Contains([]string{lab.Native, lab.Generic}, name):
-			mode = ", mode: " + name
-		case name != "":
-			return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", name, lab.Generic)
-		}
-		text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, mode, f.lanes, f.fragments)
-		return resolved(lab.Parse("bench", []byte(text)))
+		return f.star(name)
 	}
 	file, _, err := readLab(env, name)
 	if err != nil {
@@ -114,15 +106,83 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 	return p, nil
 }
 
-func resolved(f *lab.File, err error) (*lab.Plan, error) {
+// star is workers around one server, whose kernel meets packets in a mode; empty for the mode that there is.
+func (f *modelFlags) star(mode string) (*lab.Plan, error) {
+	in := ""
+	switch {
+	case slices.Contains([]string{lab.Native, lab.Generic}, mode):
+		in = ", mode: " + mode
+	case mode != "":
+		return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", mode, lab.Generic)
+	}
+	text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, in, f.lanes, f.fragments)
+	file, err := lab.Parse("bench", []byte(text))
 	if err != nil {
 		return nil, err
 	}
-	return f.Resolve()
+	return file.Resolve()
 }
 
 // run benches a system that adds models up on servers.
 func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *system.System) error {
+	if err := f.consistent(cmd, env, b, of); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("runs") {
+		b.spec.Runs = defaultModelRuns
+	}
+	_, name, err := env.Devices.Of(b.device)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, env, name)
+	if err != nil {
+		return err
+	}
+	report, err := f.report(cmd, b, of, p)
+	if err != nil {
+		return err
+	}
+	if err := b.Check(env); err != nil {
+		return err
+	}
+	if b.pcap != "" {
+		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.force)); err != nil {
+			return err
+		}
+		if b.recording, err = bench.RecordEnds(b.pcap, b.to.force, feed.Ends(p)...); err != nil {
+			return err
+		}
+		defer b.recording.Abandon() // once committed, nothing is left to abandon
+	}
+	return f.carryOut(cmd.Context(), env, b, report)
+}
+
+// report is what runs of a testbed are asked for, without any yet; the rates of the plan's aggregators become those that are asked for.
+func (f *modelFlags) report(cmd *cobra.Command, b *benchFlags, of *system.System, p *lab.Plan) (*feed.Report, error) {
+	report := &feed.Report{System: of.Name, Plan: p, Asked: b.spec.Runs, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.spec.Seed}}
+	if cmd.Flags().Changed("line-rate") {
+		report.Config.Line = b.spec.Workload.LineRate
+	}
+	for i := range p.Adders {
+		switch a := &p.Adders[i]; {
+		case cmd.Flags().Changed("rate"):
+			a.Rate = b.spec.Workload.MeanRate
+		case a.Rate == 0:
+			a.Rate = modelRate
+		}
+	}
+	if err := report.Config.Check(); err != nil {
+		return nil, err
+	}
+	if b.spec.Runs < 1 || b.spec.Runs > feed.MaxRuns {
+		return nil, cli.UsageError("--runs is %d; use 1 to %d", b.spec.Runs, feed.MaxRuns)
+	}
+	return report, nil
+}
+
+// consistent refuses flags, devices and formats that a system on servers has no use for.
+func (f *modelFlags) consistent(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *system.System) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
@@ -138,48 +198,7 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	if b.format == cli.JSONL || b.format == cli.YAML {
 		return cli.UsageError("--system %s prints %s, %s or %s", of.Name, cli.Table, cli.JSON, cli.CSV)
 	}
-	if !cmd.Flags().Changed("runs") {
-		b.spec.Runs = defaultModelRuns
-	}
-	_, name, err := env.Devices.Of(b.device)
-	if err != nil {
-		return err
-	}
-	p, err := f.plan(cmd, env, name)
-	if err != nil {
-		return err
-	}
-	report := &feed.Report{System: of.Name, Plan: p, Asked: b.spec.Runs, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.spec.Seed}}
-	if cmd.Flags().Changed("line-rate") {
-		report.Config.Line = b.spec.Workload.LineRate
-	}
-	for i := range p.Adders {
-		switch a := &p.Adders[i]; {
-		case cmd.Flags().Changed("rate"):
-			a.Rate = b.spec.Workload.MeanRate
-		case a.Rate == 0:
-			a.Rate = modelRate
-		}
-	}
-	if err := report.Config.Check(); err != nil {
-		return err
-	}
-	if b.spec.Runs < 1 || b.spec.Runs > feed.MaxRuns {
-		return cli.UsageError("--runs is %d; use 1 to %d", b.spec.Runs, feed.MaxRuns)
-	}
-	if err := b.Check(env); err != nil {
-		return err
-	}
-	if b.pcap != "" {
-		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.force)); err != nil {
-			return err
-		}
-		if b.recording, err = bench.RecordEnds(b.pcap, b.to.force, feed.Ends(p)...); err != nil {
-			return err
-		}
-		defer b.recording.Abandon() // once committed, nothing is left to abandon
-	}
-	return f.carryOut(cmd.Context(), env, b, report)
+	return nil
 }
 
 // endsFile writes what a feed captures to the file of --pcap.
