@@ -263,6 +263,11 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
+	f.addTo(cmd)
+	return cmd
+}
+
+func (f *simulateFlags) addTo(cmd *cobra.Command) {
 	f.topologyFlags.add(cmd)
 	cli.InGroup(cmd, cli.JobFlags, func() {
 		f.job.add(cmd)
@@ -282,7 +287,6 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
-	return cmd
 }
 
 func (f *simulateFlags) addRuns(cmd *cobra.Command) {
@@ -341,6 +345,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if err := refuseJobFlags(cmd, nil); err != nil {
 		return err
 	}
+	return f.runNetwork(cmd, env, args)
+}
+
+// runNetwork simulates a network under some seeds, or varies options of it.
+func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if len(f.swept.axes) == 0 {
 		if err := f.swept.refuse(cmd); err != nil {
 			return err
@@ -362,32 +371,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return printText(env, t.Text)
 	}
 	t.Expect = nil // what is expected does not change what runs
-	if err := f.checkRuns(); err != nil {
+	if err := f.consistent(cmd, env); err != nil {
 		return err
 	}
-	files := f.rxTrace != "" || f.pcap != ""
-	if files && (f.runs > 1 || len(f.swept.axes) > 0 || f.rxImport != "") {
-		return cli.UsageError("--rx-trace and --pcap belong to a single run")
-	}
-	if !f.tui {
-		if err := cli.RefuseViewFlags(cmd); err != nil {
-			return err
-		}
-	}
-	if err := oneScreen(env, f.tui, f.format); err != nil {
-		return err
-	}
-	if f.tui && (len(f.swept.axes) > 0 || f.rxImport != "") {
-		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
-	}
-	if err := f.Check(env); err != nil {
-		return err
-	}
-	report := &simulation{Schema: simulateSchema, topology: t}
-	for i := range f.runs {
-		report.Seeds = append(report.Seeds, t.Seed+uint64(i))
-	}
-	if report.Config, err = t.Document(); err != nil {
+	report, err := newSimulation(t, f.runs)
+	if err != nil {
 		return err
 	}
 	f.keepAsked = cmd.Flags().Changed("keep")
@@ -398,6 +386,35 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	defer unwatch()
 	started := env.Now()
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
+	report.Provenance = cli.MadeBy(env, started)
+	return f.conclude(env, report, kept, err)
+}
+
+// consistent refuses runs, files and dashboards that do not go together.
+func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.checkRuns(); err != nil {
+		return err
+	}
+	single := len(f.swept.axes) == 0 && f.rxImport == ""
+	if files := f.rxTrace != "" || f.pcap != ""; files && (f.runs > 1 || !single) {
+		return cli.UsageError("--rx-trace and --pcap belong to a single run")
+	}
+	if !f.tui {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
+			return err
+		}
+	}
+	if err := oneScreen(env, f.tui, f.format); err != nil {
+		return err
+	}
+	if f.tui && !single {
+		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
+	}
+	return f.Check(env)
+}
+
+// conclude keeps, prints and judges what there is of a simulation that ended with err.
+func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
 		f.notWritten(env)
@@ -405,7 +422,6 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a run was complete; there is nothing to show")}
 		}
 	}
-	report.Provenance = cli.MadeBy(env, started)
 	if !report.whole() {
 		err = errors.Join(err, kept.Abort())
 	} else {

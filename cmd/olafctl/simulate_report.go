@@ -21,6 +21,17 @@ import (
 
 const simulateSchema = "olafctl.simulate/v1"
 
+// newSimulation is the empty document of so many runs of a network, from its own seed on.
+func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
+	s := &simulation{Schema: simulateSchema, topology: t}
+	for i := range runs {
+		s.Seeds = append(s.Seeds, t.Seed+uint64(i))
+	}
+	var err error
+	s.Config, err = t.Document()
+	return s, err
+}
+
 // simulation is the document of simulate: one or more runs of a topology, or a sweep over it.
 type simulation struct {
 	Schema     string             `json:"schema"`
@@ -112,31 +123,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	for _, line := range s.headlines() {
 		p.Say("", "%s", line)
 	}
-	name := s.topology.Name
-	if name == "" {
-		name = "network without a name"
-	}
-	control := "off"
-	if s.topology.Control.Enabled {
-		control = "on"
-	}
-	seeds := fmt.Sprintf("seed %d", s.Seeds[0])
-	if len(s.Seeds) > 1 {
-		seeds += fmt.Sprintf(" to %d", s.Seeds[len(s.Seeds)-1])
-	}
-	window := s.topology.Window().String()
-	if s.Partial && len(s.Runs) == 1 {
-		window = s.Runs[0].Window // it may have ended early
-	}
-	if s.Waiting != nil {
-		p.Say("", "%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
-	} else {
-		ports := "queue " + s.topology.Queue
-		if sums := s.topology.Sums(); sums != "" {
-			ports = sums + ", " + ports
-		}
-		p.Say("", "%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)
-	}
+	p.Say("", "%s", s.subject())
 	p.Printf("\n")
 	switch {
 	case s.Sweep != nil:
@@ -157,6 +144,34 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		p.Say("", "partial: interrupted before the end")
 	}
 	return p.Err()
+}
+
+// subject says in a line what was simulated, under which seeds, and over what ages are.
+func (s *simulation) subject() string {
+	name := s.topology.Name
+	if name == "" {
+		name = "network without a name"
+	}
+	seeds := fmt.Sprintf("seed %d", s.Seeds[0])
+	if len(s.Seeds) > 1 {
+		seeds += fmt.Sprintf(" to %d", s.Seeds[len(s.Seeds)-1])
+	}
+	window := s.topology.Window().String()
+	if s.Partial && len(s.Runs) == 1 {
+		window = s.Runs[0].Window // it may have ended early
+	}
+	if s.Waiting != nil {
+		return fmt.Sprintf("%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
+	}
+	control := "off"
+	if s.topology.Control.Enabled {
+		control = "on"
+	}
+	ports := "queue " + s.topology.Queue
+	if sums := s.topology.Sums(); sums != "" {
+		ports = sums + ", " + ports
+	}
+	return fmt.Sprintf("%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)
 }
 
 // headlines say what was lost and how old models were, over all runs.

@@ -86,6 +86,41 @@ func (f *topologyFlags) opens(name string) bool {
 
 // wait takes over how the network's workers wait for answers.
 func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
+	if err := f.refuseWaits(given, t); err != nil {
+		return err
+	}
+	if given("loss") {
+		loss, err := f.waits.single()
+		if err != nil {
+			return err
+		}
+		t.Lose(loss)
+	}
+	if t.Program != "" && given(system.OptionH) {
+		t.H = f.waits.options.H
+	}
+	w := t.Waiting
+	if w == nil {
+		return nil
+	}
+	o := &f.waits.options
+	for name, take := range map[string]func(){
+		"mode":         func() { w.Mode = f.waits.mode },
+		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
+		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
+		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },
+		system.OptionTimeout: func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
+		system.OptionWindow: func() { w.Window = o.Window }, system.OptionCongestion: func() { w.Congestion = o.Congestion },
+	} {
+		if given(name) {
+			take()
+		}
+	}
+	return nil
+}
+
+// refuseWaits refuses what means nothing to the network's workers, whether they wait for answers or not.
+func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology) error {
 	w := t.Waiting
 	names, say := waitNames, func(name string) error {
 		return cli.UsageError("--%s is for workers that wait for answers; give --system %s, or --preset %s", name,
@@ -103,32 +138,6 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 	}
 	if i := slices.IndexFunc(names, given); i >= 0 {
 		return say(names[i])
-	}
-	if given("loss") {
-		loss, err := f.waits.single()
-		if err != nil {
-			return err
-		}
-		t.Lose(loss)
-	}
-	if t.Program != "" && given(system.OptionH) {
-		t.H = f.waits.options.H
-	}
-	if w == nil {
-		return nil
-	}
-	o := &f.waits.options
-	for name, take := range map[string]func(){
-		"mode":         func() { w.Mode = f.waits.mode },
-		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
-		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
-		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },
-		system.OptionTimeout: func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
-		system.OptionWindow: func() { w.Window = o.Window }, system.OptionCongestion: func() { w.Congestion = o.Congestion },
-	} {
-		if given(name) {
-			take()
-		}
 	}
 	return nil
 }

@@ -46,19 +46,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.Now})
 	w.options.First.Watcher = player
 	var report atomic.Pointer[[]string]
-	pages := network.New(network.Options{
-		Source: player,
-		Seeds: func() network.Seeds {
-			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
-		},
-		Report: func() []string {
-			if lines := report.Load(); lines != nil {
-				return *lines
-			}
-			return nil
-		},
-	})
-	program := w.view.Program(ctx, tui.New(pages, options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
+	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
@@ -81,4 +69,20 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 		return out, context.Canceled
 	}
 	return out, shown
+}
+
+// pages are those of the dashboard: the first seed as player shows it, and the report once there is one.
+func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[[]string]) tui.Dashboard {
+	return network.New(network.Options{
+		Source: player,
+		Seeds: func() network.Seeds {
+			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
+		},
+		Report: func() []string {
+			if lines := report.Load(); lines != nil {
+				return *lines
+			}
+			return nil
+		},
+	})
 }
