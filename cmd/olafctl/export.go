@@ -46,30 +46,7 @@ the paper printed as crosses. The same run gives the same bytes. A run is named 
 			if err := to.check(); err != nil {
 				return err
 			}
-			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
-				own, err := to.document(f)
-				if err != nil {
-					return err
-				}
-				if to.parquet != "" && archive.HasDocumentOnly(f) {
-					return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
-				}
-				r, err := archive.Exportable(f, env.Declared, env.Layouts)
-				if err != nil {
-					return err
-				}
-				rest := to
-				if archive.HasDocument(f) {
-					rest.json = "" // that document is the report's own
-				}
-				if archive.HasDocumentOnly(f) {
-					rest.csv = "" // and so is its table
-				}
-				if err := rest.write(env, r, append(own, frames(env, f, to.parquet)...)...); err != nil {
-					return err
-				}
-				return to.remember(env, s, f)
-			})
+			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error { return to.export(env, s, f) })
 		},
 	}
 	flags := cmd.Flags()
@@ -84,6 +61,32 @@ the paper printed as crosses. The same run gives the same bytes. A run is named 
 	flags.BoolVar(&to.force, "force", false, "replace files that exist")
 	where.Add(cmd)
 	return cmd
+}
+
+// export writes a kept run to all files that were asked for, and lets the store know them.
+func (e *exports) export(env *cli.Env, s *store.Store, f *store.Folder) error {
+	own, err := e.document(f)
+	if err != nil {
+		return err
+	}
+	if e.parquet != "" && archive.HasDocumentOnly(f) {
+		return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
+	}
+	r, err := archive.Exportable(f, env.Declared, env.Layouts)
+	if err != nil {
+		return err
+	}
+	rest := *e
+	if archive.HasDocument(f) {
+		rest.json = "" // that document is the report's own
+	}
+	if archive.HasDocumentOnly(f) {
+		rest.csv = "" // and so is its table
+	}
+	if err := rest.write(env, r, append(own, frames(env, f, e.parquet)...)...); err != nil {
+		return err
+	}
+	return e.remember(env, s, f)
 }
 
 // check refuses names that other programs would not know what to do with, one name for two files, and standard output,

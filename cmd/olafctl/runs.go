@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -139,11 +140,16 @@ func showDocument(env *cli.Env, f *store.Folder, out cli.Format) error {
 	return err
 }
 
+// comparisonFlags say how a comparison is printed.
+type comparisonFlags struct {
+	out           cli.Format
+	all, markdown bool
+}
+
 func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var (
-		out           cli.Format
-		all, markdown bool
-		trained       trainedFlags
+		print   comparisonFlags
+		trained trainedFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "compare A B",
@@ -163,36 +169,32 @@ simulated ones are each set against their own kind, or against each other by --b
 		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.With(env, func(s *store.Store) error {
-				sides, err := trained.sides(env, s, args)
+				d, err := trained.compare(env, s, args)
 				if err != nil {
 					return err
 				}
-				d, err := compare.Results(sides[0], sides[1])
-				if err != nil {
-					return err
-				}
-				if err := trained.draw(env); err != nil {
-					return err
-				}
-				if out == cli.JSON {
-					return cli.WriteJSON(env.Stdout, d)
-				}
-				if out == cli.CSV {
-					sheet := d.Sheet()
-					return sheet.WriteCSV(env.Stdout)
-				}
-				if markdown {
-					return d.WriteMarkdown(env.Stdout, all)
-				}
-				return d.WriteText(env.Stdout, env.View(false), all)
+				return print.write(env, d)
 			})
 		},
 	}
-	cli.AddFormatFlag(cmd, &out)
-	cmd.Flags().BoolVar(&all, "all", false, "list metrics without a difference too")
-	cmd.Flags().BoolVar(&markdown, "md", false, "print tables for a pull request")
+	cli.AddFormatFlag(cmd, &print.out)
+	cmd.Flags().BoolVar(&print.all, "all", false, "list metrics without a difference too")
+	cmd.Flags().BoolVar(&print.markdown, "md", false, "print tables for a pull request")
 	trained.add(cmd)
 	return cmd
+}
+
+func (f *comparisonFlags) write(env *cli.Env, d *compare.Document) error {
+	switch {
+	case f.out == cli.JSON:
+		return cli.WriteJSON(env.Stdout, d)
+	case f.out == cli.CSV:
+		sheet := d.Sheet()
+		return sheet.WriteCSV(env.Stdout)
+	case f.markdown:
+		return d.WriteMarkdown(env.Stdout, f.all)
+	}
+	return d.WriteText(env.Stdout, env.View(false), f.all)
 }
 
 func sideOf(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
@@ -232,69 +234,77 @@ not is named, and not compared.`,
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
-				proof, err := archive.Verify(f, env.Declared)
-				if err != nil {
-					return err
-				}
-				exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared, env.Layouts)
-				if err != nil {
-					return err
-				}
-				if sweep.IsKept(f) {
-					return verifySweep(cmd.Context(), env, f, proof.Files, exports)
-				}
-				if field.IsKept(f) {
-					return verifyTrainings(cmd.Context(), env, f, proof.Files, exports)
-				}
-				stream := bench.NewStream()
-				bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
-				repeated, err := bench.Repeat(cmd.Context(), env.Systems, f, stream)
-				bar.Stop()
-				if err != nil {
-					return err
-				}
-				if archive.HasDocumentOnly(f) {
-					again, news, err := repeatDocument(cmd.Context(), env, f)
-					if err != nil {
-						return err
-					}
-					what := "it holds no single runs to compute it from again"
-					if again > 0 {
-						what = fmt.Sprintf("%s repeated from the plan came to the same document", olaf.Plural(again, "run"))
-					}
-					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
-					if len(news) > 0 {
-						fmt.Fprintf(env.Stdout, "new since it was kept, so not compared: %s\n", strings.Join(news, ", "))
-					}
-					if proof.Earlier > 0 {
-						fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
-					}
-					return nil
-				}
-				fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
-					f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
-				for _, remark := range []struct {
-					what  string
-					names []string
-				}{
-					{"new since it was kept, so not compared", proof.New},
-					{"not known to this olafctl, so not compared", proof.Unknown},
-					{"invalid by a rule that is new since it was kept", proof.Doubts},
-				} {
-					if len(remark.names) > 0 {
-						fmt.Fprintf(env.Stdout, "%s: %s\n", remark.what, strings.Join(remark.names, ", "))
-					}
-				}
-				if proof.Anew > 0 {
-					fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
-				}
-				if others > 0 {
-					fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
-				}
-				return nil
+				return verifyRun(cmd.Context(), env, s, f)
 			})
 		},
 	}
+}
+
+// verifyRun holds a kept run to its digests, its frames, its exports and its plan.
+func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
+	proof, err := archive.Verify(f, env.Declared)
+	if err != nil {
+		return err
+	}
+	exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared, env.Layouts)
+	switch {
+	case err != nil:
+		return err
+	case sweep.IsKept(f):
+		return verifySweep(ctx, env, f, proof.Files, exports)
+	case field.IsKept(f):
+		return verifyTrainings(ctx, env, f, proof.Files, exports)
+	}
+	stream := bench.NewStream()
+	bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
+	repeated, err := bench.Repeat(ctx, env.Systems, f, stream)
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	if archive.HasDocumentOnly(f) {
+		return verifyDocument(ctx, env, f, proof)
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
+		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
+	remark(env, newSinceKept, proof.New)
+	remark(env, "not known to this olafctl, so not compared", proof.Unknown)
+	remark(env, "invalid by a rule that is new since it was kept", proof.Doubts)
+	if proof.Anew > 0 {
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
+	}
+	if others > 0 {
+		fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
+	}
+	return nil
+}
+
+// newSinceKept is said of what this olafctl measures and the one that kept the run did not.
+const newSinceKept = "new since it was kept, so not compared"
+
+// remark names what is not as the words of a verification say; nothing of no names.
+func remark(env *cli.Env, what string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(env.Stdout, "%s: %s\n", what, strings.Join(names, ", "))
+	}
+}
+
+// verifyDocument holds a run of which only the document is kept to its plan.
+func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *archive.Proof) error {
+	again, news, err := repeatDocument(ctx, env, f)
+	if err != nil {
+		return err
+	}
+	what := "it holds no single runs to compute it from again"
+	if again > 0 {
+		what = fmt.Sprintf("%s repeated from the plan came to the same document", olaf.Plural(again, "run"))
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
+	remark(env, newSinceKept, news)
+	if proof.Earlier > 0 {
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
+	}
+	return nil
 }
 
 func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {

@@ -30,6 +30,19 @@ func (f *trainedFlags) add(cmd *cobra.Command) {
 	})
 }
 
+// compare sets B beside A, and draws the curves of both if that was asked for.
+func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
+	sides, err := f.sides(env, s, names)
+	if err != nil {
+		return nil, err
+	}
+	d, err := compare.Results(sides[0], sides[1])
+	if err != nil {
+		return nil, err
+	}
+	return d, f.draw(env)
+}
+
 // sides are what is compared.
 func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
