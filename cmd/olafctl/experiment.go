@@ -76,42 +76,7 @@ its claim expects ends with exit code 4.`,
   olafctl experiment run fig2 fig3 fig8 --trainings finished   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneScreen(env, f.tui, f.out); err != nil {
-				return err
-			}
-			if !f.tui {
-				if err := cli.RefuseViewFlags(cmd); err != nil {
-					return err
-				}
-			}
-			var chosen experiments.Set
-			for _, name := range args {
-				e, err := env.Published.Find(name)
-				if err != nil {
-					return cli.UsageError("%v", err)
-				}
-				if err := refusePlots(f.plots, e.Name, f.force); err != nil {
-					return err
-				}
-				chosen = append(chosen, e)
-			}
-			if len(chosen) > 1 && f.out != cli.Table {
-				return cli.UsageError("-o %s is one document; run one experiment at a time", f.out)
-			}
-			var unwatch func()
-			var err error
-			if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
-				return err
-			}
-			defer unwatch()
-			for _, e := range chosen {
-				if err := f.run(cmd.Context(), env, e); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.runAll(cmd, env, args) },
 	}
 	addOptions(cmd, env, &f.options)
 	cli.InGroup(cmd, cli.OutputFlags, func() {
@@ -154,6 +119,44 @@ type experimentFlags struct {
 	keep    cli.KeepFlags
 	tui     bool
 	view    cli.ViewFlags
+}
+
+// runAll runs experiments one after the other, when all of them are known and may be.
+func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []string) error {
+	if err := oneScreen(env, f.tui, f.out); err != nil {
+		return err
+	}
+	if !f.tui {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
+			return err
+		}
+	}
+	var chosen experiments.Set
+	for _, name := range names {
+		e, err := env.Published.Find(name)
+		if err != nil {
+			return cli.UsageError("%v", err)
+		}
+		if err := refusePlots(f.plots, e.Name, f.force); err != nil {
+			return err
+		}
+		chosen = append(chosen, e)
+	}
+	if len(chosen) > 1 && f.out != cli.Table {
+		return cli.UsageError("-o %s is one document; run one experiment at a time", f.out)
+	}
+	var unwatch func()
+	var err error
+	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+		return err
+	}
+	defer unwatch()
+	for _, e := range chosen {
+		if err := f.run(cmd.Context(), env, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.

@@ -72,16 +72,9 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		}
 	}
 	if f.unit == "" {
-		var units []string
-		for i := range plan.Problem.Units {
-			if u := &plan.Problem.Units[i]; u.INC > 0 {
-				units = append(units, u.Name)
-			}
+		if f.unit, err = onlyUnit(plan); err != nil {
+			return err
 		}
-		if len(units) != 1 {
-			return cli.UsageError("--unit: say whose switch it is: %s", strings.Join(units, ", "))
-		}
-		f.unit = units[0]
 	}
 	if f.traffic {
 		return f.underTraffic(cmd, env, plan)
@@ -93,18 +86,8 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 	defer func() { err = errors.Join(err, closeDevice()) }()
 	var orders *enact.Orders
 	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
-		if len(actual.Workers) == 0 && f.hosts > 0 {
-			made, err := f.madeUp(plan)
-			if err != nil {
-				return actual, err
-			}
-			actual = made
-		}
-		if orders, err = enact.Tell(plan, f.unit, f.slot, actual); err != nil {
+		if orders, err = f.orders(plan, actual); err != nil {
 			return actual, err
-		}
-		if f.groups {
-			orders.Tables.Entries = actual.Entries
 		}
 		return orders.Tables, nil
 	})
@@ -116,6 +99,36 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 	}
 	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot, len(orders.Segments), orders.Idle)
 	return nil
+}
+
+// onlyUnit is the one unit of a plan whose switch aggregates.
+func onlyUnit(plan *sched.Plan) (string, error) {
+	var units []string
+	for i := range plan.Problem.Units {
+		if u := &plan.Problem.Units[i]; u.INC > 0 {
+			units = append(units, u.Name)
+		}
+	}
+	if len(units) != 1 {
+		return "", cli.UsageError("--unit: say whose switch it is: %s", strings.Join(units, ", "))
+	}
+	return units[0], nil
+}
+
+// orders are what the unit's switch is told in the slot, whose tables are actual now.
+func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*enact.Orders, error) {
+	if len(actual.Workers) == 0 && f.hosts > 0 {
+		made, err := f.madeUp(plan)
+		if err != nil {
+			return nil, err
+		}
+		actual = made
+	}
+	orders, err := enact.Tell(plan, f.unit, f.slot, actual)
+	if err == nil && f.groups {
+		orders.Tables.Entries = actual.Entries
+	}
+	return orders, err
 }
 
 // madeUp is --hosts hosts of the unit.

@@ -9,10 +9,18 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
+// jobsFlags are the flags of schedule jobs.
+type jobsFlags struct {
+	workload workload.Spec
+	kind     string
+	file     string
+	force    bool
+}
+
 func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
-	s := workload.Paper(40, 1)
+	f := &jobsFlags{workload: workload.Paper(40, 1), kind: string(workload.DML)}
+	s := &f.workload
 	s.Units, s.Ports = 8, 4
-	kind, file, force := string(workload.DML), "", false
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "Make a jobs file like those of the paper's evaluation",
@@ -21,31 +29,10 @@ mapreduce (heavy-tailed shuffles), testbed (four racks, two of them with workers
 how many jobs are spread over racks, has a flag or a value of ours (docs/scheduling.md).`,
 		Example: `  olafctl schedule jobs --jobs 40 --units 8 --ports 4 -w jobs.yaml`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.RefuseExisting(file, force); err != nil {
-				return err
-			}
-			s.Kind = workload.Kind(kind)
-			if s.Kind == workload.Testbed && !cmd.Flags().Changed("units") {
-				s.Units = 4
-			}
-			p, err := workload.Generate(s)
-			if err != nil {
-				return err
-			}
-			text, err := p.Text()
-			if err != nil {
-				return err
-			}
-			if file != "" {
-				return cli.WriteWhole(env, file, text)
-			}
-			_, err = env.Stdout.Write(text)
-			return err
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.write(cmd, env) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kind, "workload", kind, "dml|mapreduce|testbed")
+	flags.StringVar(&f.kind, "workload", f.kind, "dml|mapreduce|testbed")
 	flags.IntVar(&s.Jobs, "jobs", s.Jobs, "jobs")
 	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
 	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports of each")
@@ -56,8 +43,8 @@ how many jobs are spread over racks, has a flag or a value of ours (docs/schedul
 	flags.Var(&s.Reconfiguration, "reconfiguration", "time that a reconfiguration takes")
 	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
-	flags.StringVarP(&file, "write", "w", "", "write this file instead of standard output")
-	flags.BoolVar(&force, "force", false, "replace the file")
+	flags.StringVarP(&f.file, "write", "w", "", "write this file instead of standard output")
+	flags.BoolVar(&f.force, "force", false, "replace the file")
 	cli.Complete(cmd, "workload", func() (names []string) {
 		for _, k := range workload.Kinds() {
 			names = append(names, string(k))
@@ -65,4 +52,29 @@ how many jobs are spread over racks, has a flag or a value of ours (docs/schedul
 		return slices.Clip(names)
 	})
 	return cmd
+}
+
+// write makes the jobs and writes their file.
+func (f *jobsFlags) write(cmd *cobra.Command, env *cli.Env) error {
+	if err := cli.RefuseExisting(f.file, f.force); err != nil {
+		return err
+	}
+	s := f.workload
+	s.Kind = workload.Kind(f.kind)
+	if s.Kind == workload.Testbed && !cmd.Flags().Changed("units") {
+		s.Units = 4
+	}
+	p, err := workload.Generate(s)
+	if err != nil {
+		return err
+	}
+	text, err := p.Text()
+	if err != nil {
+		return err
+	}
+	if f.file != "" {
+		return cli.WriteWhole(env, f.file, text)
+	}
+	_, err = env.Stdout.Write(text)
+	return err
 }

@@ -30,13 +30,16 @@ const (
 // svgFormat prints the drawing of jobs over time itself.
 const svgFormat cli.Format = "svg"
 
+// ganttFlags are the flags of schedule show.
+type ganttFlags struct {
+	all, watch bool
+	to         exports
+	view       cli.ViewFlags
+	out        cli.Format
+}
+
 func newScheduleShowCmd(env *cli.Env) *cobra.Command {
-	var (
-		all, watch bool
-		to         exports
-		view       cli.ViewFlags
-		out        cli.Format
-	)
+	f := new(ganttFlags)
 	cmd := &cobra.Command{
 		Use:   "show PLAN.json",
 		Short: "Draw a plan: jobs over time, places in switches, ports, reconfigurations",
@@ -45,57 +48,60 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
   olafctl schedule show plan.json -o svg > gantt.svg
   olafctl schedule show plan.json --all --report plan.html --svg figures`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := readPlan(args[0])
-			if err != nil {
-				return err
-			}
-			if err := to.check(); err != nil {
-				return err
-			}
-			v := check.Check(plan)
-			if !v.OK() && v.Violations[0].Rule == check.Form {
-				return violated(v) // there is nothing to draw
-			}
-			columns, jobs := ganttColumns, ganttJobs
-			if all {
-				columns, jobs = plan.Slots, 0
-			}
-			if to != (exports{force: to.force}) {
-				if err := exportPlan(env, plan, v, jobs, &to); err != nil {
-					return err
-				}
-			}
-			if !watch {
-				if err := cli.RefuseViewFlags(cmd); err != nil {
-					return err
-				}
-			} else if !view.IsPlain(env) && out == cli.Table {
-				return watchPlan(cmd.Context(), env, &view, plan, v)
-			}
-			switch out {
-			case cli.JSON:
-				return cli.WriteJSON(env.Stdout, plan)
-			case svgFormat:
-				return figure.Write(env.Stdout, string(svgFormat), &plan.Sheets(jobs)[0])
-			}
-			if err := writePlan(env.Stdout, plan, v); err != nil {
-				return err
-			}
-			return plan.Gantt(env.Stdout, columns, jobs)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.show(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&all, "all", false, "draw every job and slot")
-	flags.StringVar(&to.report, "report", "", "write a self-contained HTML report")
-	flags.StringVar(&to.svg, "svg", "", "draw the figures into this folder, as SVG")
-	flags.BoolVar(&to.force, "force", false, "replace files that exist")
+	flags.BoolVar(&f.all, "all", false, "draw every job and slot")
+	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report")
+	flags.StringVar(&f.to.svg, "svg", "", "draw the figures into this folder, as SVG")
+	flags.BoolVar(&f.to.force, "force", false, "replace files that exist")
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		flags.BoolVar(&watch, "tui", false, "show the plan on a dashboard, slot by slot; without a terminal, print it")
+		flags.BoolVar(&f.watch, "tui", false, "show the plan on a dashboard, slot by slot; without a terminal, print it")
 	})
-	view.AddLooks(cmd)
-	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, svgFormat)
+	f.view.AddLooks(cmd)
+	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, svgFormat)
 	return cmd
+}
+
+// show draws the plan of a file to where it was asked for.
+func (f *ganttFlags) show(cmd *cobra.Command, env *cli.Env, file string) error {
+	plan, err := readPlan(file)
+	if err != nil {
+		return err
+	}
+	if err := f.to.check(); err != nil {
+		return err
+	}
+	v := check.Check(plan)
+	if !v.OK() && v.Violations[0].Rule == check.Form {
+		return violated(v) // there is nothing to draw
+	}
+	columns, jobs := ganttColumns, ganttJobs
+	if f.all {
+		columns, jobs = plan.Slots, 0
+	}
+	if f.to != (exports{force: f.to.force}) {
+		if err := exportPlan(env, plan, v, jobs, &f.to); err != nil {
+			return err
+		}
+	}
+	if !f.watch {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
+			return err
+		}
+	} else if !f.view.IsPlain(env) && f.out == cli.Table {
+		return watchPlan(cmd.Context(), env, &f.view, plan, v)
+	}
+	switch f.out {
+	case cli.JSON:
+		return cli.WriteJSON(env.Stdout, plan)
+	case svgFormat:
+		return figure.Write(env.Stdout, string(svgFormat), &plan.Sheets(jobs)[0])
+	}
+	if err := writePlan(env.Stdout, plan, v); err != nil {
+		return err
+	}
+	return plan.Gantt(env.Stdout, columns, jobs)
 }
 
 // watchPlan shows a plan until the person leaves.

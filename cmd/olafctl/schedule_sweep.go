@@ -86,10 +86,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.to.check(); err != nil {
 		return err
 	}
-	for _, path := range []string{f.to.xlsx, f.to.report} {
-		if err := cli.RefuseExisting(path, f.to.force); err != nil {
-			return err
-		}
+	if err := cli.RefuseAnyExisting(f.to.force, f.to.xlsx, f.to.report); err != nil {
+		return err
 	}
 	started := env.Now()
 	var done, total atomic.Int64
