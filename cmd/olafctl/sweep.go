@@ -100,10 +100,15 @@ func (f *gridFlags) addDashboard(cmd *cobra.Command) {
 	f.view.AddLooks(cmd)
 }
 
+// fileFlags are the flags of sweep run.
+type fileFlags struct {
+	gridFlags
+	runs   int
+	schema bool
+}
+
 func newSweepRunCmd(env *cli.Env) *cobra.Command {
-	f := &gridFlags{}
-	var runs int
-	var schema bool
+	f := new(fileFlags)
 	cmd := &cobra.Command{
 		Use:   "run FILE.yaml",
 		Short: "Carry out what a file describes",
@@ -121,32 +126,10 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 		Example: `  olafctl sweep run slots.yaml
   olafctl sweep run slots.yaml --until ci=2% --processes 8 -o json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if schema {
-				return printText(env, sweep.Schema)
-			}
-			if len(args) == 0 {
-				return cli.UsageError("say which file describes the sweep; 'olafctl sweep run --help' shows one, - is standard input")
-			}
-			name, text, err := readInput(env, args[0])
-			if err != nil {
-				return err
-			}
-			file, err := sweep.Parse(name, text)
-			if err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("runs") {
-				file.Runs = runs
-			}
-			if err := f.refuseLooks(cmd); err != nil {
-				return err
-			}
-			return f.run(cmd.Context(), env, file)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.runFile(cmd, env, args) },
 	}
-	cmd.Flags().IntVar(&runs, "runs", 0, "runs of every cell in place of the file's")
-	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
+	cmd.Flags().IntVar(&f.runs, "runs", 0, "runs of every cell in place of the file's")
+	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "start even more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
@@ -154,6 +137,27 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd
+}
+
+// runFile carries out the sweep that a file describes.
+func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) error {
+	if f.schema {
+		return printText(env, sweep.Schema)
+	}
+	if len(args) == 0 {
+		return cli.UsageError("say which file describes the sweep; 'olafctl sweep run --help' shows one, - is standard input")
+	}
+	file, err := readSweep(env, args[0])
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("runs") {
+		file.Runs = f.runs
+	}
+	if err := f.refuseLooks(cmd); err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), env, file)
 }
 
 // refuseLooks refuses flags about a dashboard that is not shown.
@@ -213,12 +217,7 @@ func (f *gridFlags) check() error {
 	if err := f.to.check(); err != nil {
 		return err
 	}
-	for _, path := range []string{f.to.xlsx, f.to.report} {
-		if err := cli.RefuseExisting(path, f.to.force); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cli.RefuseAnyExisting(f.to.force, f.to.xlsx, f.to.report)
 }
 
 // thisBuild says what this program is built of.

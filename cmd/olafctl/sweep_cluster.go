@@ -112,10 +112,8 @@ func (f *clusterFlags) write(cmd *cobra.Command, env *cli.Env, path string, forc
 	if err := cli.Distinct(f.slurm, f.k8s); err != nil {
 		return err
 	}
-	for _, to := range []string{f.slurm, f.k8s} {
-		if err := cli.RefuseExisting(to, force); err != nil {
-			return err
-		}
+	if err := cli.RefuseAnyExisting(force, f.slurm, f.k8s); err != nil {
+		return err
 	}
 	if path == "-" {
 		return cli.UsageError("every node reads the sweep again; name a file that all of them see")
@@ -124,14 +122,9 @@ func (f *clusterFlags) write(cmd *cobra.Command, env *cli.Env, path string, forc
 	if err != nil {
 		return err
 	}
-	shards := min(f.shards, len(plan.Cells))
-	if f.shards < 0 {
-		return cli.UsageError("--shards %d: use 1 or more, or 0 to choose", f.shards)
-	}
-	if shards == 0 {
-		if shards, err = chooseShards(cmd, env, plan); err != nil {
-			return err
-		}
+	shards, err := f.divided(cmd, env, plan)
+	if err != nil {
+		return err
 	}
 	s := script{Name: kubernetesName(path), File: path, Cells: len(plan.Cells), Shards: shards, Image: f.image, Claim: f.claim}
 	if f.k8s != "" {
@@ -155,6 +148,17 @@ func (f *clusterFlags) write(cmd *cobra.Command, env *cli.Env, path string, forc
 		}
 	}
 	return nil
+}
+
+// divided is into how many shares a sweep goes: no more than it has cells.
+func (f *clusterFlags) divided(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, error) {
+	switch {
+	case f.shards < 0:
+		return 0, cli.UsageError("--shards %d: use 1 or more, or 0 to choose", f.shards)
+	case min(f.shards, len(plan.Cells)) == 0:
+		return chooseShards(cmd, env, plan)
+	}
+	return min(f.shards, len(plan.Cells)), nil
 }
 
 // configured are the files that a pod has to have: the sweep, and the one that its command reads.

@@ -99,6 +99,22 @@ func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 	return plan, cells, err
 }
 
+// openBegun opens a sweep that is not finished, unless another build began it.
+func openBegun(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
+	folder, err := one.folders.Open(one.id, sweepCommands(env))
+	if err != nil {
+		return nil, err
+	}
+	build, err := thisBuild(env)
+	if err == nil && build != folder.Plan.Build {
+		err = fmt.Errorf("%w: %s was begun by %v, this is %v, whose results need not be the same; go on with that one, or begin anew with 'olafctl sweep run'", sweep.ErrBuild, one.id, folder.Plan.Build, build)
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Leave())
+	}
+	return folder, nil
+}
+
 func newSweepResumeCmd(env *cli.Env) *cobra.Command {
 	f := &gridFlags{}
 	cmd := &cobra.Command{
@@ -122,16 +138,9 @@ finished, elsewhere the newest.`,
 					fmt.Fprintf(env.Stderr, "%s is finished; nothing is left to do\n", one.id)
 					return showDocument(env, one.kept, f.format)
 				}
-				folder, err := one.folders.Open(one.id, sweepCommands(env))
+				folder, err := openBegun(env, one)
 				if err != nil {
 					return err
-				}
-				build, err := thisBuild(env)
-				if err == nil && build != folder.Plan.Build {
-					err = fmt.Errorf("%w: %s was begun by %v, this is %v, whose results need not be the same; go on with that one, or begin anew with 'olafctl sweep run'", sweep.ErrBuild, one.id, folder.Plan.Build, build)
-				}
-				if err != nil {
-					return errors.Join(err, folder.Leave())
 				}
 				if cmd.Flags().Changed("order") {
 					folder.Plan.Order = f.order

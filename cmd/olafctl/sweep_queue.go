@@ -150,14 +150,17 @@ func meet(env *cli.Env, role string, build sweep.Build, foreign func(p queue.Pre
 	}
 }
 
+// queueServerFlags are the flags of sweep serve.
+type queueServerFlags struct {
+	where    cli.StoreFlag
+	secure   cli.ServerTLS
+	listen   string
+	token    string
+	insecure bool
+}
+
 func newSweepServeCmd(env *cli.Env) *cobra.Command {
-	var (
-		where    cli.StoreFlag
-		secure   cli.ServerTLS
-		listen   string
-		token    string
-		insecure bool
-	)
+	f := new(queueServerFlags)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Let this machine hand out work to others",
@@ -169,40 +172,43 @@ Without TLS only a loopback address is listened on, unless --insecure says that 
 		Example: `  olafctl sweep serve
   olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, _, err := net.SplitHostPort(listen); err != nil {
-				return cli.UsageError("--listen %q: use HOST:PORT", listen)
-			}
-			config, err := secure.Config(env.Now())
-			if err != nil {
-				return err
-			}
-			if config == nil && !insecure && !loopback(listen) {
-				return cli.UsageError("--listen %s opens the queue to a network, where anybody could send work; add --tls-cert, --tls-key and --tls-client-ca, or --insecure if you mean it", listen)
-			}
-			if _, err := readToken(token); err != nil {
-				return err
-			}
-			var folder string
-			err = where.With(env, func(s *store.Store) error { folder = filepath.Join(s.Dir(), "queue"); return nil })
-			if err != nil {
-				return err
-			}
-			args := append([]string{"-listen", listen, "-store", folder, "-token-file", token}, secure.Arguments()...)
-			beside := secure.Beside()
-			if token != "" {
-				beside += " --token-file FILE"
-			}
-			return serveQueue(cmd.Context(), env, args, secure.Describe(), beside)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), env) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&listen, "listen", "127.0.0.1:4222", "HOST:PORT")
-	flags.StringVar(&token, "token-file", "", "let in only those who say what stands in this file")
-	flags.BoolVar(&insecure, "insecure", false, "listen to a network without TLS")
-	secure.Add(flags)
-	where.Add(cmd)
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
+	flags.StringVar(&f.token, "token-file", "", "let in only those who say what stands in this file")
+	flags.BoolVar(&f.insecure, "insecure", false, "listen to a network without TLS")
+	f.secure.Add(flags)
+	f.where.Add(cmd)
 	return cmd
+}
+
+// serve runs the queue's server, unless it would let in whoever comes.
+func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return cli.UsageError("--listen %q: use HOST:PORT", f.listen)
+	}
+	config, err := f.secure.Config(env.Now())
+	if err != nil {
+		return err
+	}
+	if config == nil && !f.insecure && !loopback(f.listen) {
+		return cli.UsageError("--listen %s opens the queue to a network, where anybody could send work; add --tls-cert, --tls-key and --tls-client-ca, or --insecure if you mean it", f.listen)
+	}
+	if _, err := readToken(f.token); err != nil {
+		return err
+	}
+	var folder string
+	err = f.where.With(env, func(s *store.Store) error { folder = filepath.Join(s.Dir(), "queue"); return nil })
+	if err != nil {
+		return err
+	}
+	args := append([]string{"-listen", f.listen, "-store", folder, "-token-file", f.token}, f.secure.Arguments()...)
+	beside := f.secure.Beside()
+	if f.token != "" {
+		beside += " --token-file FILE"
+	}
+	return serveQueue(ctx, env, args, f.secure.Describe(), beside)
 }
 
 // loopback says whether an address is this host's alone.
@@ -321,13 +327,7 @@ func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags
 	me := presence(env, queue.Works, build)
 	var here sync.WaitGroup
 	here.Go(q.Present(ctx, me, env.Now)) // before we look around, so that we are seen even if there is nothing for us
-	known := false
-	err = q.Others(ctx, meet(env, queue.HandsOut, build, func(p queue.Presence, own bool) {
-		if known = known || own; !known {
-			stop(fmt.Errorf("%w: %s hands out work of %s, this is %v; use the same program on both sides", sweep.ErrBuild, p.Host, p.Named, build))
-		}
-	}))
-	if err != nil {
+	if err := q.Others(ctx, meet(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
 	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, Now: env.Now, Start: processes(env, build), Idle: idle}
@@ -351,6 +351,16 @@ func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags
 		return nil // being told to stop is how it ends
 	}
 	return err
+}
+
+// untilForeign stops who meets nobody but those that hand out work of another build.
+func untilForeign(build sweep.Build, stop context.CancelCauseFunc) func(queue.Presence, bool) {
+	known := false
+	return func(p queue.Presence, own bool) {
+		if known = known || own; !known {
+			stop(fmt.Errorf("%w: %s hands out work of %s, this is %v; use the same program on both sides", sweep.ErrBuild, p.Host, p.Named, build))
+		}
+	}
 }
 
 // workOn works on a share of a sweep.
@@ -398,13 +408,18 @@ func parseShard(text string) (part, of int, ok bool) {
 	return part, of, cut && err == nil && err2 == nil && part >= 1 && part <= of
 }
 
-// resolveFile fixes every cell of the sweep that a file describes.
-func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
+// readSweep reads the file of a sweep; - is standard input.
+func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	name, text, err := readInput(env, path)
 	if err != nil {
 		return nil, err
 	}
-	file, err := sweep.Parse(name, text)
+	return sweep.Parse(name, text)
+}
+
+// resolveFile fixes every cell of the sweep that a file describes.
+func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
+	file, err := readSweep(env, path)
 	if err != nil {
 		return nil, err
 	}
