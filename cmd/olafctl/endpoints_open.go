@@ -104,9 +104,6 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if f.number < 0 || f.every < 0 {
-		return cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
-	}
 	p, cfg, err := f.player(training, layout)
 	if err != nil {
 		return err
@@ -120,10 +117,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if layout.Packets() > 1 {
 		p.From = field.Places(own.Addr(), layout.Packets())
 	}
-	o := endpoint.Olaf{Timeout: olaf.Duration(f.open.timeout) * olaf.Nanosecond}
-	if f.open.tc > 0 {
-		o.Gate = field.NewControl(tc.Config{Threshold: olaf.Duration(f.open.tc) * olaf.Nanosecond, Slope: f.open.slope}, f.open.seed, cfg.Worker)
-	}
+	o := f.open.options(cfg.Worker)
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
 			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
@@ -141,8 +135,20 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: cfg.Worker, Report: *report}})
 }
 
+// options are how a worker sends: again, and when transmission control lets it.
+func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
+	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
+	if f.tc > 0 {
+		o.Gate = field.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed, worker)
+	}
+	return o
+}
+
 // player is what plays a worker, and the worker.
 func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
+	if f.number < 0 || f.every < 0 {
+		return nil, nil, cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
+	}
 	worker := olaf.WorkerID(f.number)
 	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Vectors, 0))}
 	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
@@ -178,55 +184,38 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	placement := pktgen.Placement{Workers: len(workers), Clusters: f.clusters}
-	var servers *field.Servers
-	if training != nil {
-		if training.Workers != len(workers) {
-			return cli.UsageError("--worker: addresses of %d workers; the training has %d", len(workers), training.Workers)
-		}
-		placement = training.Placement
-		if servers, err = field.NewServers(training); err != nil {
-			return err
-		}
-	}
-	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
-		return cli.UsageError("%s in --worker, %s: every cluster needs one", olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
+	placement, servers, err := f.clustered(training, len(workers))
+	if err != nil {
+		return err
 	}
 	conn, own, err := f.bind(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	first := f.id
-	if training != nil {
-		first = 0
-	}
 	numbers := &endpoints.Numbers{Layout: layout}
 	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: numbers,
 		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
+	first := olaf.ClusterID(f.id)
 	if servers != nil {
-		p.Work = servers
+		p.Work, first = servers, 0
 	}
-	if f.format == cli.JSONL {
-		if err := cli.WriteLine(env.Stdout, field.Listening{Listening: own}); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(env.Stderr, "listening at %v (Ctrl-C ends it)\n", own)
+	if err := f.listening(env, own); err != nil {
+		return err
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
-	o := endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) {
-		if cluster := int(job) - int(first); cluster >= 0 && cluster < placement.Clusters {
-			return placement.Members(cluster)
-		}
-		return 0, 0
-	}}
+	o := endpoint.Olaf{Members: membersFrom(first, placement)}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
 	if report == nil || err != nil {
 		return late(ctx, err)
 	}
+	return f.told(ctx, env, serverDocument(report, numbers, servers))
+}
+
+// serverDocument is what a server did: with the numbers that it held against what they must be, or with what it learned.
+func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *field.Servers) any {
 	out := struct {
 		cli.Head
 		field.ServerReport
@@ -237,5 +226,44 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if servers != nil {
 		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
 	}
-	return f.told(ctx, env, out)
+	return out
+}
+
+// membersFrom says which workers are of a job, where the clusters' jobs are numbered from first on; none of another job.
+func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) (from, to int) {
+	return func(job olaf.ClusterID) (int, int) {
+		if cluster := int(job) - int(first); cluster >= 0 && cluster < p.Clusters {
+			return p.Members(cluster)
+		}
+		return 0, 0
+	}
+}
+
+// clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a training.
+func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *field.Servers, error) {
+	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
+	var servers *field.Servers
+	if training != nil {
+		if training.Workers != workers {
+			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers, training.Workers)
+		}
+		var err error
+		if servers, err = field.NewServers(training); err != nil {
+			return placement, nil, err
+		}
+		placement = training.Placement
+	}
+	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
+		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs one", olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
+	}
+	return placement, servers, nil
+}
+
+// listening tells whoever started the server, a person or a program, that it can be sent to.
+func (f *serverFlags) listening(env *cli.Env, own netip.AddrPort) error {
+	if f.format == cli.JSONL {
+		return cli.WriteLine(env.Stdout, field.Listening{Listening: own})
+	}
+	fmt.Fprintf(env.Stderr, "listening at %v (Ctrl-C ends it)\n", own)
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -35,13 +36,8 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	f.job.ID = olaf.ClusterID(f.id)
 	worker := olaf.WorkerID(max(f.number, 0))
 	sums := &endpoints.Sums{Job: f.job, Worker: worker, Every: f.every}
-	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
-		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
-	if cmd.Flags().Changed("child") {
-		child := olaf.WorkerID(f.child)
-		p.Child = &child
-	}
-	if p.Start, err = f.open.begins(); err != nil {
+	p, err := f.summing(cmd, aggregator, sums)
+	if err != nil {
 		return err
 	}
 	var learner *field.Learner
@@ -51,11 +47,8 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		}
 		f.job, p.Work = field.Job(training), learner
 	}
-	if err := f.job.Check(); err != nil {
+	if err := f.checkSums(); err != nil {
 		return err
-	}
-	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
-		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
 	}
 	conn, own, err := f.bind(cmd.Context(), false)
 	if err != nil {
@@ -65,16 +58,20 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
-	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
-	if f.open.timeout > 0 {
-		x.Timeout = olaf.Duration(f.open.timeout) * olaf.Nanosecond
-	}
+	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
+	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
 	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
 	if err := late(ctx, err); err != nil {
 		return err
 	}
-	out := endpoints.SumsReport{Worker: worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
+	return f.summed(env, report, sums, learner)
+}
+
+// summed prints what a worker found in its sums, and learned from them if it learns.
+func (f *workerFlags) summed(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *field.Learner) error {
+	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
+		var err error
 		if out.Work, err = json.Marshal(learner.Learned()); err != nil {
 			return err
 		}
@@ -83,6 +80,30 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		cli.Head
 		endpoints.SumsReport
 	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
+}
+
+// summing is what plays a worker that sends vectors to an aggregator and hears their sums.
+func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sums *endpoints.Sums) (*endpoints.Player, error) {
+	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
+		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
+	if cmd.Flags().Changed("child") {
+		child := olaf.WorkerID(f.child)
+		p.Child = &child
+	}
+	var err error
+	p.Start, err = f.open.begins()
+	return p, err
+}
+
+// checkSums refuses a job, a worker of it and a pace that cannot be.
+func (f *workerFlags) checkSums() error {
+	if err := f.job.Check(); err != nil {
+		return err
+	}
+	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
+		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
+	}
+	return nil
 }
 
 // ticket is under which number the worker asks for its first epoch; 0 where that is said.

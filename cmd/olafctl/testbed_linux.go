@@ -38,14 +38,17 @@ const (
 	shortRate = 400 * olaf.Mbps
 )
 
+// demoFlags are the flags of testbed demo.
+type demoFlags struct {
+	demo.Config
+	out   cli.Format
+	short bool
+	mode  string
+	film  pictureFlags
+}
+
 func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
-	var (
-		out   cli.Format
-		short bool
-		mode  string
-		film  pictureFlags
-		c     = demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}
-	)
+	f := &demoFlags{Config: demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Workers and a parameter server as processes in namespaces, the kernel adds: every sum is held",
@@ -55,26 +58,9 @@ sum and what the kernel counted. Workers leave out packets now and then, so that
 It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards nothing of it is left.`,
 		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed demo --record demo.svg",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if short {
-				c.Values, c.Vectors, c.Line, c.Rate = 1<<14, 3, shortLine, shortRate
-			}
-			if c.Workers < 1 || c.Workers > xdp.MaxChildren {
-				return cli.UsageError("--workers is %d; it must be 1 to %d", c.Workers, xdp.MaxChildren)
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if c.Line <= 0 {
-				return cli.UsageError("--line is %v; cables that are fed without a rate lose most", c.Line)
-			}
-			c.Mode = xdp.Mode(mode)
-			c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
-			return film.record(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, out) })
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
-	flags := cmd.Flags()
+	c, flags := &f.Config, cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", 4, "workers, a process and a namespace each")
 	flags.IntVar(&c.Values, "values", 1<<18, "of a vector, 32 bits each")
 	flags.IntVar(&c.Vectors, "vectors", 40, "of every worker")
@@ -82,12 +68,33 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 	flags.Var(&c.Rate, "rate", "that the aggregator takes of all workers, who get a share each; 0bps is without a limit")
 	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets of a worker that are acknowledged together, a power of two")
 	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet of its vectors; 0 leaves out none")
-	flags.BoolVar(&short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
-	cli.Choose(cmd, &mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
-	mode = string(xdp.Native)
-	film.add(cmd)
-	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	flags.BoolVar(&f.short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
+	cli.Choose(cmd, &f.mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
+	f.mode = string(xdp.Native)
+	f.film.add(cmd)
+	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON)
 	return cmd
+}
+
+// run settles what the demo is of, and plays it, before a camera if there is one.
+func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
+	c := f.Config
+	if f.short {
+		c.Values, c.Vectors, c.Line, c.Rate = 1<<14, 3, shortLine, shortRate
+	}
+	if c.Workers < 1 || c.Workers > xdp.MaxChildren {
+		return cli.UsageError("--workers is %d; it must be 1 to %d", c.Workers, xdp.MaxChildren)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if c.Line <= 0 {
+		return cli.UsageError("--line is %v; cables that are fed without a rate lose most", c.Line)
+	}
+	c.Mode = xdp.Mode(f.mode)
+	c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+	return f.film.record(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
 }
 
 // runDemo plays a demo, and holds that nothing of it is left.
@@ -163,25 +170,7 @@ to have, as CAP_SYS_NICE, is no such thing.`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all := examineTestbed()
-			failed := 0
-			list := cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
-			said := map[string]bool{}
-			for _, a := range all {
-				mark, remedy := "ok", a.Remedy
-				if said[remedy] && remedy != "" {
-					remedy = "the same"
-				}
-				said[a.Remedy] = true
-				switch {
-				case a.OK:
-				case a.Better:
-					mark = "better"
-				default:
-					mark = "MISSING"
-					failed++
-				}
-				list.Add(mark, a.Name, a.Says, remedy)
-			}
+			list, failed := abilityGrid(all)
 			var err error
 			if out == cli.JSON {
 				err = cli.WriteJSON(env.Stdout, struct {
@@ -199,6 +188,29 @@ to have, as CAP_SYS_NICE, is no such thing.`,
 	}
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
+}
+
+// abilityGrid lists abilities, and counts those that are missing. A remedy that was said already is not said again.
+func abilityGrid(all []ability) (list *cli.Grid, missing int) {
+	list = &cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
+	said := map[string]bool{}
+	for _, a := range all {
+		mark, remedy := "ok", a.Remedy
+		if said[remedy] && remedy != "" {
+			remedy = "the same"
+		}
+		said[a.Remedy] = true
+		switch {
+		case a.OK:
+		case a.Better:
+			mark = "better"
+		default:
+			mark = "MISSING"
+			missing++
+		}
+		list.Add(mark, a.Name, a.Says, remedy)
+	}
+	return list, missing
 }
 
 var errTestbed = olaf.NewError(olaf.Device, "this machine lacks")

@@ -27,9 +27,14 @@ const unnamedLab = "lab"
 // standing is what a holder says once its testbed stands.
 const standing = "up: "
 
+// upFlags are the flags of testbed up.
+type upFlags struct {
+	foreground, replace, quiet bool
+	name                       string
+}
+
 func newTestbedUpCmd(env *cli.Env) *cobra.Command {
-	var foreground, replace, quiet bool
-	var name string
+	f := new(upFlags)
 	cmd := &cobra.Command{
 		Use:   "up FILE",
 		Short: "Bring up a testbed from a file: namespaces, cables, programs of the kernel, and workers that send",
@@ -42,47 +47,50 @@ It needs root, or the rights that 'olafctl testbed doctor' lists.`,
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
   sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readFileOrInput(env, args[0])
-			if err != nil {
-				return err
-			}
-			f, err := lab.Parse(args[0], text)
-			if err != nil {
-				return err
-			}
-			switch {
-			case name != "":
-				f.Name = name
-			case f.Name == "" && args[0] == "-":
-				f.Name = unnamedLab
-			}
-			p, err := f.Resolve()
-			if err != nil {
-				return err
-			}
-			if !quiet {
-				if err := printPlan(env.Stderr, p); err != nil {
-					return err
-				}
-			}
-			if there, err := makeRoom(p, replace); there || err != nil {
-				return err
-			}
-			if err := netlab.Missing(lab.Rights()...); err != nil {
-				return err
-			}
-			if foreground {
-				return holdLab(cmd.Context(), env, p)
-			}
-			return startHolder(cmd.Context(), env, p.Name, text)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd.Context(), env, args[0]) },
 	}
-	cmd.Flags().BoolVar(&foreground, "foreground", false, "hold the testbed in this process, until it is interrupted")
-	cmd.Flags().BoolVar(&replace, "replace", false, "take down what is up under this name and differs")
-	cmd.Flags().StringVar(&name, "name", "", "call it so, whatever the file says")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show the plan")
+	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "hold the testbed in this process, until it is interrupted")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "take down what is up under this name and differs")
+	cmd.Flags().StringVar(&f.name, "name", "", "call it so, whatever the file says")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
 	return cmd
+}
+
+// bringUp makes the testbed of a file stand, held by this process or by another.
+func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error {
+	text, err := readFileOrInput(env, path)
+	if err != nil {
+		return err
+	}
+	file, err := lab.Parse(path, text)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.name != "":
+		file.Name = f.name
+	case file.Name == "" && path == "-":
+		file.Name = unnamedLab
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		return err
+	}
+	if !f.quiet {
+		if err := printPlan(env.Stderr, p); err != nil {
+			return err
+		}
+	}
+	if there, err := makeRoom(p, f.replace); there || err != nil {
+		return err
+	}
+	if err := netlab.Missing(lab.Rights()...); err != nil {
+		return err
+	}
+	if f.foreground {
+		return holdLab(ctx, env, p)
+	}
+	return startHolder(ctx, env, p.Name, text)
 }
 
 // makeRoom says whether the plan is up already, and takes down what is up instead, or refuses to.
