@@ -82,6 +82,36 @@ func (s *session) invalid(ended error) string {
 	return ""
 }
 
+// captureCounters are the lines of the report.
+var captureCounters = []struct {
+	name    string
+	of      func(*captureReport) int64
+	meaning string
+}{
+	{"packets", func(r *captureReport) int64 { return r.Capture.Packets }, "captured"},
+	{"updates", func(r *captureReport) int64 { return r.Capture.Updates }, "alone or merged"},
+	{"acks", func(r *captureReport) int64 { return r.Capture.Acks }, "answers to updates"},
+	{"bypassed", func(r *captureReport) int64 { return r.Capture.Bypassed }, "not OLAF"},
+	{"malformed", func(r *captureReport) int64 { return r.Capture.Malformed }, "broken OLAF frames"},
+	{"truncated", func(r *captureReport) int64 { return r.Capture.Truncated }, "kept only in part; also in one of the classes above"},
+	{"missing", func(r *captureReport) int64 { return r.Capture.Missing }, "sequence numbers that never came; no loss behind a queue that merges"},
+	{"misordered", func(r *captureReport) int64 { return r.Capture.Misordered }, "came after a newer one of the same worker"},
+	{"duplicates", func(r *captureReport) int64 { return r.Capture.Duplicates }, "came twice"},
+	{"stamped_hardware", func(r *captureReport) int64 { return r.Stamped.Hardware }, "by the network card"},
+	{"stamped_kernel", func(r *captureReport) int64 { return r.Stamped.Kernel }, "by the kernel"},
+	{"stamped_late", func(r *captureReport) int64 { return r.Stamped.Late }, "when they were read, for want of a stamp"},
+	{"stamped_backwards", func(r *captureReport) int64 { return r.Stamped.Backwards }, "before their predecessor; put into order"},
+	{"dropped", func(r *captureReport) int64 { return r.Dropped }, "lost, all of the following"},
+	{"socket", func(r *captureReport) int64 { return r.Drops.Socket }, "the socket's buffer was full"},
+	{"rx_dropped", func(r *captureReport) int64 { return r.Drops.RXDropped }, "the host had no room"},
+	{"rx_missed_errors", func(r *captureReport) int64 { return r.Drops.RXMissed }, "the card's ring was full"},
+	{"rx_fifo_errors", func(r *captureReport) int64 { return r.Drops.RXFIFO }, "the card's memory was full"},
+	{"rx_over_errors", func(r *captureReport) int64 { return r.Drops.RXOver }, "the same, with some drivers"},
+	{"rx_crc_errors", func(r *captureReport) int64 { return r.Drops.RXCRC }, "damaged on the wire"},
+	{"rx_frame_errors", func(r *captureReport) int64 { return r.Drops.RXFrame }, "damaged on the wire"},
+	{"rx_length_errors", func(r *captureReport) int64 { return r.Drops.RXLength }, "too long or too short"},
+}
+
 // print prints the report in the format asked for.
 func (r *captureReport) print(env *cli.Env, out cli.Format) error {
 	if out == cli.JSON {
@@ -92,30 +122,9 @@ func (r *captureReport) print(env *cli.Env, out cli.Format) error {
 			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), mebibytes(r.BufferBytes))
 	}
 	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
-	add := func(name string, value int64, meaning string) { list.Add(name, fmt.Sprint(value), meaning) }
-	c, d := &r.Capture, &r.Drops
-	add("packets", c.Packets, "captured")
-	add("updates", c.Updates, "alone or merged")
-	add("acks", c.Acks, "answers to updates")
-	add("bypassed", c.Bypassed, "not OLAF")
-	add("malformed", c.Malformed, "broken OLAF frames")
-	add("truncated", c.Truncated, "kept only in part; also in one of the classes above")
-	add("missing", c.Missing, "sequence numbers that never came; no loss behind a queue that merges")
-	add("misordered", c.Misordered, "came after a newer one of the same worker")
-	add("duplicates", c.Duplicates, "came twice")
-	add("stamped_hardware", r.Stamped.Hardware, "by the network card")
-	add("stamped_kernel", r.Stamped.Kernel, "by the kernel")
-	add("stamped_late", r.Stamped.Late, "when they were read, for want of a stamp")
-	add("stamped_backwards", r.Stamped.Backwards, "before their predecessor; put into order")
-	add("dropped", r.Dropped, "lost, all of the following")
-	add("socket", d.Socket, "the socket's buffer was full")
-	add("rx_dropped", d.RXDropped, "the host had no room")
-	add("rx_missed_errors", d.RXMissed, "the card's ring was full")
-	add("rx_fifo_errors", d.RXFIFO, "the card's memory was full")
-	add("rx_over_errors", d.RXOver, "the same, with some drivers")
-	add("rx_crc_errors", d.RXCRC, "damaged on the wire")
-	add("rx_frame_errors", d.RXFrame, "damaged on the wire")
-	add("rx_length_errors", d.RXLength, "too long or too short")
+	for _, c := range captureCounters {
+		list.Add(c.name, fmt.Sprint(c.of(r)), c.meaning)
+	}
 	if out == cli.CSV {
 		addAges(&list, "", r.Ages)
 	}

@@ -51,6 +51,24 @@ func newDeviceInfoCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
+// capabilitiesOf reads what was built into a device, and lists it.
+func capabilitiesOf(dev fpga.Device, list *cli.Grid) (map[string]bool, error) {
+	ref, err := regmap.Lookup("common.capabilities")
+	if err != nil {
+		return nil, err
+	}
+	word, err := dev.Read32(ref.Address())
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref.Name(), err)
+	}
+	all := map[string]bool{}
+	for _, f := range ref.Register.Decode(word) {
+		all[f.Field.Name] = f.Value != 0
+		list.Add("capability "+f.Field.Name, map[bool]string{true: "yes", false: "no"}[f.Value != 0])
+	}
+	return all, nil
+}
+
 func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
 	id := dev.Identity()
 	list := cli.Grid{Header: []string{"PROPERTY", "VALUE"}}
@@ -72,18 +90,9 @@ func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
 		limits[name] = v
 		list.Add(name, fmt.Sprint(v))
 	}
-	capabilities := map[string]bool{}
-	ref, err := regmap.Lookup("common.capabilities")
+	capabilities, err := capabilitiesOf(dev, &list)
 	if err != nil {
 		return err
-	}
-	word, err := dev.Read32(ref.Address())
-	if err != nil {
-		return fmt.Errorf("read %s: %w", ref.Name(), err)
-	}
-	for _, f := range ref.Register.Decode(word) {
-		capabilities[f.Field.Name] = f.Value != 0
-		list.Add("capability "+f.Field.Name, map[bool]string{true: "yes", false: "no"}[f.Value != 0])
 	}
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
@@ -23,6 +24,25 @@ func newProgramCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
+// listedProgram is a program in the list's document.
+type listedProgram struct {
+	Name       string            `json:"name"`
+	Profiles   []string          `json:"profiles"`
+	Counters   []counterDocument `json:"counters"`
+	Identities []string          `json:"identities"`
+}
+
+func listed(d *program.Description) listedProgram {
+	e := listedProgram{Name: d.Name, Profiles: d.Profiles}
+	for _, c := range d.Ledger.Counters {
+		e.Counters = append(e.Counters, counterDocument{c.Name, c.Unit, c.Doc})
+	}
+	for i := range d.Ledger.Identities {
+		e.Identities = append(e.Identities, d.Ledger.Identities[i].String())
+	}
+	return e
+}
+
 func newProgramListCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
@@ -31,27 +51,10 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl program list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			type counter struct {
-				Name string `json:"name"`
-				Unit string `json:"unit"`
-				Doc  string `json:"doc"`
-			}
-			type entry struct {
-				Name       string    `json:"name"`
-				Profiles   []string  `json:"profiles"`
-				Counters   []counter `json:"counters"`
-				Identities []string  `json:"identities"`
-			}
-			entries := []entry{}
+			entries := []listedProgram{}
 			list := cli.Grid{Header: []string{"PROGRAM", "PROFILES", "COUNTS", "OF THEM CLASSES", "IDENTITIES"}}
 			for _, d := range programs.All() {
-				e := entry{Name: d.Name, Profiles: d.Profiles}
-				for _, c := range d.Ledger.Counters {
-					e.Counters = append(e.Counters, counter{c.Name, c.Unit, c.Doc})
-				}
-				for i := range d.Ledger.Identities {
-					e.Identities = append(e.Identities, d.Ledger.Identities[i].String())
-				}
+				e := listed(&d)
 				entries = append(entries, e)
 				for i, profile := range d.Profiles {
 					if i == 0 {
@@ -64,7 +67,7 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 			if out == cli.JSON {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
-					Programs []entry `json:"programs"`
+					Programs []listedProgram `json:"programs"`
 				}{cli.Head{Schema: "olafctl.programs/v1"}, entries})
 			}
 			return list.Write(env, out)

@@ -61,6 +61,14 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
+func blockNames() []string {
+	var names []string
+	for _, b := range regmap.Blocks() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 func newRegDumpCmd(env *cli.Env) *cobra.Command {
 	var (
 		out     cli.Format
@@ -75,14 +83,8 @@ func newRegDumpCmd(env *cli.Env) *cobra.Command {
 A software twin starts fresh with every command; --after runs an experiment's first run on it before the dump.`,
 		Example: `  olafctl reg dump queue
   olafctl reg dump queue --after table1 -o json`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: cli.CompleteArgs(func() []string {
-			var names []string
-			for _, b := range regmap.Blocks() {
-				names = append(names, b.Name)
-			}
-			return names
-		}),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cli.CompleteArgs(blockNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			block := strings.Join(args, "")
 			if len(registers(regmap.Blocks(), block)) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -104,26 +105,9 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
   olafctl reg diff before.json --after table1 -o csv`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			before, err := loadSnapshot(args[0])
+			changes, err := changesOf(cmd.Context(), env, &device, args)
 			if err != nil {
 				return err
-			}
-			var changes []registerChange
-			if len(args) == 2 {
-				after, err := loadSnapshot(args[1])
-				if err != nil {
-					return err
-				}
-				changes = compareSnapshots(before, after)
-			} else {
-				err := device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
-					after, err := snapshot(dev)
-					changes = compareSnapshots(before, &after)
-					return err
-				})
-				if err != nil {
-					return err
-				}
 			}
 			if err := printChanges(env, changes, out); err != nil {
 				return err
@@ -138,6 +122,27 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	return cmd
+}
+
+// changesOf compares a file with another, or with the device if there is none.
+func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange, err error) {
+	before, err := loadSnapshot(files[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 2 {
+		after, err := loadSnapshot(files[1])
+		if err != nil {
+			return nil, err
+		}
+		return compareSnapshots(before, after), nil
+	}
+	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+		after, err := snapshot(dev)
+		changes = compareSnapshots(before, &after)
+		return err
+	})
+	return changes, err
 }
 
 func loadSnapshot(path string) (*registerDocument, error) {

@@ -32,11 +32,7 @@ the first write. What the device refuses changes nothing and ends the command wi
   olafctl reg write queue.depth=16 --dry-run`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			parse := parseAssignments
-			if raw {
-				parse = parseRawAssignments
-			}
-			writes, err := parse(args)
+			writes, err := parseWrites(args, raw)
 			if err != nil {
 				return err
 			}
@@ -49,12 +45,7 @@ the first write. What the device refuses changes nothing and ends the command wi
 				if fleeting { // what can be opened any number of times is another one each time
 					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl serve' keeps one\n", device.Address)
 				}
-				for i, w := range writes {
-					if err := w.do(dev); err != nil {
-						return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))
-					}
-				}
-				return nil
+				return doAll(dev, writes)
 			})
 		},
 	}
@@ -86,6 +77,23 @@ func (a *assignment) do(dev fpga.Device) error {
 		return dev.Write32(a.addr, old&^a.mask|uint32(a.value))
 	}
 	return dev.Write32(a.addr, uint32(a.value))
+}
+
+// doAll writes one after the other, up to the first that is refused.
+func doAll(dev fpga.Device, writes []assignment) error {
+	for i, w := range writes {
+		if err := w.do(dev); err != nil {
+			return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))
+		}
+	}
+	return nil
+}
+
+func parseWrites(args []string, raw bool) ([]assignment, error) {
+	if raw {
+		return parseRawAssignments(args)
+	}
+	return parseAssignments(args)
 }
 
 // parseAssignments reads NAME[.FIELD]=VALUE.

@@ -12,15 +12,18 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	options testbed.ServeOptions
+	device  string
+	card    cli.CardFlags
+	secure  cli.ServerTLS
+	system  string
+	watch   cli.MetricsFlag
+}
+
 func newServeCmd(env *cli.Env) *cobra.Command {
-	var (
-		o      testbed.ServeOptions
-		device string
-		card   cli.CardFlags
-		secure cli.ServerTLS
-		of     string
-		watch  cli.MetricsFlag
-	)
+	f := new(serveFlags)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Lend a device to other processes: registers, tap, and tables over P4Runtime",
@@ -42,54 +45,58 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
   olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if o.Device.Access, err = card.Access(cmd, env, device); err != nil {
-				return err
-			}
-			if o.TLS, err = secure.Config(env.Now()); err != nil {
-				return err
-			}
-			if o.Programs, err = toldOf(env.Systems, of); err != nil {
-				return err
-			}
-			monitor, stop, err := watch.Start(cmd.Context(), env)
-			if err != nil {
-				return err
-			}
-			defer stop()
-			if monitor != nil {
-				o.Calls = monitor.Calls()
-			}
-			o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
-			s, err := testbed.Serve(cmd.Context(), device, o)
-			if err != nil {
-				return err
-			}
-			what := []string{"registers"}
-			if s.Captures {
-				what = append(what, "tap")
-			}
-			if s.Tables {
-				what = append(what, "P4Runtime")
-			}
-			fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.Describe())
-			<-cmd.Context().Done()
-			return s.Close() // being told to stop is how it ends
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
-	flags := cmd.Flags()
+	o, flags := &f.options, cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; of a card a socket that only you can open)")
 	flags.BoolVar(&o.Insecure, "insecure", false, "of a card: lend it at a HOST:PORT without TLS too, to every user of this host")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
-	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
-	flags.StringVar(&of, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
+	cli.AddAddress(cmd, &f.device, env.Devices.Lent(), "device to lend")
+	flags.StringVar(&f.system, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
 	cli.Complete(cmd, "system", func() []string { return toldSystems(env.Systems) })
-	secure.Add(flags)
-	watch.Add(cmd)
-	card.Add(cmd)
+	f.secure.Add(flags)
+	f.watch.Add(cmd)
+	f.card.Add(cmd)
 	cli.AddDriverCommand(cmd)
 	return cmd
+}
+
+// run lends the device until it is interrupted.
+func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
+	o := f.options
+	var err error
+	if o.Device.Access, err = f.card.Access(cmd, env, f.device); err != nil {
+		return err
+	}
+	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
+		return err
+	}
+	if o.Programs, err = toldOf(env.Systems, f.system); err != nil {
+		return err
+	}
+	monitor, stop, err := f.watch.Start(cmd.Context(), env)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if monitor != nil {
+		o.Calls = monitor.Calls()
+	}
+	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
+	s, err := testbed.Serve(cmd.Context(), f.device, o)
+	if err != nil {
+		return err
+	}
+	what := []string{"registers"}
+	if s.Captures {
+		what = append(what, "tap")
+	}
+	if s.Tables {
+		what = append(what, "P4Runtime")
+	}
+	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, f.secure.Describe())
+	<-cmd.Context().Done()
+	return s.Close() // being told to stop is how it ends
 }
 
 // toldSystems are those whose switches are told about jobs by tables.

@@ -7,11 +7,14 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
+// p4infoFlags are the flags of tables p4info.
+type p4infoFlags struct {
+	system, path, config string
+	lab, force           bool
+}
+
 func newTablesP4InfoCmd(env *cli.Env) *cobra.Command {
-	var (
-		of, path, config string
-		lab, force       bool
-	)
+	f := new(p4infoFlags)
 	cmd := &cobra.Command{
 		Use:   "p4info",
 		Short: "Print the P4Info of a system's pipeline, for other controllers to push",
@@ -21,38 +24,39 @@ it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
 		Example: `  olafctl tables p4info
   olafctl tables p4info --system iswitch -w isw.p4info.txtpb --config isw.bin`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			programs, err := toldOf(env.Systems, of)
-			if err != nil {
-				return err
-			}
-			profile := p4.Twin()
-			if lab {
-				profile = p4.Lab()
-			}
-			for _, file := range []string{path, config} {
-				if err := cli.RefuseExisting(file, force); err != nil {
-					return err
-				}
-			}
-			if config != "" {
-				if err := cli.WriteWhole(env, config, profile.DeviceConfig(programs...)); err != nil {
-					return err
-				}
-			}
-			if path != "" {
-				return cli.WriteWhole(env, path, profile.InfoText(programs...))
-			}
-			_, err = env.Stdout.Write(profile.InfoText(programs...))
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return f.write(env) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&of, "system", "", "with this system's tables")
+	flags.StringVar(&f.system, "system", "", "with this system's tables")
 	cli.Complete(cmd, "system", func() []string { return toldSystems(env.Systems) })
-	flags.BoolVar(&lab, "lab", false, "in the sizes of a card instead of the twin's")
-	flags.StringVarP(&path, "write", "w", "", "write to this file")
-	flags.StringVar(&config, "config", "", "write the device config to this file too")
-	flags.BoolVar(&force, "force", false, "replace the files")
+	flags.BoolVar(&f.lab, "lab", false, "in the sizes of a card instead of the twin's")
+	flags.StringVarP(&f.path, "write", "w", "", "write to this file")
+	flags.StringVar(&f.config, "config", "", "write the device config to this file too")
+	flags.BoolVar(&f.force, "force", false, "replace the files")
 	return cmd
+}
+
+// write prints or writes the P4Info, and the device config where it was asked for.
+func (f *p4infoFlags) write(env *cli.Env) error {
+	programs, err := toldOf(env.Systems, f.system)
+	if err != nil {
+		return err
+	}
+	profile := p4.Twin()
+	if f.lab {
+		profile = p4.Lab()
+	}
+	if err := cli.RefuseAnyExisting(f.force, f.path, f.config); err != nil {
+		return err
+	}
+	if f.config != "" {
+		if err := cli.WriteWhole(env, f.config, profile.DeviceConfig(programs...)); err != nil {
+			return err
+		}
+	}
+	if f.path != "" {
+		return cli.WriteWhole(env, f.path, profile.InfoText(programs...))
+	}
+	_, err = env.Stdout.Write(profile.InfoText(programs...))
+	return err
 }
