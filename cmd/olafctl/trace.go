@@ -84,10 +84,8 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := checkEnding(f.to, "traces", ".trace"); err != nil {
 		return err
 	}
-	for _, path := range f.targets() {
-		if err := cli.RefuseExisting(path, f.force); err != nil {
-			return err
-		}
+	if err := cli.RefuseAnyExisting(f.force, f.targets()...); err != nil {
+		return err
 	}
 	header, err := rl.Header(&f.config, f.clock, f.payload)
 	if err != nil {
@@ -531,6 +529,17 @@ says which statistics were kept and how far they are off.`,
 			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
 		},
 	}
+	addScaling(cmd, &s)
+	flags := cmd.Flags()
+	flags.StringVarP(&to, "write", "w", "", "trace to write")
+	flags.BoolVar(&force, "force", false, "replace a file that exists")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+// addScaling adds what a recording becomes, with s as its defaults.
+func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
 	flags.IntVar(&s.Clusters, "clusters", s.Clusters, "their clusters")
@@ -545,11 +554,6 @@ says which statistics were kept and how far they are off.`,
 	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of a worker's own speed")
 	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at once, in turns; 0 for all")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the bootstrap")
-	flags.StringVarP(&to, "write", "w", "", "trace to write")
-	flags.BoolVar(&force, "force", false, "replace a file that exists")
-	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
-	cli.AddFormatFlag(cmd, &out)
-	return cmd
 }
 
 func scaleTrace(ctx context.Context, env *cli.Env, from, to string, s trace.Scaling, out cli.Format, quiet bool) error {

@@ -81,18 +81,7 @@ the same trainings in the simulated network (docs/kernel.md). That takes real ti
   olafctl train --system iswitch --mode async --h 4 --bound 3 --workers 8
   olafctl train --system ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.field.asked(cmd) {
-				return f.runField(cmd, env)
-			}
-			if f.waits() {
-				return f.runJob(cmd, env)
-			}
-			if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
-				return err
-			}
-			return f.run(cmd.Context(), env)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.train(cmd, env) },
 	}
 	f.job.add(cmd)
 	f.addConfig(cmd)
@@ -105,6 +94,20 @@ the same trainings in the simulated network (docs/kernel.md). That takes real ti
 	f.keep.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	return cmd
+}
+
+// train trains: several seeds or queues side by side, hosts that wait, or one network.
+func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
+	if f.field.asked(cmd) {
+		return f.runField(cmd, env)
+	}
+	if f.waits() {
+		return f.runJob(cmd, env)
+	}
+	if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), env)
 }
 
 // trainSchema heads the document of trainReport.

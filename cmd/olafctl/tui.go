@@ -128,29 +128,39 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if f.record != "" {
-		if !f.demo {
-			return cli.UsageError("--record writes the tour; add --demo")
-		}
-		if err := checkEnding(f.record, "tours", ".svg"); err != nil {
-			return err
-		}
-		if err := cli.RefuseExisting(f.record, f.force); err != nil {
-			return err
-		}
-		return d.film(cmd.Context(), plan, f.record)
-	}
-	if spec.Loop != nil {
-		if err := env.Devices.Check(f.bench.device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
-			return err
-		}
-		loop, err := newWatchedLoop(env, f.view, plan, f.index, nil)
-		if err != nil {
-			return err
-		}
-		return cli.GeneratorInterrupted(loop.show(cmd.Context()))
+	switch {
+	case f.record != "":
+		return f.film(cmd.Context(), d, plan)
+	case spec.Loop != nil:
+		return f.watchLoop(cmd.Context(), env, plan)
 	}
 	return d.show(cmd.Context(), plan)
+}
+
+// film writes the tour to a file.
+func (f *tuiFlags) film(ctx context.Context, d *dashboard, plan *bench.Plan) error {
+	if !f.demo {
+		return cli.UsageError("--record writes the tour; add --demo")
+	}
+	if err := checkEnding(f.record, "tours", ".svg"); err != nil {
+		return err
+	}
+	if err := cli.RefuseExisting(f.record, f.force); err != nil {
+		return err
+	}
+	return d.film(ctx, plan, f.record)
+}
+
+// watchLoop shows hosts that wait for answers.
+func (f *tuiFlags) watchLoop(ctx context.Context, env *cli.Env, plan *bench.Plan) error {
+	if err := env.Devices.Check(f.bench.device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
+		return err
+	}
+	loop, err := newWatchedLoop(env, f.view, plan, f.index, nil)
+	if err != nil {
+		return err
+	}
+	return cli.GeneratorInterrupted(loop.show(ctx))
 }
 
 // kept is the specification of a kept run and its report for the Results page.

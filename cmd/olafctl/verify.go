@@ -193,6 +193,11 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 		return p, cli.UsageError("--clusters: %d is outside 1 … %d", f.clusters, aomcheck.MaxClusters)
 	}
 	p.Clusters = make([]aomcheck.Cluster, f.clusters)
+	return p, f.addPeriods(p.Clusters)
+}
+
+// addPeriods gives clusters their intervals, jitters and phases: one for all or one each.
+func (f *verifyFlags) addPeriods(clusters []aomcheck.Cluster) error {
 	lists := []struct {
 		flag, text string
 		set        func(*aomcheck.Cluster, string) error
@@ -203,16 +208,16 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 	}
 	for _, l := range lists {
 		values := strings.Split(l.text, ",")
-		if len(values) != 1 && len(values) != f.clusters {
-			return p, cli.UsageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), f.clusters)
+		if len(values) != 1 && len(values) != len(clusters) {
+			return cli.UsageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), len(clusters))
 		}
-		for i := range p.Clusters {
-			if err := l.set(&p.Clusters[i], strings.TrimSpace(values[i%len(values)])); err != nil {
-				return p, cli.UsageError("%s: %v", l.flag, err)
+		for i := range clusters {
+			if err := l.set(&clusters[i], strings.TrimSpace(values[i%len(values)])); err != nil {
+				return cli.UsageError("%s: %v", l.flag, err)
 			}
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func readProblem(file string) (aomcheck.Problem, error) {
@@ -272,10 +277,8 @@ func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 	if f.simulate < 0 {
 		return o, cli.UsageError("--simulate: %d is negative; 0 is for none", f.simulate)
 	}
-	for _, path := range []string{f.dump, f.svg} {
-		if err := cli.RefuseExisting(path, f.force); err != nil {
-			return o, err
-		}
+	if err := cli.RefuseAnyExisting(f.force, f.dump, f.svg); err != nil {
+		return o, err
 	}
 	if f.dump != "" {
 		o.Dump = func(script []byte) error { return f.write(env, f.dump, script) }
