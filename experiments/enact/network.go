@@ -141,28 +141,11 @@ func (p *play) addWire(w wire) int32 {
 	return int32(len(p.wires) - 1)
 }
 
+// addJob lays out a job, a packet of which stands for so many bits.
 func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
-	j := job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkAll(m.Workers, 0)}
-	whole := false
-	if a.INC != "" {
-		j.inc = p.in.Unit(a.INC)
-		if whole = m.Offloaded(j.inc); whole {
-			j.late = 0
-		}
-	}
-	j.packets = max(1, int(m.Volume/stands))
-	j.bits = m.Volume / float64(j.packets)
-	if !whole {
-		j.inside, j.got = make([]uint16, j.packets), make([]int32, m.Workers)
-	}
-	serverIn, serverOut := p.addWire(constant(p.in.Server)), p.addWire(constant(p.in.Server))
-	trunk := func(v, u int) int32 {
-		if _, there := trunks[[2]int{v, u}]; !there {
-			trunks[[2]int{v, u}] = p.addWire(wire{steps: optics.steps(v, u)})
-		}
-		return trunks[[2]int{v, u}]
-	}
+	j, whole := p.newJob(k, stands)
+	l := &layout{play: p, optics: optics, trunks: trunks, server: m.Server, in: p.addWire(constant(p.in.Server)), out: p.addWire(constant(p.in.Server))}
 	for _, s := range m.Shares {
 		of := spans(p.in, optics, m, a, s, whole)
 		last := (&pacer{spans: of}).reach(m.Volume)
@@ -175,31 +158,73 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 			return fmt.Errorf("%w: %s has %d workers in %s; a switch program aggregates for at most %d", ErrPlay, m.ID, s.Workers, a.INC, p4inc.MaxMembers)
 		}
 		if s.Unit == j.inc && !whole {
-			j.part = &part{first: len(p.workers), count: s.Workers, up: []int32{serverIn}, down: []int32{serverOut}}
-			if s.Unit != m.Server {
-				j.part.up, j.part.down = []int32{trunk(s.Unit, m.Server), serverIn}, []int32{serverOut, trunk(m.Server, s.Unit)}
-			}
+			j.part = &part{first: len(p.workers), count: s.Workers}
+			j.part.up, j.part.down = l.ways(s.Unit)
 		}
 		for range s.Workers {
-			w := worker{job: int32(k), index: int32(len(p.workers) - j.first)}
-			out, in := p.addWire(constant(p.in.Server)), p.addWire(constant(p.in.Server))
-			switch {
-			case s.Unit == j.inc:
-				w.there, w.back = []int32{out}, []int32{in}
-				if j.part != nil {
-					j.part.marks += program.Mark(olaf.WorkerID(w.index), 0)
-				}
-			case s.Unit == m.Server:
-				w.there, w.back = []int32{out, serverIn}, []int32{serverOut, in}
-			default:
-				w.there, w.back = []int32{out, trunk(s.Unit, m.Server), serverIn}, []int32{serverOut, trunk(m.Server, s.Unit), in}
-			}
-			p.workers = append(p.workers, w)
+			l.addWorker(&j, s.Unit)
 		}
 	}
 	p.total += j.packets * m.Workers
 	p.jobs = append(p.jobs, j)
 	return nil
+}
+
+// newJob is a job without its network; whole says that a switch sums all of its workers.
+func (p *play) newJob(k int, stands float64) (j job, whole bool) {
+	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
+	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkAll(m.Workers, 0)}
+	if a.INC != "" {
+		j.inc = p.in.Unit(a.INC)
+		if whole = m.Offloaded(j.inc); whole {
+			j.late = 0
+		}
+	}
+	j.packets = max(1, int(m.Volume/stands))
+	j.bits = m.Volume / float64(j.packets)
+	if !whole {
+		j.inside, j.got = make([]uint16, j.packets), make([]int32, m.Workers)
+	}
+	return j, whole
+}
+
+// layout lays out the wires of one job, whose server hangs on the unit by in and out. Trunks between units are those of all jobs.
+type layout struct {
+	*play
+	optics  *optics
+	trunks  map[[2]int]int32
+	server  int // its unit
+	in, out int32
+}
+
+// trunk is the wire from one unit's switch to another's.
+func (l *layout) trunk(from, to int) int32 {
+	if _, there := l.trunks[[2]int{from, to}]; !there {
+		l.trunks[[2]int{from, to}] = l.addWire(wire{steps: l.optics.steps(from, to)})
+	}
+	return l.trunks[[2]int{from, to}]
+}
+
+// ways are the wires from a unit's switch to the job's server, and back.
+func (l *layout) ways(unit int) (up, down []int32) {
+	if unit == l.server {
+		return []int32{l.in}, []int32{l.out}
+	}
+	return []int32{l.trunk(unit, l.server), l.in}, []int32{l.out, l.trunk(l.server, unit)}
+}
+
+// addWorker adds a worker of the job in a unit: its packets go to the switch that sums them, or else to the server.
+func (l *layout) addWorker(j *job, unit int) {
+	w := worker{job: int32(j.index), index: int32(len(l.workers) - j.first)}
+	out, in := l.addWire(constant(l.play.in.Server)), l.addWire(constant(l.play.in.Server))
+	var up, down []int32
+	if unit != j.inc {
+		up, down = l.ways(unit)
+	} else if j.part != nil {
+		j.part.marks += program.Mark(olaf.WorkerID(w.index), 0)
+	}
+	w.there, w.back = append([]int32{out}, up...), append(down, in)
+	l.workers = append(l.workers, w)
 }
 
 // seldom is how many events there are between looks at the context.

@@ -83,20 +83,8 @@ type Played struct {
 
 // Play carries a plan out that keeps every rule. The error matches ErrPlay, or is the context's.
 func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
-	if o.Packets == 0 {
-		o.Packets = MaxPackets / 10
-	}
-	if o.Segment == 0 {
-		o.Segment = 256
-	}
-	if o.Packets < 1 || o.Packets > MaxPackets {
-		return nil, fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
-	}
-	if v := check.Check(plan); !v.OK() {
-		return nil, fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Broken())
-	}
-	if len(plan.Outcome.Unfinished) > 0 {
-		return nil, fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished), plan.Outcome.Unfinished[0])
+	if err := o.settle(plan); err != nil {
+		return nil, err
 	}
 	in := plan.Problem.Instance(plan.Problem.PartialINC)
 	r := &Report{Schema: PlaySchema, Policy: plan.Policy.Name}
@@ -129,6 +117,26 @@ func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	}
 	r.takeWindowed(free, in)
 	return r, nil
+}
+
+// settle fills in what was left open, and refuses what cannot be played.
+func (o *Options) settle(plan *sched.Plan) error {
+	if o.Packets == 0 {
+		o.Packets = MaxPackets / 10
+	}
+	if o.Segment == 0 {
+		o.Segment = 256
+	}
+	if o.Packets < 1 || o.Packets > MaxPackets {
+		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
+	}
+	if v := check.Check(plan); !v.OK() {
+		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Broken())
+	}
+	if len(plan.Outcome.Unfinished) > 0 {
+		return fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished), plan.Outcome.Unfinished[0])
+	}
+	return nil
 }
 
 // takePaced reads what the paced play did. Every fragment of every job must have been summed, once.

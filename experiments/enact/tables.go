@@ -77,13 +77,8 @@ func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders,
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range o.Tables.Workers {
-		if !taken[w.Address] {
-			o.Idle++
-			if o.Tables, err = o.Tables.Move(Idle, w.Address); err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrPlay, err)
-			}
-		}
+	if err := o.rest(taken); err != nil {
+		return nil, err
 	}
 	size := p4inc.DefaultSlots / max(1, places)
 	for _, h := range held {
@@ -99,6 +94,21 @@ func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders,
 		return nil, err
 	}
 	return o, o.admit()
+}
+
+// rest makes hosts idle that are not taken.
+func (o *Orders) rest(taken map[netip.Addr]bool) error {
+	for _, w := range o.Tables.Workers {
+		if taken[w.Address] {
+			continue
+		}
+		o.Idle++
+		var err error
+		if o.Tables, err = o.Tables.Move(Idle, w.Address); err != nil {
+			return fmt.Errorf("%w: %w", ErrPlay, err)
+		}
+	}
+	return nil
 }
 
 // admit makes the program's tables say what the segments are, and nothing of other jobs.
