@@ -31,19 +31,9 @@ func (p *Problem) finest() int64 {
 
 // pathOf turns a solver's values, in the unit of the script, into a path.
 func (m *model) pathOf(values map[string]any) (*Path, error) {
-	perTick, finest := int64(1), m.p.finest()
-	rationals := make(map[string]*big.Rat)
-	for id, v := range values {
-		r, ok := v.(*big.Rat)
-		if !ok {
-			continue
-		}
-		rationals[id] = m.s.Ticks(r)
-		d := rationals[id].Denom()
-		if !d.IsInt64() || d.Int64() > finest || perTick/gcd(perTick, d.Int64()) > finest/d.Int64() {
-			return nil, fmt.Errorf("the arrival times need steps finer than 1/%d of %v", finest, m.p.tick())
-		}
-		perTick = perTick / gcd(perTick, d.Int64()) * d.Int64()
+	rationals, perTick, err := m.rationals(values)
+	if err != nil {
+		return nil, err
 	}
 	in := func(id string, lo, hi olaf.Duration) (int64, error) {
 		r, ok := rationals[id]
@@ -74,6 +64,25 @@ func (m *model) pathOf(values map[string]any) (*Path, error) {
 		path.Arrivals, path.Sent = append(path.Arrivals, times), append(path.Sent, sent)
 	}
 	return path, nil
+}
+
+// rationals are those of a solver's values that are times, in ticks, and how many steps a tick has in which all of them are whole.
+func (m *model) rationals(values map[string]any) (times map[string]*big.Rat, perTick int64, err error) {
+	perTick, finest := 1, m.p.finest()
+	times = make(map[string]*big.Rat)
+	for id, v := range values {
+		r, ok := v.(*big.Rat)
+		if !ok {
+			continue
+		}
+		times[id] = m.s.Ticks(r)
+		d := times[id].Denom()
+		if !d.IsInt64() || d.Int64() > finest || perTick/gcd(perTick, d.Int64()) > finest/d.Int64() {
+			return nil, 0, fmt.Errorf("the arrival times need steps finer than 1/%d of %v", finest, m.p.tick())
+		}
+		perTick = perTick / gcd(perTick, d.Int64()) * d.Int64()
+	}
+	return times, perTick, nil
 }
 
 func (m *model) sentIn(values map[string]any, u, k int) bool {

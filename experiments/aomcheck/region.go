@@ -232,16 +232,7 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 	region := &Region{Axes: axes}
 	notes := make(map[string]bool)
 	for n := range total {
-		point := Point{}
-		q := p
-		q.Clusters = append([]Cluster(nil), p.Clusters...)
-		index := n
-		for i := len(axes) - 1; i >= 0; i-- {
-			v := axes[i].Values[index%len(axes[i].Values)]
-			index /= len(axes[i].Values)
-			axes[i].set(&q, v)
-			point.Values = append([]AxisValue{v}, point.Values...)
-		}
+		point, q := pointOf(p, axes, n)
 		v, err := Verify(ctx, q, opt)
 		switch {
 		case errors.Is(err, ErrVacuous):
@@ -268,6 +259,19 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 		}
 	}
 	return region, nil
+}
+
+// pointOf is point n of a region, and the problem there.
+func pointOf(p Problem, axes []Axis, n int) (point Point, there Problem) {
+	there = p
+	there.Clusters = append([]Cluster(nil), p.Clusters...)
+	for i := len(axes) - 1; i >= 0; i-- {
+		v := axes[i].Values[n%len(axes[i].Values)]
+		n /= len(axes[i].Values)
+		axes[i].set(&there, v)
+		point.Values = append([]AxisValue{v}, point.Values...)
+	}
+	return point, there
 }
 
 func (r *Region) where(point Point) string {

@@ -117,24 +117,18 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	defer cancel()
 
 	if opt.Simulate > 0 && v.Problem.Model == Engine {
-		run, err := v.search(ctx, opt.Simulate)
-		if err != nil {
+		if err := v.simulate(ctx, opt.Simulate); err != nil {
 			return nil, err
 		}
-		if run != nil {
-			v.Answer, v.Solver, v.Counterexample, v.Judgement = Violated, "simulation", run, v.Problem.Judge(run)
-			if opt.Dump == nil {
-				v.Wall = time.Since(start)
-				return v, nil
-			}
+		if v.Answer != "" && opt.Dump == nil {
+			v.Wall = time.Since(start)
+			return v, nil
 		}
 	}
 	m := build(&v.Problem)
 	query := m.fork()
 	query.violate()
-	text := query.text()
-	v.Script.Variables, v.Script.Assertions = query.s.Size()
-	v.Script.Bytes = len(text)
+	text := v.script(query)
 	if opt.Dump != nil {
 		if err := opt.Dump(text); err != nil {
 			return nil, err
@@ -149,8 +143,7 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Solver = answer.Solver
-	switch answer.Status {
+	switch v.Solver = answer.Solver; answer.Status {
 	case smt.Sat:
 		err = v.violatedBy(query, answer.Values)
 	case smt.Unsat:
@@ -161,6 +154,23 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	}
 	v.Wall = time.Since(start)
 	return v, err
+}
+
+// simulate answers where one of some random paths violates the objective on the engine.
+func (v *Verdict) simulate(ctx context.Context, paths int) error {
+	run, err := v.search(ctx, paths)
+	if run != nil {
+		v.Answer, v.Solver, v.Counterexample, v.Judgement = Violated, "simulation", run, v.Problem.Judge(run)
+	}
+	return err
+}
+
+// script is what solvers are asked, and its size.
+func (v *Verdict) script(query *model) []byte {
+	text := query.text()
+	v.Script.Variables, v.Script.Assertions = query.s.Size()
+	v.Script.Bytes = len(text)
+	return text
 }
 
 func (o Options) withDefaults() Options {
