@@ -81,6 +81,25 @@ func (c *checker) queue(p Pos, name string, needed bool) {
 	c.fail(p, "queue", "queue %q is not known%s", name, yamlfile.Suggest(name, engine.Names()))
 }
 
+// queues looks at what the queues of a switch are built as.
+func (c *checker) queues(s *Switch) {
+	c.queue(s.Pos, s.Queue, false)
+	if s.Slots < 1 || s.Slots > engine.MaxSlots {
+		c.fail(s.Pos, "slots", "switch %q has %d slots; a queue holds 1 to %d updates", s.Name, s.Slots, engine.MaxSlots)
+	}
+	if s.Bypass < 0 || s.Bypass > engine.MaxBypassSlots {
+		c.fail(s.Pos, "bypass_slots", "switch %q has bypass_slots %d; 0 (64) to %d", s.Name, s.Bypass, engine.MaxBypassSlots)
+	}
+	if s.Profile == "" {
+		return
+	}
+	if err := engine.Profile(s.Profile).Validate(); err != nil {
+		c.fail(s.Pos, "profile", "switch %q: %v", s.Name, err)
+	} else if c.t.Timing == NS3 && engine.Profile(s.Profile).ReadPorts() != 0 {
+		c.fail(s.Pos, "profile", "switch %q: profile %s counts cycles of the logic, which ns-3's timing has not; use ideal", s.Name, s.Profile)
+	}
+}
+
 func (c *checker) nodes() {
 	add := func(p Pos, name, kind string) {
 		switch {
@@ -94,20 +113,7 @@ func (c *checker) nodes() {
 	for i := range c.t.Switches {
 		s := &c.t.Switches[i]
 		add(s.Pos, s.Name, "switch")
-		c.queue(s.Pos, s.Queue, false)
-		if s.Slots < 1 || s.Slots > engine.MaxSlots {
-			c.fail(s.Pos, "slots", "switch %q has %d slots; a queue holds 1 to %d updates", s.Name, s.Slots, engine.MaxSlots)
-		}
-		if s.Bypass < 0 || s.Bypass > engine.MaxBypassSlots {
-			c.fail(s.Pos, "bypass_slots", "switch %q has bypass_slots %d; 0 (64) to %d", s.Name, s.Bypass, engine.MaxBypassSlots)
-		}
-		if s.Profile != "" {
-			if err := engine.Profile(s.Profile).Validate(); err != nil {
-				c.fail(s.Pos, "profile", "switch %q: %v", s.Name, err)
-			} else if c.t.Timing == NS3 && engine.Profile(s.Profile).ReadPorts() != 0 {
-				c.fail(s.Pos, "profile", "switch %q: profile %s counts cycles of the logic, which ns-3's timing has not; use ideal", s.Name, s.Profile)
-			}
-		}
+		c.queues(s)
 	}
 	for i := range c.t.Servers {
 		s := &c.t.Servers[i]

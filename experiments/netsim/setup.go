@@ -16,6 +16,27 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	if opt.Watcher != nil {
 		s.limit = 0 // it is asked before anything happens
 	}
+	s.furnish()
+	s.meter = newMeter(t, n)
+	s.addWorkers()
+	s.addCables()
+	s.addExtras()
+	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
+	s.queue.Opening = s.touch
+	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
+	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
+		s.waiting = make([]access, len(s.workers))
+	}
+	if !s.ns3 {
+		s.late = 1 << 63
+	}
+	s.begin()
+	return s
+}
+
+// furnish makes what servers, ports and stations hold before the first worker is there.
+func (s *sim) furnish() {
+	t, n := s.t, s.network
 	s.active = s.acks && t.Control.Enabled
 	s.listeners = make([]tc.Controller, n.listeners)
 	s.servers = make([]serverState, len(t.Servers))
@@ -39,21 +60,12 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	for i := range n.stations {
 		n.stations[i].sim = s
 	}
-	s.meter = newMeter(t, n)
-	s.addWorkers()
-	s.addCables()
-	s.addExtras()
-	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
-	s.queue.Opening = s.touch
-	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
-	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
-		s.waiting = make([]access, len(s.workers))
-	}
-	if !s.ns3 {
-		s.late = 1 << 63
-	}
+}
+
+// begin puts the first events into the calendar.
+func (s *sim) begin() {
 	if s.script != nil {
-		s.number = uint64(len(t.sends))
+		s.number = uint64(len(s.t.sends))
 	}
 	for _, w := range s.places {
 		s.schedule(w)
@@ -61,10 +73,9 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	for i := range s.extras {
 		s.scheduleExtra(i)
 	}
-	for i := range t.Schedule {
-		s.queue.Push(calendar.Event{At: int64(t.Schedule[i].At), Ord: 0, What: kindChange | uint64(i)})
+	for i := range s.t.Schedule {
+		s.queue.Push(calendar.Event{At: int64(s.t.Schedule[i].At), Ord: 0, What: kindChange | uint64(i)})
 	}
-	return s
 }
 
 func (s *sim) addWorkers() {

@@ -120,29 +120,7 @@ func (s *sim) build(n *Network) {
 		s.addRacks(n)
 	}
 	for h := range s.ends {
-		at := s.above(h)
-		sw := &s.switches[at]
-		job, worker := s.whose(h)
-		port := program.Port(len(sw.down))
-		if worker == s.workers {
-			port = program.Uplink
-		}
-		up, down := s.addLink(int32(h), int32(s.root()+at), 0, port, n.access(worker))
-		s.access[h], s.homes[h] = up, down
-		s.wires[up].Mark = 0 // hosts mark nothing
-		s.wires[down].Through = n.Through
-		if n.Hops != nil {
-			s.wires[down].Line = node.NewLine(n.Hops.Switches[at].Slots)
-		}
-		if worker == s.workers {
-			sw.servers = append(sw.servers, down)
-			continue
-		}
-		for len(sw.members) <= job {
-			sw.members = append(sw.members, nil)
-		}
-		sw.down = append(sw.down, down)
-		sw.members[job] = append(sw.members[job], port)
+		s.attach(n, h)
 	}
 	switch root := &s.switches[0]; {
 	case n.Hops != nil:
@@ -155,6 +133,33 @@ func (s *sim) build(n *Network) {
 			}
 		}
 	}
+}
+
+// attach hangs a host on its switch: a worker as a member of its job, or a job's server.
+func (s *sim) attach(n *Network, host int) {
+	at := s.above(host)
+	sw := &s.switches[at]
+	job, worker := s.whose(host)
+	port := program.Port(len(sw.down))
+	if worker == s.workers {
+		port = program.Uplink
+	}
+	up, down := s.addLink(int32(host), int32(s.root()+at), 0, port, n.access(worker))
+	s.access[host], s.homes[host] = up, down
+	s.wires[up].Mark = 0 // hosts mark nothing
+	s.wires[down].Through = n.Through
+	if n.Hops != nil {
+		s.wires[down].Line = node.NewLine(n.Hops.Switches[at].Slots)
+	}
+	if worker == s.workers {
+		sw.servers = append(sw.servers, down)
+		return
+	}
+	for len(sw.members) <= job {
+		sw.members = append(sw.members, nil)
+	}
+	sw.down = append(sw.down, down)
+	sw.members[job] = append(sw.members[job], port)
 }
 
 // addRacks hangs the racks on the root.

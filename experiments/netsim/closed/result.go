@@ -246,6 +246,15 @@ func (s *sim) times(r *Result) {
 	for i := range ages {
 		r.AoM[i] = ages[i].mean()
 	}
+	s.timesOfSums(r)
+	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
+	if n := s.meter.stale.contributions; n > 0 {
+		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
+	}
+}
+
+// timesOfSums are the means over sums: until they were made, and until they were everywhere.
+func (s *sim) timesOfSums(r *Result) {
 	var aggregation, summed series
 	for i, at := range s.meter.summed {
 		if at > 0 {
@@ -259,10 +268,6 @@ func (s *sim) times(r *Result) {
 		}
 	}
 	r.Aggregation = aggregation.mean()
-	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
-	if n := s.meter.stale.contributions; n > 0 {
-		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
-	}
 }
 
 // jobsOf tells what is counted by jobs.
