@@ -474,29 +474,7 @@ const maxSawteeth = 30
 // Sawtooths is the age of one cluster over time in the sampled frames, a pair of columns a configuration: the smallest
 // cluster that every configuration's sample delivers twice.
 func Sawtooths(samples []Sample) table.Sheet {
-	type config struct {
-		queue string
-		rate  int64
-		run   int
-	}
-	var order []config
-	frames := map[config][]olaf.Observation{}
-	for i := range samples {
-		m := &samples[i]
-		c := config{m.Queue, m.OutRateBPS, m.Run}
-		if frames[c] == nil {
-			order = append(order, c)
-		}
-		frames[c] = append(frames[c], m.Observation)
-	}
-	// One run of each configuration is enough to look at.
-	seen := map[string]bool{}
-	order = slices.DeleteFunc(order, func(c config) bool {
-		name := configuration(c.queue, c.rate)
-		again := seen[name]
-		seen[name] = true
-		return again
-	})
+	order, frames := firstRuns(samples)
 	cluster, ok := commonCluster(len(order), func(i int) []olaf.Observation { return frames[order[i]] })
 	if !ok {
 		return table.Sheet{}
@@ -535,6 +513,34 @@ func Sawtooths(samples []Sample) table.Sheet {
 		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
 	}
 	return s
+}
+
+// sampled is a run of a configuration.
+type sampled struct {
+	queue string
+	rate  int64
+	run   int
+}
+
+// firstRuns are the runs of a sample with their frames: the first of each configuration, which is enough to look at.
+func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Observation) {
+	frames = map[sampled][]olaf.Observation{}
+	for i := range samples {
+		m := &samples[i]
+		c := sampled{m.Queue, m.OutRateBPS, m.Run}
+		if frames[c] == nil {
+			order = append(order, c)
+		}
+		frames[c] = append(frames[c], m.Observation)
+	}
+	seen := map[string]bool{}
+	order = slices.DeleteFunc(order, func(c sampled) bool {
+		name := configuration(c.queue, c.rate)
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+	return order, frames
 }
 
 // padded adds empty cells up to n.

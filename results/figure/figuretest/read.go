@@ -111,11 +111,7 @@ func numbers(list string) (v []float64, err error) {
 func read(r io.Reader) (*page, error) {
 	p, stack := new(page), []affine{{a: 1, d: 1}}
 	faces := font.NewCache(liberation.Collection())
-	var text *label
-	var size float64
-	var face font.Font
-	var at affine
-	var x, y float64
+	var text *written
 	for d := xml.NewDecoder(r); ; {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -131,33 +127,10 @@ func read(r io.Reader) (*page, error) {
 			if err != nil {
 				return nil, err
 			}
-			at = stack[len(stack)-1].then(own)
+			at := stack[len(stack)-1].then(own)
 			stack = append(stack, at)
-			switch e.Name.Local {
-			case "svg":
-				v, err := numbers(attr["viewBox"])
-				if err != nil || len(v) != 4 {
-					return nil, fmt.Errorf("viewBox %q: %v", attr["viewBox"], err)
-				}
-				p.box = box{v[0], v[1], v[0] + v[2], v[1] + v[3]}
-			case "path":
-				if err := p.addPath(attr, at); err != nil {
-					return nil, err
-				}
-			case "text":
-				style := styles(attr["style"])
-				if size, err = strconv.ParseFloat(strings.TrimSuffix(style["font-size"], "px"), 64); err != nil {
-					return nil, fmt.Errorf("size of a text: %v", err)
-				}
-				xy, err := numbers(attr["x"] + "," + attr["y"])
-				if err != nil || len(xy) != 2 {
-					return nil, fmt.Errorf("place of a text: %v", err)
-				}
-				x, y, text = xy[0], xy[1], new(label)
-				face = font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)}
-				if style["font-weight"] == "bold" {
-					face.Weight = 3
-				}
+			if err := p.begin(e.Name.Local, attr, at, &text); err != nil {
+				return nil, err
 			}
 		case xml.CharData:
 			if text != nil {
@@ -166,17 +139,64 @@ func read(r io.Reader) (*page, error) {
 		case xml.EndElement:
 			stack = stack[:len(stack)-1]
 			if e.Name.Local == "text" && text != nil {
-				text.box = nothing()
-				found := faces.Lookup(face, face.Size)
-				wide := found.Width(text.text).Points()
-				// A browser gives letters the room from a fifth of their size below the line to 0.9 above it.
-				for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.9}, {wide, -0.9}} {
-					text.add(at.at(x+corner[0], y+corner[1]*size))
-				}
-				p.labels, text = append(p.labels, *text), nil
+				p.labels, text = append(p.labels, text.label(faces)), nil
 			}
 		}
 	}
+}
+
+// begin reads the attributes of an element that begins, where at says; text becomes the one that it begins, if it does.
+func (p *page) begin(name string, attr map[string]string, at affine, text **written) (err error) {
+	switch name {
+	case "svg":
+		v, err := numbers(attr["viewBox"])
+		if err != nil || len(v) != 4 {
+			return fmt.Errorf("viewBox %q: %v", attr["viewBox"], err)
+		}
+		p.box = box{v[0], v[1], v[0] + v[2], v[1] + v[3]}
+	case "path":
+		return p.addPath(attr, at)
+	case "text":
+		*text, err = beginText(attr, at)
+	}
+	return err
+}
+
+// written is a text that is read.
+type written struct {
+	text string
+	face font.Font
+	at   affine
+	x, y float64 // before at
+}
+
+func beginText(attr map[string]string, at affine) (*written, error) {
+	style := styles(attr["style"])
+	size, err := strconv.ParseFloat(strings.TrimSuffix(style["font-size"], "px"), 64)
+	if err != nil {
+		return nil, fmt.Errorf("size of a text: %v", err)
+	}
+	xy, err := numbers(attr["x"] + "," + attr["y"])
+	if err != nil || len(xy) != 2 {
+		return nil, fmt.Errorf("place of a text: %v", err)
+	}
+	face := font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)}
+	if style["font-weight"] == "bold" {
+		face.Weight = 3
+	}
+	return &written{face: face, at: at, x: xy[0], y: xy[1]}, nil
+}
+
+// label is the text with the room that it takes.
+func (w *written) label(faces *font.Cache) label {
+	l := label{text: w.text, box: nothing()}
+	found := faces.Lookup(w.face, w.face.Size)
+	wide, size := found.Width(w.text).Points(), w.face.Size.Points()
+	// A browser gives letters the room from a fifth of their size below the line to 0.9 above it.
+	for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.9}, {wide, -0.9}} {
+		l.add(w.at.at(w.x+corner[0], w.y+corner[1]*size))
+	}
+	return l
 }
 
 func (p *page) check() error {
