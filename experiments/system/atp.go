@@ -55,13 +55,8 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout, FirstTimeout: max(o.Timeout, endpoint.ATPFirstTimeout), Silent: o.Recovery == RecoverNone, Congestion: o.Congestion,
 		PerRack: o.PerRack, Aggregators: p.Build.Slots,
 	}
-	switch {
-	case o.Recovery != "" && o.Recovery != RecoverResend && o.Recovery != RecoverNone:
-		return p, fmt.Errorf("%w: ATP has no recovery %q; there are %s, %s", ErrOptions, o.Recovery, RecoverResend, RecoverNone)
-	case sharing != "" && sharing != Dynamic && sharing != Static:
-		return p, fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, sharing, Dynamic, Static)
-	case sharing == Dynamic && len(o.Ranges) > 0:
-		return p, fmt.Errorf("%w: jobs that share all aggregators have no ranges of their own; take %s sharing", ErrOptions, Static)
+	if err := checkATP(o, sharing); err != nil {
+		return p, err
 	}
 	if sharing == Static {
 		divided := *o
@@ -82,11 +77,30 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 		own.Fixed = endpoint.Fixed{Scale: endpoint.ATPScale, Truncates: p.Build.Profile == atp.Released}
 	}
 	p.Window = own.Window
-	// of is what a job's hosts are built with.
+	p.addATP(own)
+	return p, nil
+}
+
+// checkATP refuses what ATP has no way of doing.
+func checkATP(o *Options, sharing string) error {
+	switch {
+	case o.Recovery != "" && o.Recovery != RecoverResend && o.Recovery != RecoverNone:
+		return fmt.Errorf("%w: ATP has no recovery %q; there are %s, %s", ErrOptions, o.Recovery, RecoverResend, RecoverNone)
+	case sharing != "" && sharing != Dynamic && sharing != Static:
+		return fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, sharing, Dynamic, Static)
+	case sharing == Dynamic && len(o.Ranges) > 0:
+		return fmt.Errorf("%w: jobs that share all aggregators have no ranges of their own; take %s sharing", ErrOptions, Static)
+	}
+	return nil
+}
+
+// addATP adds what builds workers and servers, each with the aggregators that its job may use.
+func (p *Parts) addATP(all endpoint.ATP) {
+	share := p.Share
 	of := func(cfg *endpoint.Config) endpoint.ATP {
-		a := own
-		if p.Share != nil {
-			a.Base, a.Aggregators = p.Share(int(cfg.Job) - 1)
+		a := all
+		if share != nil {
+			a.Base, a.Aggregators = share(int(cfg.Job) - 1)
 		}
 		return a
 	}
@@ -96,5 +110,4 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	p.Server = func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewATPServer(cfg, of(&cfg), host)
 	}
-	return p, nil
 }
