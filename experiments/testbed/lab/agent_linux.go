@@ -43,12 +43,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 		return err
 	}
 	job := program.Job{ID: l.Job, Parent: true, In: a.Planned.Rate, Out: a.Planned.Rate}
-	ports := map[netip.Addr]program.Port{l.Plan.Cables[n.Up].Upper: program.Uplink}
-	var children []netip.AddrPort
-	for i, c := range n.Down {
-		at := l.Plan.Cables[c].Lower
-		ports[at] = program.Port(i)
-		children = append(children, netip.AddrPortFrom(at, olaf.UDPPort))
+	for i := range n.Down {
 		job.Members = append(job.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
 	}
 	if err := errors.Join(g.server.Acknowledge(l.Group), g.server.Configure(job)); err != nil {
@@ -58,23 +53,8 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	g.server.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, bool) {
 		return l.epochs.asked(seat{node, child}, action, vectors, ticket)
 	})
-	parent := []netip.AddrPort{netip.AddrPortFrom(l.Plan.Cables[n.Up].Upper, olaf.UDPPort)}
-	g.station = process.Station{
-		Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears,
-		Port: func(from netip.Addr) (program.Port, bool) {
-			p, known := ports[from]
-			return p, known
-		},
-		To: func(to program.Dest, _ *program.Packet) []netip.AddrPort {
-			switch {
-			case to == program.Up:
-				return parent
-			case to >= 0:
-				return children[to : to+1]
-			}
-			return children
-		},
-	}
+	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears}
+	g.station.Port, g.station.To = l.neighbours(n)
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), olaf.UDPPort)
 	if g.conn, err = l.Nodes[a.Planned.Node].Datagrams(at); err != nil {
 		return err
@@ -86,6 +66,33 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 		close(g.ended)
 	}()
 	return nil
+}
+
+// neighbours say behind which port of a node an address is, and at which addresses a destination is.
+func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, bool), to func(program.Dest, *program.Packet) []netip.AddrPort) {
+	above := l.Plan.Cables[n.Up].Upper
+	ports := map[netip.Addr]program.Port{above: program.Uplink}
+	parent := []netip.AddrPort{netip.AddrPortFrom(above, olaf.UDPPort)}
+	var children []netip.AddrPort
+	for i, c := range n.Down {
+		at := l.Plan.Cables[c].Lower
+		ports[at] = program.Port(i)
+		children = append(children, netip.AddrPortFrom(at, olaf.UDPPort))
+	}
+	port = func(from netip.Addr) (program.Port, bool) {
+		p, known := ports[from]
+		return p, known
+	}
+	to = func(to program.Dest, _ *program.Packet) []netip.AddrPort {
+		switch {
+		case to == program.Up:
+			return parent
+		case to >= 0:
+			return children[to : to+1]
+		}
+		return children
+	}
+	return port, to
 }
 
 // Fragment implements xagg.Model. Where the kernel can't be asked everything is missing.

@@ -53,21 +53,7 @@ func (l *Lab) raise(o Options) error {
 	ctx, stop := context.WithCancel(context.Background())
 	l.queue, q.stop = q, stop
 	go q.follow(ctx)
-	var senders []xdp.Sender
-	for number, node := range workers {
-		n := &l.Plan.Nodes[node]
-		cable := &netlab.Cable{B: card.Hub(number)}
-		if n.Device == "" {
-			cable.A, _ = card.Worker(number)
-			l.Nodes[node] = cable.A.Node
-		}
-		l.Cables[n.Up] = cable
-		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster), Worker: olaf.WorkerID(number)})
-	}
-	up := &netlab.Cable{A: card.Hub(len(workers)), B: card.Server()}
-	if l.Cables[l.Plan.Nodes[s.Node].Up] = up; up.B != nil {
-		l.Nodes[l.Server()] = up.B.Node
-	}
+	senders := l.around(card)
 	for i, c := range l.Cables {
 		if err := errors.Join(wide(c.A, l.Plan.Cables[i].MTU), wide(c.B, l.Plan.Cables[i].MTU)); err != nil {
 			return err
@@ -80,19 +66,44 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	q.mu.Lock()
-	err = card.SetSenders(senders)
-	if err == nil {
-		err = fpga.ConfigureQueue(ctx, card, fpga.QueueConfig{Discipline: s.System, Depth: s.Slots, Output: engine.Output{Rate: rate}})
-	}
-	if err == nil {
-		err = fpga.ClearCounters(card)
-	}
-	q.mu.Unlock()
+	err = q.configure(ctx, senders, fpga.QueueConfig{Discipline: s.System, Depth: s.Slots, Output: engine.Output{Rate: rate}})
 	if err != nil || o.Command == nil {
 		return err
 	}
 	return l.host(o.Command)
+}
+
+// around notes the nodes and cables around a card that stands, and says who sends to it.
+func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
+	workers := l.Workers()
+	for number, node := range workers {
+		n := &l.Plan.Nodes[node]
+		cable := &netlab.Cable{B: card.Hub(number)}
+		if n.Device == "" {
+			cable.A, _ = card.Worker(number)
+			l.Nodes[node] = cable.A.Node
+		}
+		l.Cables[n.Up] = cable
+		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster), Worker: olaf.WorkerID(number)})
+	}
+	up := &netlab.Cable{A: card.Hub(len(workers)), B: card.Server()}
+	if l.Cables[l.Plan.Nodes[l.Switch.Node].Up] = up; up.B != nil {
+		l.Nodes[l.Server()] = up.B.Node
+	}
+	return senders
+}
+
+// configure tells the card who sends and how it queues, and lets it count from 0.
+func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.QueueConfig) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.card.SetSenders(senders); err != nil {
+		return err
+	}
+	if err := fpga.ConfigureQueue(ctx, q.card, c); err != nil {
+		return err
+	}
+	return fpga.ClearCounters(q.card)
 }
 
 // update is what one takes on the wire.

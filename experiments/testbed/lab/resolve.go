@@ -121,25 +121,8 @@ func (r *resolver) expand() {
 	if t == nil {
 		return
 	}
-	children := t.Children
-	if !t.Has("children") {
-		children = MaxChildren
-	}
-	switch {
-	case t.Workers < 1 || t.Workers > MaxCables/2:
-		r.fail(t.Pos, "workers", "a tree has %d workers; use 1 to %d", t.Workers, MaxCables/2)
-		return
-	case children < 2 || children > MaxChildren:
-		r.fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
-		return
-	}
-	workers, servers := make([]ktree.Worker, t.Workers), make([]ktree.Server, t.Workers)
-	for i := range servers {
-		servers[i] = ktree.Server{Name: "s" + strconv.Itoa(i+1), Idle: 1}
-	}
-	tree, err := ktree.Build(children, workers, servers)
-	if err != nil {
-		r.fail(t.Pos, "", "%v", err)
+	tree := r.grow(t)
+	if tree == nil {
 		return
 	}
 	copied := *f
@@ -177,6 +160,32 @@ func (r *resolver) expand() {
 	}
 	add(top, Aggregator, "ps")
 	add("ps", Server, "")
+}
+
+// grow is the tree of aggregators that was asked for; nil where there can be none, which is told.
+func (r *resolver) grow(t *Tree) *ktree.Tree {
+	children := t.Children
+	if !t.Has("children") {
+		children = MaxChildren
+	}
+	switch {
+	case t.Workers < 1 || t.Workers > MaxCables/2:
+		r.fail(t.Pos, "workers", "a tree has %d workers; use 1 to %d", t.Workers, MaxCables/2)
+		return nil
+	case children < 2 || children > MaxChildren:
+		r.fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
+		return nil
+	}
+	workers, servers := make([]ktree.Worker, t.Workers), make([]ktree.Server, t.Workers)
+	for i := range servers {
+		servers[i] = ktree.Server{Name: "s" + strconv.Itoa(i+1), Idle: 1}
+	}
+	tree, err := ktree.Build(children, workers, servers)
+	if err != nil {
+		r.fail(t.Pos, "", "%v", err)
+		return nil
+	}
+	return tree
 }
 
 // name looks at nodes by themselves.
