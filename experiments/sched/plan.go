@@ -144,22 +144,32 @@ func lineOf(text []byte, err error) string {
 // Differences says in which ways two problems are not the same, at most a few; none for equal ones. It is how a plan for
 // another network is told.
 func Differences(a, b *Problem) []string {
-	var out []string
-	say := func(what string, x, y any) {
-		if x != y && len(out) < 5 {
-			out = append(out, fmt.Sprintf("%s: %v and %v", what, x, y))
-		}
+	var d differences
+	d.say("slot", a.Slot, b.Slot)
+	d.say("reconfiguration", a.Reconfiguration, b.Reconfiguration)
+	d.say("port_rate", a.PortRate, b.PortRate)
+	d.say("server_rate", a.ServerRate, b.ServerRate)
+	d.say("half_duplex", a.HalfDuplex, b.HalfDuplex)
+	d.say("partial_inc", a.PartialINC, b.PartialINC)
+	d.say("fixed", a.Fixed, b.Fixed)
+	d.say("units", len(a.Units), len(b.Units))
+	d.say("jobs", len(a.Jobs), len(b.Jobs))
+	d.say("connections before slot 0", initial(a), initial(b))
+	d.units(a, b)
+	d.jobs(a, b)
+	return d
+}
+
+// differences are lines of what is not the same.
+type differences []string
+
+func (d *differences) say(what string, x, y any) {
+	if x != y && len(*d) < 5 {
+		*d = append(*d, fmt.Sprintf("%s: %v and %v", what, x, y))
 	}
-	say("slot", a.Slot, b.Slot)
-	say("reconfiguration", a.Reconfiguration, b.Reconfiguration)
-	say("port_rate", a.PortRate, b.PortRate)
-	say("server_rate", a.ServerRate, b.ServerRate)
-	say("half_duplex", a.HalfDuplex, b.HalfDuplex)
-	say("partial_inc", a.PartialINC, b.PartialINC)
-	say("fixed", a.Fixed, b.Fixed)
-	say("units", len(a.Units), len(b.Units))
-	say("jobs", len(a.Jobs), len(b.Jobs))
-	say("connections before slot 0", initial(a), initial(b))
+}
+
+func (d *differences) units(a, b *Problem) {
 	units := map[string]*Unit{}
 	for i := range a.Units {
 		units[a.Units[i].Name] = &a.Units[i]
@@ -168,14 +178,17 @@ func Differences(a, b *Problem) []string {
 		y := &b.Units[i]
 		x := units[y.Name]
 		if x == nil {
-			say("unit "+y.Name, "none", "one")
+			d.say("unit "+y.Name, "none", "one")
 			continue
 		}
-		say("ports of "+y.Name, x.Ports, y.Ports)
-		say("inc of "+y.Name, x.INC, y.INC)
-		say("switch_rate of "+y.Name, x.SwitchRate, y.SwitchRate)
-		say("memory of "+y.Name, x.Memory, y.Memory)
+		d.say("ports of "+y.Name, x.Ports, y.Ports)
+		d.say("inc of "+y.Name, x.INC, y.INC)
+		d.say("switch_rate of "+y.Name, x.SwitchRate, y.SwitchRate)
+		d.say("memory of "+y.Name, x.Memory, y.Memory)
 	}
+}
+
+func (d *differences) jobs(a, b *Problem) {
 	jobs := map[string]*Job{}
 	for i := range a.Jobs {
 		jobs[a.Jobs[i].ID] = &a.Jobs[i]
@@ -184,18 +197,17 @@ func Differences(a, b *Problem) []string {
 		y := &b.Jobs[i]
 		x := jobs[y.ID]
 		if x == nil {
-			say("job "+y.ID, "none", "one")
+			d.say("job "+y.ID, "none", "one")
 			continue
 		}
-		say("arrival of "+y.ID, x.Arrival, y.Arrival)
-		say("volume of "+y.ID, x.Volume, y.Volume)
-		say("update of "+y.ID, x.Update, y.Update)
-		say("workers of "+y.ID, fmt.Sprint(x.Workers), fmt.Sprint(y.Workers))
-		say("server of "+y.ID, x.Server, y.Server)
-		say("server_only of "+y.ID, x.ServerOnly, y.ServerOnly)
-		say("segment of "+y.ID, x.Segment, y.Segment)
+		d.say("arrival of "+y.ID, x.Arrival, y.Arrival)
+		d.say("volume of "+y.ID, x.Volume, y.Volume)
+		d.say("update of "+y.ID, x.Update, y.Update)
+		d.say("workers of "+y.ID, fmt.Sprint(x.Workers), fmt.Sprint(y.Workers))
+		d.say("server of "+y.ID, x.Server, y.Server)
+		d.say("server_only of "+y.ID, x.ServerOnly, y.ServerOnly)
+		d.say("segment of "+y.ID, x.Segment, y.Segment)
 	}
-	return out
 }
 
 // initial is the connections before slot 0 in words, whatever order they are given in.
