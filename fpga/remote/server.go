@@ -182,6 +182,18 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 		if r.done() && t >= 0 {
 			return appendStatus(b, s.device.Sleep(ctx, t))
 		}
+	case opDrain, opCapture, opPorts, opArrivals:
+		return s.tell(op, b, &r)
+	}
+	return appendStatus(b, errBroken)
+}
+
+// errBroken is what a request gets that holds too little, too much, or what the device has not.
+var errBroken = fmt.Errorf("%w: a broken request", ErrProtocol)
+
+// tell answers a request for what the device noted meanwhile.
+func (s *Server) tell(op byte, b []byte, r *reader) []byte {
+	switch op {
 	case opDrain:
 		if r.done() {
 			return s.drain(b)
@@ -202,7 +214,7 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 			return appendArrivals(b, log, int(first))
 		}
 	}
-	return appendStatus(b, fmt.Errorf("%w: a broken request", ErrProtocol))
+	return appendStatus(b, errBroken)
 }
 
 // done says that a request held what it should, and nothing more.
