@@ -54,23 +54,7 @@ func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Wri
 	go func() {
 		defer close(jobs)
 		defer stop()
-		in := json.NewDecoder(bufio.NewReader(r))
-		for {
-			var j Job
-			if err := in.Decode(&j); err != nil {
-				if errors.Is(err, io.EOF) {
-					err = nil
-				}
-				read <- err
-				return
-			}
-			select {
-			case jobs <- j:
-			case <-ctx.Done():
-				read <- nil
-				return
-			}
-		}
+		read <- readJobs(ctx, r, jobs)
 	}()
 	for j := range jobs {
 		answer := reply{Key: j.Key}
@@ -94,6 +78,25 @@ func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Wri
 		}
 	}
 	return <-read
+}
+
+// readJobs hands jobs on as they come, until there are no more or ctx ends.
+func readJobs(ctx context.Context, r io.Reader, jobs chan<- Job) error {
+	in := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var j Job
+		if err := in.Decode(&j); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		}
+		select {
+		case jobs <- j:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
