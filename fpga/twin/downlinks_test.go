@@ -55,9 +55,9 @@ type answers struct{ at []olaf.Time }
 
 func (*answers) Arrival(olaf.Time, engine.Class, engine.Slot, *olaf.Update, []olaf.Contributor) {
 }
-func (*answers) Start(olaf.Time, engine.Slot)                               {}
-func (*answers) Departure(olaf.Time, engine.Slot, *olaf.Update)             {}
-func (a *answers) Answer(at olaf.Time, _ *olaf.Observation)                 { a.at = append(a.at, at) }
+func (*answers) Start(olaf.Time, engine.Slot)                   {}
+func (*answers) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
+func (a *answers) Answer(at olaf.Time, _ *olaf.Observation)     { a.at = append(a.at, at) }
 
 // newAnsweringBench is a card whose program answers the workers, 2.5 bytes a cycle and link: 102.4 cycles a frame.
 func newAnsweringBench(t *testing.T, cfg Config) *bench {
