@@ -15,24 +15,24 @@ import (
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.
 var builders = map[string][]string{
 	"github.com/olafctl/olaf/experiments/system":    {"All"},
-	"github.com/olafctl/olaf/fpga/program/programs": {"All", "Built", "Open", "Name"},
+	"github.com/olafctl/olaf/fpga/program/programs": {"All"},
 }
 
-// TestSetsAreHandedDown reads every file that is no test: only what is a program by itself builds the sets of systems and programs,
-// and those rooms that are parts of one; whoever is below is handed them.
+// TestSetsAreHandedDown reads every file that is no test: only where a program begins, and in what generates, sets of systems and
+// programs are built; all others are handed them, those of the same folder too.
 func TestSetsAreHandedDown(t *testing.T) {
-	for folder, files := range sources(t) {
+	for _, files := range sources(t) {
 		for file, tree := range files {
-			if !program(filepath.ToSlash(folder), tree) && asks(tree) {
+			if !begins(file, tree) && asks(tree) {
 				t.Errorf("%s builds the set of what there is: take it as a value from who calls (docs/extending.md)", filepath.ToSlash(file))
 			}
 		}
 	}
 }
 
-// program says whether a file is of a program: of one that users run, with the packages that are its own, or of one that generates.
-func program(folder string, tree *ast.File) bool {
-	return strings.HasPrefix(folder, "cmd/") || tree.Name.Name == "main"
+// begins says whether a file is where a program that users run begins, or of one that generates.
+func begins(file string, tree *ast.File) bool {
+	return tree.Name.Name == "main" && (filepath.Base(file) == "main.go" || !strings.HasPrefix(filepath.ToSlash(file), "cmd/"))
 }
 
 // asks says whether a file mentions one of the builders, whatever it calls their package. One that imports all names of the package
@@ -68,9 +68,8 @@ func TestAsks(t *testing.T) {
 		"import " + systems + "; var x system.Set":                        false,
 		"import s " + systems + "; var x = s.All()":                       true,
 		"import . " + systems + "; var x = All()":                         true,
-		"import system " + all + "; var x = system.Built()":               true,
-		"import " + all + "; var x = programs.Open()":                     true,
-		"import " + all + "; var x = programs.Name(1)":                    true,
+		"import system " + all + "; var x = system.All()":                 true,
+		"import " + all + "; var x = programs.All":                        true,
 		`import "example.com/system"; var x = system.All()`:               false,
 		"import s " + systems + `; import "system"; var x = system.All()`: false,
 	} {

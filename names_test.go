@@ -14,24 +14,19 @@ import (
 	"testing"
 )
 
-// tenants are the names of disciplines, switch programs and papers: the rows of package engine, and the folders that are
-// each one's own.
+// tenants are the names of disciplines, switch programs, papers and baselines: the rows of package engine, the folders that are
+// each one's own, and the systems that nobody published.
 func tenants(t *testing.T) map[string]bool {
 	names := map[string]bool{}
-	rows, err := parser.ParseFile(token.NewFileSet(), filepath.Join("fpga", "engine", "disciplines.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(rows, func(n ast.Node) bool {
-		if pair, ok := n.(*ast.KeyValueExpr); ok {
-			key, isName := pair.Key.(*ast.Ident)
-			if text, isText := pair.Value.(*ast.BasicLit); isName && isText && key.Name == "Name" {
-				name, _ := strconv.Unquote(text.Value)
-				names[name] = true
-			}
+	for _, file := range []string{"fpga/engine/disciplines.go", "experiments/system/baselines.go"} {
+		rows, err := parser.ParseFile(token.NewFileSet(), filepath.FromSlash(file), nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		for row := range rowNames(rows) {
+			names[row] = true
+		}
+	}
 	for _, folder := range []string{"fpga/program", "experiments/paper"} {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
@@ -46,11 +41,36 @@ func tenants(t *testing.T) map[string]bool {
 	return names
 }
 
+// rowNames are the names of what a file describes in literals: of disciplines, which have a code, and of systems, which have a discipline.
+func rowNames(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		row, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		fields := map[string]ast.Expr{}
+		for _, e := range row.Elts {
+			if pair, ok := e.(*ast.KeyValueExpr); ok {
+				if key, ok := pair.Key.(*ast.Ident); ok {
+					fields[key.Name] = pair.Value
+				}
+			}
+		}
+		if text, ok := fields["Name"].(*ast.BasicLit); ok && (fields["Code"] != nil || fields["Discipline"] != nil) {
+			name, _ := strconv.Unquote(text.Value)
+			names[name] = true
+		}
+		return true
+	})
+	return names
+}
+
 // TestNobodyComparesNames reads every file that is no test: what a system, a program or a discipline can do stands in its
 // descriptor, and nothing else asks who it is. A folder or file that is named after one may know names.
 func TestNobodyComparesNames(t *testing.T) {
 	names := tenants(t)
-	if !names["fifo"] || !names["olaf"] || !names["iswitch"] {
+	if !names["fifo"] || !names["olaf"] || !names["iswitch"] || !names["ring"] {
 		t.Fatalf("only %v are known: the search is broken", names)
 	}
 	found, all := 0, sources(t)

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
-// devices are what this program opens; the first is the default.
-func devices() testbed.Devices {
+// devices are what this program opens, with the programs of its systems; the first is the default.
+func devices(systems system.Set) testbed.Devices {
+	all, open := systems.Programs(), systems.Open().Programs()
 	return testbed.Devices{
-		testbed.Twin(programs.Built()...), testbed.PCI(), testbed.Kernel(), testbed.Host(programs.Built()...), testbed.Agent(programs.Open()...), testbed.RTL(), testbed.Playback(),
+		testbed.Twin(all...), testbed.PCI(), testbed.Kernel(), testbed.Host(all...), testbed.Agent(open...), testbed.RTL(), testbed.Playback(),
 	}
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/internal/raced"
@@ -154,7 +153,7 @@ func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	}
 	cfg := twin.Config{}
 	if sums {
-		cfg.Programs, cfg.Tables = programs.Open(), everybody{}
+		cfg.Programs, cfg.Tables = system.All().Open().Programs(), everybody{}
 	}
 	card, err := pcietest.New(cfg)
 	ok(t, err)

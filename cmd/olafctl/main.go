@@ -35,6 +35,6 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 func process() *cli.Env {
 	env := cli.System()
 	env.Systems, env.Programs = system.All(), programs.All()
-	env.Devices, env.Published, env.Declared, env.Layouts = devices(), published(env.Systems), env.Systems.Declared, layouts()
+	env.Devices, env.Published, env.Declared, env.Layouts = devices(env.Systems), published(env.Systems), env.Systems.Declared, layouts()
 	return env
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
 
@@ -53,7 +52,7 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			entries := []listedProgram{}
 			list := cli.Grid{Header: []string{"PROGRAM", "PROFILES", "COUNTS", "OF THEM CLASSES", "IDENTITIES"}}
-			for _, d := range programs.All() {
+			for _, d := range env.Programs {
 				e := listed(&d)
 				entries = append(entries, e)
 				for i, profile := range d.Profiles {
@@ -116,7 +115,7 @@ func traceVector(env *cli.Env, name string) (steps int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	subject, err := v.Build(programs.All())
+	subject, err := v.Build(env.Programs)
 	if err != nil {
 		return 0, err
 	}

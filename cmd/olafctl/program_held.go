@@ -13,7 +13,6 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -63,7 +62,7 @@ func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Descri
 	if err := fpga.BuildsProgram(dev, d); err != nil {
 		return nil, err
 	}
-	if h, err = heldBy(dev, d); err != nil {
+	if h, err = heldBy(dev, env.Programs, d); err != nil {
 		return nil, err
 	}
 	if !served {
@@ -80,7 +79,7 @@ func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Descri
 }
 
 // heldBy is what registers tell.
-func heldBy(dev fpga.Device, d *program.Description) (*heldDocument, error) {
+func heldBy(dev fpga.Device, known []program.Description, d *program.Description) (*heldDocument, error) {
 	h := &heldDocument{Device: dev.Identity().Address}
 	var running, fan, built, held uint32
 	for at, value := range map[uint32]*uint32{
@@ -91,7 +90,7 @@ func heldBy(dev fpga.Device, d *program.Description) (*heldDocument, error) {
 			return nil, err
 		}
 	}
-	h.Running, h.Built = programs.Name(running), int(built)
+	h.Running, h.Built = program.NameOf(known, running), int(built)
 	if running == d.Code {
 		h.H, h.Held = int(fan), int(held)
 	}

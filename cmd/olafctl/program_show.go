@@ -13,7 +13,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 // programDocument is what there is to say of a switch program, built as it is by default unless slots say otherwise.
@@ -74,9 +73,9 @@ that an agent serves, the members that its tables admit. Nothing is written ther
   olafctl program show iswitch --slots 4594 --profile isw-x
   olafctl program show iswitch -d grpc://127.0.0.1:9559`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.CompleteArgs(programNames),
+		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.Names(env.Programs) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := programNamed(args[0])
+			of, err := programNamed(env.Programs, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,20 +104,13 @@ that an agent serves, the members that its tables admit. Nothing is written ther
 	return cmd
 }
 
-func programNames() []string {
-	var names []string
-	for _, d := range programs.All() {
-		names = append(names, d.Name)
-	}
-	return names
-}
-
-func programNamed(name string) (*program.Description, error) {
-	i := slices.Index(programNames(), name)
+func programNamed(known []program.Description, name string) (*program.Description, error) {
+	names := program.Names(known)
+	i := slices.Index(names, name)
 	if i < 0 {
-		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(programNames(), ", "))
+		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(names, ", "))
 	}
-	return &programs.All()[i], nil
+	return &known[i], nil
 }
 
 func programDocumentOf(d *program.Description, build program.Config) (programDocument, error) {

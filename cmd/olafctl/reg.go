@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -200,7 +199,7 @@ func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli
 	counts := map[uint32]*olaf.Counter{}
 	if slices.ContainsFunc(refs, func(r regmap.Ref) bool { return r.Address() == regmap.AggregatorCount0 }) {
 		var err error
-		if counts, err = fpga.ProgramCounters(dev, programs.All()); err != nil {
+		if counts, err = fpga.ProgramCounters(dev, env.Programs); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/pktgen"
 )
@@ -73,7 +73,7 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 		e := flowDocument{
 			Flow: i, Enable: f.Enable, Source: netip.AddrFrom4(f.SourceIP), Dest: netip.AddrFrom4(f.DestIP), MAC: net.HardwareAddr(f.SourceMAC[:]).String(),
 			From: f.SourcePort, To: f.DestPort, Cluster: f.Cluster, Worker: f.Worker, Length: f.Length, Template: f.Template,
-			Format: formatName(f.Format), ToS: f.ToS, Seg: f.Seg,
+			Format: formatName(env.Programs, f.Format), ToS: f.ToS, Seg: f.Seg,
 		}
 		entries = append(entries, e)
 		list.Add(strconv.Itoa(i), fmt.Sprint(e.Cluster), fmt.Sprintf("w%d", e.Worker), e.Format, fmt.Sprintf("0x%02x", e.ToS), fmt.Sprint(e.Seg),
@@ -89,9 +89,9 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 }
 
 // formatName says whose frames are of a format of the register map.
-func formatName(code uint8) string {
+func formatName(known []program.Description, code uint8) string {
 	if code == 0 {
 		return "olaf"
 	}
-	return programs.Name(uint32(code))
+	return program.NameOf(known, uint32(code))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // slotsDocument is olafctl.slots/v1.
@@ -61,7 +61,7 @@ system's. An H that does not divide what a cluster's workers send leaves partial
 				if err != nil {
 					return err
 				}
-				d := documentOfSlots(&t)
+				d := documentOfSlots(env.Programs, &t)
 				if out == cli.JSON {
 					return cli.WriteJSON(env.Stdout, d)
 				}
@@ -74,8 +74,8 @@ system's. An H that does not divide what a cluster's workers send leaves partial
 	return cmd
 }
 
-func documentOfSlots(t *fpga.Segments) *slotsDocument {
-	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: programs.Name(t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
+func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocument {
+	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: program.NameOf(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
 	for _, s := range t.Held {
 		d.Slots = append(d.Slots, slotDocument(s))
 	}

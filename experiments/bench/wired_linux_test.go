@@ -12,7 +12,6 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -44,7 +43,7 @@ func framed(t *testing.T) (names []string) {
 // measured runs a specification on wires, where this process has the rights.
 func measured(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
-	device := testbed.Host(programs.Built()...)
+	device := testbed.Host(system.All().Programs()...)
 	o.Device, o.Access.Devices = device.Prefix, testbed.Devices{device}
 	m, err := Measure(t.Context(), s, o)
 	if errors.Is(err, netlab.ErrRights) {
@@ -153,7 +152,7 @@ func TestNumbersOnWires(t *testing.T) {
 // refused is why a specification is not measured.
 func refused(t *testing.T, s Spec) error {
 	t.Helper()
-	device := testbed.Host(programs.Built()...)
+	device := testbed.Host(system.All().Programs()...)
 	_, err := Measure(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -13,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -21,7 +23,7 @@ import (
 // open is a card with all programs; it skips the test where rights are missing.
 func open(t *testing.T) *realtime.Card {
 	t.Helper()
-	b := Backend(programs.Built()...)
+	b := Backend(slices.DeleteFunc(programs.All(), func(d program.Description) bool { return d.Code == 0 })...)
 	b.AnyRate = true
 	c, err := realtime.Open(b, realtime.Hosts{})
 	if errors.Is(err, netlab.ErrRights) {

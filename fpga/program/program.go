@@ -10,6 +10,8 @@ package program
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strconv"
 
 	"github.com/olafctl/olaf"
 )
@@ -273,6 +275,22 @@ type Description struct {
 	// Above chooses one of several switches above; nil of a program that does not say which. There is one at least.
 	Above func([]netip.Addr) int
 	New   func(Config) (Program, error)
+}
+
+// Names are those of programs, in their order.
+func Names(programs []Description) (names []string) {
+	for i := range programs {
+		names = append(names, programs[i].Name)
+	}
+	return names
+}
+
+// NameOf is what the program of a code of the register map is called; of a code that none of them has, the code.
+func NameOf(programs []Description, code uint32) string {
+	if i := slices.IndexFunc(programs, func(d Description) bool { return d.Code == code }); i >= 0 {
+		return programs[i].Name
+	}
+	return strconv.FormatUint(uint64(code), 10)
 }
 
 // Account is what a program has counted, by name.

@@ -137,17 +137,9 @@ func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, des
 	}
 	added, err := s.Add(ctx, programs...)
 	if added {
-		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(programNames(programs), ", "))
+		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(program.Names(programs), ", "))
 	}
 	return err
-}
-
-func programNames(programs []program.Description) []string {
-	var names []string
-	for i := range programs {
-		names = append(names, programs[i].Name)
-	}
-	return names
 }
 
 // ensurePipeline pushes our pipeline to a server that has none. One that is there stays: pushing clears tables.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments/bench"
-	systems "github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/playback"
@@ -30,7 +29,7 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
 	Complete(cmd, "after", env.Published.Benches().Names)
 	cmd.Flags().StringVar(&f.system, "system", "", "with --after: with this system in place of the experiment's own")
-	Complete(cmd, "system", systems.All().Benched().Names)
+	Complete(cmd, "system", func() []string { return env.Systems.Benched().Names() })
 	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 }
 

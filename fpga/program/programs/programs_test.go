@@ -1,14 +1,23 @@
 package programs
 
-import "testing"
+import (
+	"slices"
+	"testing"
 
-func TestName(t *testing.T) {
-	for _, d := range All() {
-		if got := Name(d.Code); got != d.Name {
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+func TestNames(t *testing.T) {
+	all := All()
+	if names := program.Names(all); !slices.Equal(names, []string{"pass", "iswitch", "switchml", "atp", "p4inc", "xagg"}) {
+		t.Errorf("the programs are %v", names)
+	}
+	for _, d := range all {
+		if got := program.NameOf(all, d.Code); got != d.Name {
 			t.Errorf("code %d is called %s, want %s", d.Code, got, d.Name)
 		}
 	}
-	if got := Name(4711); got != "4711" {
+	if got := program.NameOf(all, 4711); got != "4711" {
 		t.Errorf("a code of nobody is called %s", got)
 	}
 }
