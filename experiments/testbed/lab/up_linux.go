@@ -261,14 +261,21 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
 }
 
-// Faults are what is not as it was made: interfaces that are gone or down, programs that somebody took off. None where all is well.
+// Faults are what is not as it was made: interfaces that are gone or down, programs that somebody took off. None where all is well. What agents
+// met follows from these, so that it stands behind them, and was looked at before them.
 func (l *Lab) Faults() (faults []string) {
+	met := l.agentFaults()
 	if l.queue != nil {
 		faults = l.queue.faults()
 	}
 	for i := range l.Cables {
 		faults = append(faults, l.cableFaults(i)...)
 	}
+	return append(faults, met...)
+}
+
+// agentFaults are what agents met that is not as it was made.
+func (l *Lab) agentFaults() (faults []string) {
 	for _, a := range l.Adders {
 		if err := a.agent.fault(); err != nil {
 			faults = append(faults, fmt.Sprintf("the agent of %s ended: %v", l.nameOf(a.Planned.Node), err))
