@@ -167,9 +167,6 @@ func waitsWhere(s *system.System) string {
 // loopsOn refuses a device on which a specification's workers can't wait, and names those on which they can.
 func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	needs := testbed.ClosesLoop
-	if spec.Ahead() {
-		needs |= testbed.LetsGoAhead
-	}
 	if spec.Loop.Racks > 1 {
 		needs |= testbed.HangsRacks
 	}

@@ -64,7 +64,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 // hostsPlay lets the hosts of a loop play, in virtual time or on wires.
 func (b *station) hostsPlay(ctx context.Context, id RunID, net closed.Network, job closed.Job, parts system.Parts) (*wired.Played, error) {
 	if b.measured {
-		return wired.Run(ctx, net, job, parts, b.plan.Seeds[id.Index])
+		return wired.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	}
 	result, err := closed.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	return &wired.Played{Result: result}, err

@@ -60,7 +60,7 @@ const (
 )
 
 // AheadCompute is the time of a gradient of workers that go on without waiting for all, where nobody says otherwise: three times what a
-// link takes for its vector.
+// link of the usual rate takes for its vector. Over slower links it is longer.
 const AheadCompute = olaf.Millisecond
 
 // The same on wires of this machine, whose links a thread keeps in time, and whose hosts are woken late now and then: silence of less
@@ -293,7 +293,7 @@ func (s *Spec) settle(given func(field string) bool) {
 		l.Mode = ""
 	}
 	if s.Ahead() && l.Compute == 0 && !given("loop.compute") {
-		l.Compute = AheadCompute
+		l.Compute = AheadCompute * max(1, olaf.Duration(LoopRate/slices.Min(s.OutRates)))
 	}
 }
 
@@ -453,17 +453,20 @@ func (s *Spec) loopAbout() string {
 
 // loopStatements are what numbers of loops must be read with.
 func (s *Spec) loopStatements(measured bool) []string {
-	if measured {
-		return ofWires
-	}
 	said := slices.Clone(ofLoops)
+	if measured {
+		said = slices.Clone(ofWires)
+	}
 	if s.Ahead() {
-		said = []string{ofLoops[0], whoseAheadAge}
+		said[1] = whoseAheadAge
+		if measured {
+			said[2] = insideAhead
+		}
 		if s.RefuseOptions(system.OptionBound) == nil {
 			said = append(said, fmt.Sprintf("a gradient is discarded where its weights have missed more than %s by the time that it is ready", olaf.Plural(s.bound(), "update")))
 		}
 	}
-	if s.perRack() == 0 {
+	if measured || s.perRack() == 0 {
 		return said
 	}
 	return append(said, "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
@@ -480,6 +483,9 @@ var ofWires = []string{
 	whoseAge,
 	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do not say whose contributions are inside",
 }
+
+// insideAhead says of wires how the content of sums is known that are of no round.
+const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in this process where frames leave and where the switch adds them, and goes by the order in which they come"
 
 var ofLoops = []string{
 	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO without a limit, and packets meet the program at whole cycles of the data path and pass no queue",

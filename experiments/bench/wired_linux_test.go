@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,49 @@ func TestLoopOnWires(t *testing.T) {
 	}
 }
 
+// TestAheadOnWires holds at any load what must be of workers that go on without waiting for the sum of all: every packet holds what was added,
+// who is inside of each sum is known, and every gradient was sent or discarded. Packets of longer vectors may hold different sets, and then whose
+// they are is known of the first alone.
+func TestAheadOnWires(t *testing.T) {
+	for _, of := range system.All().Looped() {
+		if !slices.ContainsFunc(of.Modes, func(m system.Mode) bool { return !m.Sync }) {
+			continue
+		}
+		t.Run(of.Name, func(t *testing.T) {
+			s := wiring(of.Name)
+			s.Loop.Values = 300
+			s.Wait("async", func(string) bool { return false })
+			s.Loop.Compute, s.Loop.Spread = 10*olaf.Millisecond, 0.5
+			fan := 1 // gradients of an update
+			if of.Program != nil {
+				fan = 2
+				s.H = &fan
+			}
+			told := workersTold{}
+			m := measured(t, s, Options{Stream: NewStream(told)})
+			must(t, m.Err())
+			run := &m.Outcome.Runs[0][0]
+			want := 2 * 3 // updates of either job
+			if of.Program == nil {
+				want *= 3 // of every worker
+			}
+			inside := 0
+			for _, n := range told {
+				inside += n
+			}
+			if c := run.Counters; told[-1] != 0 || inside != want*fan || c.Of("received") != int64(want) || c.Of("vectors_computed") < int64(want) || c.Of("frames_underway") != 0 {
+				t.Errorf("%v are inside of updates, want %d in %d: %v", told, want*fan, want, c)
+			}
+			if late := run.Metrics.Of("staleness_updates"); !(late >= 0 && late < 10) {
+				t.Errorf("staleness %v", late)
+			}
+			s.Loop.Values = 3000
+			m = measured(t, s, Options{})
+			must(t, m.Err())
+		})
+	}
+}
+
 // TestLostOnWires holds that every round has exactly one gradient of every worker whatever is lost on the way, by the values of all sums.
 func TestLostOnWires(t *testing.T) {
 	for _, name := range framed(t) {
@@ -114,6 +158,10 @@ func TestCannotBeOnWires(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"racks below it are the simulator's":    func(s *Spec) { s.Loop.Racks = 2 },
 		"packets of this system have no frames": func(s *Spec) { s.Queue, s.Systems = "ring", unframed(t, "ring") },
+		"which is told by the order in which they come; leave the loss out": func(s *Spec) {
+			s.Queue, s.Loop.Loss = "iswitch", 0.01
+			s.Wait("async", func(string) bool { return false })
+		},
 	} {
 		s := wiring("switchml")
 		change(&s)

@@ -35,7 +35,6 @@ const (
 	AddsUpdates                        // its programs stand in front of its queue as well, and add what workers send that do not wait
 	TakesLengths                       // where hosts wait, packets may be those of which nothing but a length is known
 	HangsRacks                         // where hosts wait, racks of switches may hang below it
-	LetsGoAhead                        // where hosts wait, they may go on without the sum of all
 	Dialled                            // it is reached through an agent that serves it and its tables, over TLS where that is asked for
 )
 
@@ -45,7 +44,7 @@ var abilities = []string{
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
 	"take the time of a program's hardware", "keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
 	"be captured at both ends", "add up what workers send without waiting",
-	"let hosts wait whose packets have no frames", "have racks below it", "have workers that go on without waiting for all", "be reached through an agent",
+	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
 }
 
 // String is what a device that lacks a can't do.

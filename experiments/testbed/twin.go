@@ -42,7 +42,7 @@ func Twin(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return Local(Device{
 		Prefix:    "twin:",
-		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | LetsGoAhead,
+		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks,
 		NotCard:   "the twin sees by itself what reaches the parameter server, and has tables of its own",
 		Programs:  built,
 		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },

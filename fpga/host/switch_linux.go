@@ -35,7 +35,9 @@ type Switch struct {
 	Ports []Port
 	// Heard hears of every frame when it has come, before the program does; nil for nobody. What it is given is valid during the call.
 	Heard func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32)
-	Now   func() olaf.Time
+	// Leaves hears of every frame that the program's word makes, before it is handed to a link; nil for nobody.
+	Leaves func(outer *frame.Outer, p *program.Packet)
+	Now    func() olaf.Time
 
 	counts  SwitchCounts
 	mu      sync.Mutex // of counts
@@ -234,6 +236,9 @@ func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	if err != nil {
 		s.failed = err
 		return
+	}
+	if s.Leaves != nil {
+		s.Leaves(&outer, p)
 	}
 	s.count(func(c *SwitchCounts) { c.Left++ })
 	s.Links.Send(at.Link, s.out[:n])

@@ -96,11 +96,14 @@ func (h *host) act(now olaf.Time) {
 func (h *host) compute() {
 	h.computed = endpoint.Never
 	h.run.values.fill(h.values, h.number, h.vector)
+	if in := h.run.inside; in != nil {
+		in.compute(marked{h.job, program.Mark(olaf.WorkerID(h.worker), h.vector)}, gradient{h.number, h.vector})
+	}
 	now := h.run.tell(func(now olaf.Time) {
 		if h.run.job.Values != nil {
 			h.run.job.Values(now, h.number, h.vector)
 		}
-		h.run.meter.note(h.run.meter.ready, h.job, h.vector, now)
+		h.run.meter.ready(h, now)
 	})
 	h.end.Computed(now, h.values)
 }
@@ -161,12 +164,25 @@ func (h *host) take(b []byte) {
 	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control && from < h.run.net.Jobs*h.run.net.Workers {
 		p.Worker = olaf.WorkerID(from % h.run.net.Workers) // who asks
 	}
-	now := h.run.heard(h.number, &v, &p, lanes)
-	h.arrived.Add(1)
-	if !h.server {
+	switch {
+	case h.run.inside != nil:
+		h.found(v.Outer().SrcIP, &p, lanes)
+	case !h.server:
 		h.supposed(&p)
 	}
+	now := h.run.heard(h.number, &v, &p, lanes)
+	h.arrived.Add(1)
 	h.end.Receive(now, &p, lanes)
+}
+
+// found completes a packet by what its sender noted, and holds its values against that.
+func (h *host) found(from [4]byte, p *program.Packet, lanes []uint32) {
+	r := h.run
+	t := r.inside.take(way{r.nodes[from], h.number})
+	p.Trace.Set(&t)
+	if len(lanes) > 0 && !r.values.holds(lanes, int(p.Seg)*r.job.PerPacket, r.inside.of(marked{h.job, t.Inside})) {
+		h.wrong++
+	}
 }
 
 // supposed says of a sum what the frame does not: that it is of this round's gradients, one of every worker, or as many as it counts. Whether it
@@ -192,7 +208,11 @@ func (h *host) Compute(vector uint32) {
 }
 
 // Message implements endpoint.Host: software costs here what it costs.
-func (h *host) Message() {}
+func (h *host) Message() {
+	if heard := h.run.job.Observer; heard != nil && !h.server {
+		h.run.tell(func(now olaf.Time) { heard.Sent(now, h.number) })
+	}
+}
 
 // Apply implements endpoint.Host: a sum is held against what it must be.
 func (h *host) Apply(a *endpoint.Aggregate) {
@@ -201,11 +221,9 @@ func (h *host) Apply(a *endpoint.Aggregate) {
 		if r.job.Applied != nil {
 			r.job.Applied(now, h.number, a)
 		}
-		if !h.server {
-			r.meter.note(r.meter.whole, h.job, a.Number, now)
-		}
+		r.meter.applies(h, a, now)
 	})
-	if !h.server {
+	if !h.server && r.inside == nil {
 		wrong := r.values.wrong(a.Values, h.job, a.Number, r.job.PerPacket)
 		h.wrong += wrong
 		if wrong > 0 && wrong < r.job.Packets() {
@@ -228,6 +246,9 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	outer := frame.Outer{Addresses: h.addresses, Past: to != endpoint.Network}
 	there := r.framer.Address(target)
 	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
+	if r.inside != nil {
+		r.inside.leave(way{h.number, target}, &p.Trace)
+	}
 	if h.server && outer.Past {
 		outer.SrcPort = there.SrcPort // the worker's, also of what is sent to it
 	}

@@ -11,18 +11,26 @@ import (
 
 // meter is what is measured while a run goes on.
 type meter struct {
-	rounds       int
-	ready, whole []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
-	left         []int       // hosts of a job that are not done
-	ends         []olaf.Time // of jobs, when the last worker was
-	done         int         // hosts
-	last         olaf.Time   // when the last of them was
-	hung         bool
+	rounds     int         // whose sums are of all; 0 where workers do not wait for these
+	made, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
+	served     bool        // the weights are a server's
+	stale      staleness
+	left       []int       // hosts of a job that are not done
+	ends       []olaf.Time // of jobs, when the last worker was
+	done       int         // hosts
+	last       olaf.Time   // when the last of them was
+	hung       bool
 }
 
+// staleness sums, over contributions, the updates between reading weights and applying the gradient.
+type staleness struct{ updates, vectors, contributions metric.Float }
+
 func newMeter(r *run) meter {
-	all := r.net.Jobs * int(r.job.Updates)
-	m := meter{rounds: int(r.job.Updates), ready: make([]olaf.Time, all), whole: make([]olaf.Time, all), left: make([]int, r.net.Jobs), ends: make([]olaf.Time, r.net.Jobs)}
+	m := meter{left: make([]int, r.net.Jobs), ends: make([]olaf.Time, r.net.Jobs), served: r.parts.Server != nil && r.parts.Window == 0}
+	if r.inside == nil {
+		m.rounds = int(r.job.Updates)
+	}
+	m.made, m.have = make([]olaf.Time, r.net.Jobs*m.rounds), make([]olaf.Time, r.net.Jobs*m.rounds)
 	for i := range r.hostCount() {
 		m.left[r.jobOf(i)]++
 	}
@@ -42,6 +50,21 @@ func (m *meter) note(times []olaf.Time, job int, round uint32, now olaf.Time) {
 	if int(round) < m.rounds {
 		at := &times[job*m.rounds+int(round)]
 		*at = max(*at, now)
+	}
+}
+
+// ready notes that a host's gradient is.
+func (m *meter) ready(h *host, now olaf.Time) { m.note(m.made, h.job, h.vector, now) }
+
+// applies notes that a host has an update, and how old the weights were that it was computed with.
+func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
+	if !h.server {
+		m.note(m.have, h.job, a.Number, now)
+	}
+	if t := &a.Trace; t.Vectors > 0 && m.rounds == 0 && h.server == m.served {
+		n := metric.Float(t.Vectors)
+		late := n*metric.Float(a.Number) - metric.Float(t.ReadSum)
+		m.stale.updates, m.stale.vectors, m.stale.contributions = m.stale.updates+late, m.stale.vectors+late*n, m.stale.contributions+n
 	}
 }
 
@@ -85,8 +108,10 @@ func (r *run) count(c *closed.Result, end olaf.Time) error {
 		if err := one.Balance(); err != nil {
 			return fmt.Errorf("%s: %w", r.names[h.number], err)
 		}
-		c.Endpoints.Add("packets_inexact", int64(h.wrong))
-		c.Endpoints.Add("updates_torn", int64(h.torn))
+		if r.inside == nil {
+			c.Endpoints.Add("packets_inexact", int64(h.wrong))
+			c.Endpoints.Add("updates_torn", int64(h.torn))
+		}
 	}
 	c.Program = r.parts.Program.Account(r.program)
 	if err := c.Program.Balance(); err != nil {
@@ -124,9 +149,9 @@ func (r *run) times(c *closed.Result) {
 			goodput.add(bits / (metric.Float(h.last) / metric.Float(olaf.Second)))
 		}
 	}
-	for i, whole := range r.meter.whole {
+	for i, whole := range r.meter.have {
 		if whole > 0 {
-			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.ready[i]))))
+			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.made[i]))))
 		}
 	}
 	for job, left := range r.meter.left {
@@ -135,6 +160,10 @@ func (r *run) times(c *closed.Result) {
 		}
 	}
 	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(), completion.of()
+	c.StaleUpdates, c.StaleVectors = metric.Missing(), metric.Missing()
+	if s := &r.meter.stale; s.contributions > 0 {
+		c.StaleUpdates, c.StaleVectors = s.updates/s.contributions, s.vectors/s.contributions
+	}
 	c.Served = metric.Missing()
 	if r.parts.Server != nil && c.Updates > 0 {
 		c.Served = metric.Float(served) / metric.Float(r.net.Jobs*r.job.Packets()*int(r.job.Updates))
@@ -178,6 +207,7 @@ func (r *run) faults(p *Played) error {
 	if came := r.arrived(); came != links.Sent && !p.Hung {
 		say("%s went into cables, and %d came out", olaf.Plural(links.Sent, "frame"), came)
 	}
+	r.unproved(say)
 	strange := r.sw.Counts().Strange
 	for _, h := range r.hosts {
 		strange += h.strange.Load()
@@ -186,4 +216,24 @@ func (r *run) faults(p *Played) error {
 		say("%s that are none of this system's came by the cables", olaf.Plural(strange, "frame"))
 	}
 	return nil
+}
+
+// unproved says what is not inside of sums that should be, where that was noted while they were made.
+func (r *run) unproved(say func(format string, a ...any)) {
+	if r.inside == nil {
+		return
+	}
+	wrong := 0
+	for _, h := range r.hosts {
+		wrong += h.wrong
+	}
+	if wrong > 0 {
+		say("%s that came to hosts do not hold the gradients that were added", olaf.Plural(wrong, "packet"))
+	}
+	if n := r.inside.unproved; n > 0 {
+		say("%s of sums left the switch that are not of what came to it", olaf.Plural(n, "packet"))
+	}
+	if n := r.inside.unnoted; n > 0 {
+		say("%s came that nobody is known to have sent", olaf.Plural(n, "frame"))
+	}
 }

@@ -33,6 +33,7 @@ type run struct {
 	nodes  map[[4]byte]int // by address
 	root   int             // node of the switch
 	values *values
+	inside *insides // nil where a round's sum is of all
 	seed   uint64
 
 	lab     *netlab.Lab
@@ -48,10 +49,13 @@ type run struct {
 	meter meter
 }
 
-// Run plays a job through the program that parts.Root makes. The error matches ErrNetwork for what only a simulator has, netlab.ErrRights
+// Run plays a job through the program that parts.Root makes; sync says that workers wait for the sum of all. The error matches ErrNetwork for what only a simulator has, netlab.ErrRights
 // where a right is missing, or is the parts' own, or the context's.
-func Run(ctx context.Context, net closed.Network, job closed.Job, parts system.Parts, seed uint64) (played *Played, err error) {
+func Run(ctx context.Context, net closed.Network, job closed.Job, parts system.Parts, sync bool, seed uint64) (played *Played, err error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.Mix(seed)}
+	if !sync {
+		r.inside = newInsides()
+	}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -73,6 +77,8 @@ func (r *run) check() error {
 		return fmt.Errorf("%w: packets of this system have no frames", ErrNetwork)
 	case r.net.PerRack > 0 || r.net.Tree != nil || r.net.Hops != nil:
 		return fmt.Errorf("%w: hosts hang on one switch, and racks below it are the simulator's; leave them out", ErrNetwork)
+	case r.inside != nil && r.net.Link.Loss > 0:
+		return fmt.Errorf("%w: frames of workers that go on without waiting for all do not say what is inside, which is told by the order in which they come; leave the loss out", ErrNetwork)
 	}
 	return nil
 }
@@ -94,12 +100,12 @@ func (r *run) lay() error {
 	for i := range r.names {
 		r.nodes[r.framer.Address(i).SrcIP] = i
 	}
-	r.values = newValues(r.seed, r.net.Workers, r.job.Layout.Values, cmp.Or(r.parts.Arithmetic, r.parts.Program.Arithmetic))
 	r.meter = newMeter(r)
-	if err := r.install(); err != nil {
+	most, err := r.install()
+	if err != nil {
 		return err
 	}
-	var err error
+	r.values = newValues(r.seed, r.net.Workers, most, r.job.Layout.Values, cmp.Or(r.parts.Arithmetic, r.parts.Program.Arithmetic))
 	if r.lab, err = netlab.New(); err != nil {
 		return err
 	}
@@ -110,8 +116,10 @@ func (r *run) lay() error {
 	r.links = realtime.OpenLinks()
 	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Passes: r.parts.Passes, Now: r.now}
 	r.sw.Heard = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
+		r.presented(v, p)
 		r.heard(r.root, v, p, lanes)
 	}
+	r.sw.Leaves = r.leaves
 	for i := range r.hostCount() {
 		if err := r.hang(hub, i); err != nil {
 			return err
@@ -120,24 +128,52 @@ func (r *run) lay() error {
 	return nil
 }
 
-// install makes the program, with the jobs of its switch.
-func (r *run) install() error {
-	jobs, err := closed.Jobs(*r.net, *r.job, *r.parts, true)
+// install makes the program, with the jobs of its switch, and says how many gradients a sum may hold.
+func (r *run) install() (most int, err error) {
+	jobs, err := closed.Jobs(*r.net, *r.job, *r.parts, r.inside == nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	build := r.parts.Build
 	build.LaneMemory = r.parts.PerPacket
 	if r.program, err = r.parts.Root(build); err != nil {
-		return err
+		return 0, err
 	}
+	most = r.net.Workers
 	for _, j := range jobs {
 		if err := r.program.Configure(j); err != nil {
-			return err
+			return 0, err
 		}
+		most = max(most, int(j.Fan))
 	}
-	return nil
+	return most, nil
 }
+
+// presented completes what the program is given by what its frame does not say, where that is known of no round.
+func (r *run) presented(v *frame.View, p *program.Packet) {
+	outer := v.Outer()
+	if r.inside == nil || outer.DstIP != r.sw.Own.SrcIP { // what is passed on is completed by who it is for
+		return
+	}
+	t := r.inside.take(way{r.nodes[outer.SrcIP], r.root})
+	p.Trace.Set(&t)
+	if p.Kind == program.Data {
+		r.inside.come(r.place(p), t.Inside)
+	}
+}
+
+// leaves notes what the switch sends.
+func (r *run) leaves(outer *frame.Outer, p *program.Packet) {
+	if r.inside == nil {
+		return
+	}
+	if p.Kind == program.Result {
+		r.inside.sum(r.place(p), p.Inside)
+	}
+	r.inside.leave(way{r.nodes[outer.SrcIP], r.nodes[outer.DstIP]}, &p.Trace)
+}
+
+func (r *run) place(p *program.Packet) place { return place{int(p.Job - closed.FirstJob), p.Seg} }
 
 // leastMTU is Ethernet's.
 const leastMTU = 1500

@@ -11,6 +11,6 @@ import (
 )
 
 // Run needs namespaces and packet sockets, which only Linux has.
-func Run(context.Context, closed.Network, closed.Job, system.Parts, uint64) (*Played, error) {
+func Run(context.Context, closed.Network, closed.Job, system.Parts, bool, uint64) (*Played, error) {
 	return nil, fmt.Errorf("%w: it takes Linux", ErrNetwork)
 }

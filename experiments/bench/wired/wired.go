@@ -31,6 +31,7 @@ type Played struct {
 type values struct {
 	seed    uint64
 	workers int // of a job
+	most    int // gradients inside of a sum
 	count   int // of a vector
 	encode  func(int32) uint32
 
@@ -47,18 +48,18 @@ type sumOf struct {
 // exactBits is how many bits of an integer a float32 holds.
 const exactBits = 24
 
-// newValues are those of a run, as a program's words.
-func newValues(seed uint64, workers, count int, a program.Arithmetic) *values {
+// newValues are those of a run, as a program's words; most is how many gradients a sum may hold.
+func newValues(seed uint64, workers, most, count int, a program.Arithmetic) *values {
 	encode := func(v int32) uint32 { return uint32(v) }
 	if a == program.Float32 {
 		encode = func(v int32) uint32 { return math.Float32bits(float32(v)) }
 	}
-	return &values{seed: splitmix.Mix(seed), workers: workers, count: count, encode: encode, sums: map[sumOf][]uint32{}}
+	return &values{seed: splitmix.Mix(seed), workers: workers, most: most, count: count, encode: encode, sums: map[sumOf][]uint32{}}
 }
 
 // at is value i of a worker's vector.
 func (s *values) at(host int, vector uint32, i int) int32 {
-	return int32(splitmix.Mix(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits + bits.Len(uint(s.workers)))
+	return int32(splitmix.Mix(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits + bits.Len(uint(s.most)))
 }
 
 // fill makes a worker's vector.

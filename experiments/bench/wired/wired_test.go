@@ -12,7 +12,7 @@ import (
 func TestSumsTell(t *testing.T) {
 	const workers, count, per = 7, 1000, 64
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping, program.Sticky} {
-		v := newValues(3, workers, count, a)
+		v := newValues(3, workers, workers, count, a)
 		sum := func(round uint32, times ...int) []uint32 {
 			out, one := make([]uint32, count), make([]uint32, count)
 			for w, n := range times {
@@ -49,7 +49,7 @@ func TestSumsTell(t *testing.T) {
 // TestValuesAreExact holds that no sum leaves what a float32 holds exactly.
 func TestValuesAreExact(t *testing.T) {
 	for workers := 1; workers <= 250; workers++ {
-		v := newValues(1, workers, 1, program.Wrapping)
+		v := newValues(1, workers, workers, 1, program.Wrapping)
 		most := int32(0)
 		for i := range 2000 {
 			most = max(most, v.at(0, 0, i), -v.at(0, 0, i))

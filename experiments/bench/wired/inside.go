@@ -1,0 +1,125 @@
+package wired
+
+import (
+	"sync"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Where workers go on without waiting for all, nobody knows beforehand what a sum will hold, and no frame says it. It is noted in this
+// process instead: who sends a frame leaves its trace, who takes it finds it, as frames of a way without loss come in the order in which they
+// left; and the switch notes which gradients it presented to the program. Values prove it: a sum has to hold those of the gradients that its
+// trace names.
+
+// way is the path of frames from one node to another.
+type way struct{ from, to int }
+
+// gradient is a worker's vector, by the number of the host.
+type gradient struct {
+	host   int
+	vector uint32
+}
+
+// marked names what has a mark: program.Trace.Inside, within a job.
+type marked struct {
+	job    int
+	inside uint64
+}
+
+// place is where the switch adds up.
+type place struct {
+	job int
+	seg uint64
+}
+
+// insides is what is known of frames under way, and of sums.
+type insides struct {
+	mu       sync.Mutex
+	ways     map[way][]program.Trace
+	made     map[marked][]gradient // a worker's alone, and those of sums
+	came     map[place][]marked    // since the last sum of there
+	unnoted  int                   // frames that came and that nobody sent
+	unproved int                   // sums that are not of what came to their place
+}
+
+func newInsides() *insides {
+	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]gradient{}, came: map[place][]marked{}}
+}
+
+// compute notes a gradient before it is sent.
+func (s *insides) compute(m marked, g gradient) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made[m] = []gradient{g}
+}
+
+// leave notes what a frame does not say, before it leaves.
+func (s *insides) leave(w way, t *program.Trace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ways[w] = append(s.ways[w], *t)
+}
+
+// take finds what was noted of the next frame of a way.
+func (s *insides) take(w way) (t program.Trace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	under := s.ways[w]
+	if len(under) == 0 {
+		s.unnoted++
+		return t
+	}
+	t = under[0]
+	s.ways[w] = append(under[:0], under[1:]...)
+	return t
+}
+
+// come notes what the program is given at a place.
+func (s *insides) come(at place, inside uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.came[at] = append(s.came[at], marked{at.job, inside})
+}
+
+// sum notes that a sum leaves a place, as often as it does.
+func (s *insides) sum(at place, inside uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var marks uint64
+	var all []gradient
+	for _, m := range s.came[at] {
+		marks += m.inside
+		all = append(all, s.made[m]...)
+	}
+	key := marked{at.job, inside}
+	switch {
+	case len(all) > 0 && marks == inside:
+		s.made[key], s.came[at] = all, s.came[at][:0]
+	case s.made[key] == nil:
+		s.unproved++
+	}
+}
+
+// of are the gradients that have a mark; nil of one that nobody knows.
+func (s *insides) of(m marked) []gradient {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[m]
+}
+
+// holds says whether a packet's values are those of gradients, added up.
+func (s *values) holds(lanes []uint32, first int, all []gradient) bool {
+	if len(all) == 0 {
+		return false
+	}
+	for i, have := range lanes {
+		var n int32
+		for _, g := range all {
+			n += s.at(g.host, g.vector, first+i)
+		}
+		if have != s.encode(n) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+package wired
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// mark is that of a worker's vector in job 1, whose hosts have the numbers from 10 on.
+func mark(worker int, vector uint32) (marked, gradient) {
+	return marked{1, program.Mark(olaf.WorkerID(worker), vector)}, gradient{10 + worker, vector}
+}
+
+// TestSumsAreProved holds that a sum is known by the gradients that came to its place since the last one, on every port that it leaves by, and
+// that one which is of others is found.
+func TestSumsAreProved(t *testing.T) {
+	s, at, other := newInsides(), place{1, 4}, place{1, 5}
+	come := func(at place, worker int, vector uint32) uint64 {
+		m, g := mark(worker, vector)
+		s.compute(m, g)
+		s.come(at, m.inside)
+		return m.inside
+	}
+	ab := come(at, 0, 7) + come(at, 1, 3)
+	elsewhere := come(other, 2, 1)
+	for range 3 { // ports
+		s.sum(at, ab)
+	}
+	if got := s.of(marked{1, ab}); s.unproved != 0 || !slices.Equal(got, []gradient{{10, 7}, {11, 3}}) {
+		t.Errorf("%v, %d unproved", got, s.unproved)
+	}
+	if got := s.of(marked{0, ab}); got != nil {
+		t.Errorf("another job's sum holds %v", got)
+	}
+	alone := come(at, 2, 8)
+	s.sum(at, alone) // of one: known before
+	if s.sum(at, alone+1); s.unproved != 1 {
+		t.Errorf("%d unproved, want 1", s.unproved)
+	}
+	s.sum(at, ab+elsewhere)
+	if s.sum(other, elsewhere); s.unproved != 2 || len(s.came[other]) != 0 || len(s.came[at]) != 0 {
+		t.Errorf("%d unproved, want 2; left are %v and %v", s.unproved, s.came[at], s.came[other])
+	}
+}
+
+// TestTracesComeInOrder holds that what frames do not say is found in the order in which they left, and that a frame too much is.
+func TestTracesComeInOrder(t *testing.T) {
+	s, up, down := newInsides(), way{0, 9}, way{9, 0}
+	for i := range uint64(3) {
+		s.leave(up, &program.Trace{Inside: i, NewestNS: 100 + i})
+	}
+	s.leave(down, &program.Trace{Inside: 50})
+	for i := range uint64(3) {
+		if got := s.take(up); got.Inside != i || got.NewestNS != 100+i {
+			t.Errorf("frame %d has %+v", i, got)
+		}
+	}
+	if got := s.take(down); got.Inside != 50 || s.unnoted != 0 {
+		t.Errorf("%+v, %d not noted", got, s.unnoted)
+	}
+	if got := s.take(up); got != (program.Trace{}) || s.unnoted != 1 {
+		t.Errorf("%+v, %d not noted, want 1", got, s.unnoted)
+	}
+}
+
+// TestPacketsHold holds that the values of a packet tell whether it is of the gradients that it should be of.
+func TestPacketsHold(t *testing.T) {
+	const most, first, count = 40, 100, 16 // more gradients than workers
+	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping} {
+		v := newValues(5, 3, most, 200, a)
+		var all []gradient
+		for i := range most {
+			all = append(all, gradient{i % 3, uint32(i / 3)})
+		}
+		lanes := make([]uint32, count)
+		for i := range lanes {
+			var n int32
+			for _, g := range all {
+				n += v.at(g.host, g.vector, first+i)
+			}
+			if n >= 1<<24 || n <= -1<<24 {
+				t.Fatalf("a sum of %d is %d, which no float32 holds", most, n)
+			}
+			lanes[i] = v.encode(n)
+		}
+		if !v.holds(lanes, first, all) {
+			t.Errorf("%v: a sum does not hold what was added", a)
+		}
+		if v.holds(lanes, first+1, all) || v.holds(lanes, first, all[1:]) || v.holds(lanes, first, nil) {
+			t.Errorf("%v: a sum holds what was not added", a)
+		}
+		if lanes[count-1]++; v.holds(lanes, first, all) {
+			t.Errorf("%v: a wrong value is taken", a)
+		}
+	}
+}
