@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,7 +97,7 @@ func TestTakenAway(t *testing.T) {
 		}
 		return cmd
 	}})
-	if !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), "the program arrive was taken off w0 of s0") {
+	if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(`the program arrive was taken off w\d of s0`).MatchString(err.Error()) {
 		t.Error(err)
 	}
 }

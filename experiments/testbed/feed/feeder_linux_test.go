@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,9 +178,9 @@ func TestTakenAway(t *testing.T) {
 				return netlink.LinkDel(link)
 			})
 		}},
-		"what adds":    {"the cable from w0 to s0: the program arrive was taken off w0 of s0", func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
+		"what adds":    {`the cable from w\d to s0: the program arrive was taken off w\d of s0`, func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
 		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps", func(*lab.Lab) error { return testbedtest.Detach("pass") }},
-		"both":         {"the cable from w0 to s0: the program arrive was taken off w0 of s0", func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
+		"both":         {"the program (arrive|pass) was taken off", func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
@@ -194,7 +195,7 @@ func TestTakenAway(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), c.says) || errors.Is(err, context.Canceled) {
+			if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(c.says).MatchString(err.Error()) || errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})
