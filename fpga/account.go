@@ -47,13 +47,16 @@ func (a *Account) Of(c *Counters) olaf.Counts {
 	return counts
 }
 
-// at is the counter whose register has an address, nil where no bank has it.
+// at is the counter whose register has an address, nil where no snapshot has it.
 func (c *Counters) at(address uint32) *uint64 {
 	if v := c.Queue.At(address); v != nil {
 		return v
 	}
 	if v := c.Generator.At(address); v != nil {
 		return v
+	}
+	if address == regmap.AggregatorPeakOccupied {
+		return &c.MostSegments
 	}
 	return c.Aggregator.At(address)
 }

@@ -261,6 +261,8 @@ type Counters struct {
 	Generator regmap.GeneratorCounters
 	// Aggregator is that of the program in front of the queue, where somebody asked for it: see SnapshotProgram.
 	Aggregator regmap.AggregatorCounters
+	// MostSegments is how many segments of its table held a partial sum at a time.
+	MostSegments uint64
 }
 
 // Snapshot latches all counters at one cycle and reads them.
@@ -285,10 +287,36 @@ func SnapshotProgram(d Device) (Counters, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.Aggregator, err = regmap.ReadAggregatorCounters(d); err != nil {
+	version, err := d.Read32(regmap.AggregatorVersion)
+	if err != nil {
+		return c, fmt.Errorf("read the version of the program's block: %w", err)
+	}
+	bank := regmap.Reader(d)
+	if version < integralVersion {
+		bank = withoutIntegral{d}
+	}
+	if c.Aggregator, err = regmap.ReadAggregatorCounters(bank); err != nil {
 		return c, fmt.Errorf("read the counters of the program: %w", err)
 	}
+	most, err := d.Read32(regmap.AggregatorPeakOccupied)
+	if err != nil {
+		return c, fmt.Errorf("read the most segments of the program: %w", err)
+	}
+	c.MostSegments = uint64(most)
 	return c, nil
+}
+
+// integralVersion is that of the aggregator block from which on occupancy_integral counts.
+const integralVersion = 1<<24 | 3<<16
+
+// withoutIntegral is a card whose block has nothing there.
+type withoutIntegral struct{ regmap.Reader }
+
+func (w withoutIntegral) Read32(addr uint32) (uint32, error) {
+	if addr&^4 == regmap.AggregatorOccupancyIntegral {
+		return 0, nil
+	}
+	return w.Reader.Read32(addr)
 }
 
 // ClearCounters zeroes every running counter.

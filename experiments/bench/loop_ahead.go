@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/wired"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -14,14 +15,26 @@ type ahead struct {
 	*rounds
 	served bool // the weights are a server's
 	latest []olaf.Contributor
-	out    [][]olaf.Contributor // by job, the gradients that were sent, until they are found in an update
-	had    [][]int              // by job and update that not all workers have, from next on: how many have it
-	next   []uint32             // by job
+	out    [][]olaf.Contributor       // by job, the gradients that were sent, until they are found in an update
+	had    [][]int                    // by job and update that not all workers have, from next on: how many have it
+	next   []uint32                   // by job
+	sums   map[sumOf][]wired.Gradient // of wires: what was noted of sums that are in no update yet
+}
+
+// sumOf names a sum by its marks.
+type sumOf struct {
+	job    int
+	inside uint64
+}
+
+// Summed implements wired.Listener.
+func (a *ahead) Summed(job int, inside uint64, all []wired.Gradient) {
+	a.sums[sumOf{job, inside}] = all
 }
 
 func newAhead(r *rounds, served bool) *ahead {
 	jobs := len(r.had)
-	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs)}
+	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: map[sumOf][]wired.Gradient{}}
 }
 
 // computed notes when a worker's gradient was ready; no values are carried.
@@ -87,12 +100,20 @@ func (a *ahead) update(now olaf.Time, job int, sum *endpoint.Aggregate) {
 }
 
 // take finds the gradients inside of an update among those on their way and takes them off. A frame says how many it holds, from when they
-// are, and a sum of marks by which they are proved; where the marks say otherwise nobody knows whose they are.
+// are, and a sum of marks by which they are proved; where the marks say otherwise, and nobody noted it, it is not known whose they are.
 func (a *ahead) take(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
+	noted := a.sums[sumOf{job, t.Inside}]
+	delete(a.sums, sumOf{job, t.Inside})
 	mark := func(k *olaf.Contributor) uint64 { return program.Mark(k.Worker-olaf.WorkerID(job*a.fan), k.Seq) }
 	for i := range a.out[job] {
 		k := &a.out[job][i]
+		if noted != nil {
+			if slices.Contains(noted, wired.Gradient{Host: int(k.Worker), Vector: k.Seq}) {
+				inside, marks = append(inside, *k), marks+mark(k)
+			}
+			continue
+		}
 		if t.Vectors > 1 && k.GenNS >= t.OldestNS && k.GenNS <= t.NewestNS || mark(k) == t.Inside {
 			inside, marks = append(inside, *k), marks+mark(k)
 		}

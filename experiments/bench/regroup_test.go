@@ -74,7 +74,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 
 	account, err := fpga.NewAccount(system.Queued().Ledger)
 	must(t, err)
-	got := (&Rig{accounts: []*fpga.Account{account}}).Account(&counters, int64(len(seen)))
+	got := (&Rig{accounts: []*fpga.Account{account}, tables: make([]built, 1)}).Account(&counters, int64(len(seen)))
 	if err := got.Check(); err != nil {
 		t.Errorf("%s config %d: %v", device, config, err)
 	}

@@ -20,6 +20,7 @@ type Rig struct {
 	Generator *pktgen.Generator
 	Plan      *Plan
 	accounts  []*fpga.Account // by configuration
+	tables    []built         // by configuration, of a program in front of the queue
 	config    int             // that was prepared last
 	wire      pktgen.Wire     // of the flows that are loaded
 	loaded    bool            // some are
@@ -31,13 +32,16 @@ type Rig struct {
 // Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open. A
 // generator that still runs is stopped: who has the card now writes it alone, so that whoever started it is gone.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
-	accounts := make([]*fpga.Account, len(p.Configs))
+	accounts, tables := make([]*fpga.Account, len(p.Configs)), make([]built, len(p.Configs))
 	for i := range p.Configs {
 		err := p.fits(card.Device, &p.Configs[i])
 		if err != nil {
 			return nil, err
 		}
 		if accounts[i], err = fpga.NewAccount(p.Declaration(&p.Configs[i]).Ledger); err != nil {
+			return nil, err
+		}
+		if tables[i], err = p.table(card.Device, &p.Configs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +57,7 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, traffic: t}, nil
+	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, tables: tables, traffic: t}, nil
 }
 
 // fits says whether a device was built for what a configuration needs in front of its queue.
@@ -78,6 +82,28 @@ func (p *Plan) fits(dev fpga.Device, c *Config) error {
 			fpga.ErrRefused, c.Queue, each, w.Clusters, dev.Identity().Address, built)
 	}
 	return err
+}
+
+// built is how much there is of a program's, in front of the queue.
+type built struct {
+	slots  int
+	memory olaf.Size
+}
+
+// table says so of a device; nothing where the configuration has no program there.
+func (p *Plan) table(dev fpga.Device, c *Config) (t built, err error) {
+	if p.Spec.Loop != nil || !c.system.Adds() {
+		return t, nil
+	}
+	slots, err := dev.Read32(regmap.AggregatorBuiltSlots)
+	if err != nil {
+		return t, err
+	}
+	whole, err := c.system.Program.New(program.Config{Slots: int(slots)})
+	if err != nil {
+		return t, err
+	}
+	return built{whole.Slots(), whole.Memory()}, nil
 }
 
 // Close ends the traffic.
@@ -196,6 +222,10 @@ func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 	counts := r.accounts[r.config].Of(c)
 	counts.Add("received", observed)
 	counts.Add("capture_lost", counts.Of("delivered")-observed)
+	if t := &r.tables[r.config]; t.slots > 0 {
+		counts.Add("slots_built", int64(t.slots))
+		counts.Add("memory_bytes", int64(t.memory))
+	}
 	return counts
 }
 

@@ -109,6 +109,7 @@ func (c *Card) open() error {
 		return err
 	}
 	c.openNS = c.clock.now()
+	c.front.cycle = func() uint64 { return uint64(c.cycle(c.clock.now())) }
 	if err := c.connect(); err != nil {
 		return err
 	}

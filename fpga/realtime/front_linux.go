@@ -22,6 +22,18 @@ type front struct {
 	own  regmap.AggregatorCounters // of loops that are over, less what was cleared
 	code uint32                    // of the program that these are of
 	peak int
+	// cycle is the card's clock; own counts what is held up to since on it.
+	cycle func() uint64
+	since uint64
+}
+
+// accrue counts what was held since the last time. It comes before anything that may change that, under the lock, and not before a look.
+func (f *front) accrue() {
+	now := f.cycle()
+	if f.loop != nil {
+		f.own.OccupancyIntegral += uint64(f.loop.Occupied()) * (now - f.since)
+	}
+	f.since = now
 }
 
 // builtPrograms are the programs' codes as bits. That of passing on is always among them.
@@ -71,6 +83,7 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 	f.end()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.accrue()
 	f.peak, f.loop = 0, &aggregator.Loop{Program: p, Of: &of, Tables: c.admission}
 	return &loop{f.loop, f}, nil
 }
@@ -91,6 +104,7 @@ func (f *front) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
+		f.accrue()
 		f.loop.Clear()
 		f.own.Add(aggregator.Counters(f.loop.Program))
 		f.loop = nil
@@ -112,6 +126,7 @@ func (f *front) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
+		f.accrue()
 		f.loop.Clear()
 	}
 }
@@ -131,7 +146,7 @@ func (f *front) total() regmap.AggregatorCounters {
 func (f *front) anew() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.own = regmap.AggregatorCounters{}
+	f.own, f.since = regmap.AggregatorCounters{}, f.cycle()
 	if f.loop != nil {
 		f.own, f.peak = aggregator.Cleared(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
 	}
@@ -178,6 +193,7 @@ func (l *loop) Configure(j program.Job) error {
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	l.front.mu.Lock()
 	defer l.front.mu.Unlock()
+	l.front.accrue()
 	class := l.Loop.Receive(now, from, p, lanes, out)
 	l.front.peak = max(l.front.peak, l.Occupied())
 	return class

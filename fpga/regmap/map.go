@@ -9,7 +9,7 @@ import (
 // means that software written for the older map must not program the card.
 const (
 	VersionMajor = 1
-	VersionMinor = 2
+	VersionMinor = 3
 	VersionPatch = 0
 )
 
@@ -344,6 +344,7 @@ var blocks = []Block{
 			{Name: "carried_vectors", Unit: "vectors", Doc: "Contributions that were held at the last clear; they add to what came in."},
 			{Name: "dropped_vectors", Unit: "vectors", Doc: "Contributions inside the sums that the queue dropped."},
 			{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers by downlinks."},
+			{Name: "occupancy_integral", Unit: "segment cycles", Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on."},
 		})...),
 	)},
 }

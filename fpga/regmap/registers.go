@@ -31,7 +31,7 @@ const (
 // Bits and resets of block common.
 const (
 	CommonMagicResetValue            uint32 = 0x4f4c4146
-	CommonMapVersionResetValue       uint32 = 0x1020000
+	CommonMapVersionResetValue       uint32 = 0x1030000
 	CommonMapVersionMajorMask        uint32 = 0xff000000 // Incompatible changes.
 	CommonMapVersionMajorShift              = 24
 	CommonMapVersionMinorMask        uint32 = 0xff0000 // Additions.
@@ -150,7 +150,7 @@ const (
 // Bits and resets of block queue.
 const (
 	QueueTypeResetValue              uint32 = 0x4f4c5155
-	QueueVersionResetValue           uint32 = 0x1020000
+	QueueVersionResetValue           uint32 = 0x1030000
 	QueueVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	QueueVersionMajorShift                  = 24
 	QueueVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -222,7 +222,7 @@ const (
 // Bits and resets of block replication.
 const (
 	ReplicationTypeResetValue        uint32 = 0x4f4c5250
-	ReplicationVersionResetValue     uint32 = 0x1020000
+	ReplicationVersionResetValue     uint32 = 0x1030000
 	ReplicationVersionMajorMask      uint32 = 0xff000000 // Incompatible changes.
 	ReplicationVersionMajorShift            = 24
 	ReplicationVersionMinorMask      uint32 = 0xff0000 // Additions.
@@ -276,7 +276,7 @@ const (
 // Bits and resets of block generator.
 const (
 	GeneratorTypeResetValue             uint32 = 0x4f4c5047
-	GeneratorVersionResetValue          uint32 = 0x1020000
+	GeneratorVersionResetValue          uint32 = 0x1030000
 	GeneratorVersionMajorMask           uint32 = 0xff000000 // Incompatible changes.
 	GeneratorVersionMajorShift                 = 24
 	GeneratorVersionMinorMask           uint32 = 0xff0000 // Additions.
@@ -336,7 +336,7 @@ const (
 // Bits and resets of block model.
 const (
 	ModelTypeResetValue     uint32 = 0x4f4c4d4f
-	ModelVersionResetValue  uint32 = 0x1020000
+	ModelVersionResetValue  uint32 = 0x1030000
 	ModelVersionMajorMask   uint32 = 0xff000000 // Incompatible changes.
 	ModelVersionMajorShift         = 24
 	ModelVersionMinorMask   uint32 = 0xff0000 // Additions.
@@ -409,12 +409,13 @@ const (
 	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions that were held at the last clear; they add to what came in.
 	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
 	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers by downlinks.
+	AggregatorOccupancyIntegral uint32 = 0x105318 // RO, 64 bit, segment cycles. Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
 )
 
 // Bits and resets of block aggregator.
 const (
 	AggregatorTypeResetValue              uint32 = 0x41474752
-	AggregatorVersionResetValue           uint32 = 0x1020000
+	AggregatorVersionResetValue           uint32 = 0x1030000
 	AggregatorVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	AggregatorVersionMajorShift                  = 24
 	AggregatorVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -595,41 +596,42 @@ func (c *GeneratorCounters) At(addr uint32) *uint64 {
 
 // AggregatorCounters is the snapshot bank of block aggregator, in the order of its registers.
 type AggregatorCounters struct {
-	Count0         uint64 `json:"count_0"`         // Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count1         uint64 `json:"count_1"`         // Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count2         uint64 `json:"count_2"`         // Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count3         uint64 `json:"count_3"`         // Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count4         uint64 `json:"count_4"`         // Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count5         uint64 `json:"count_5"`         // Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count6         uint64 `json:"count_6"`         // Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count7         uint64 `json:"count_7"`         // Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count8         uint64 `json:"count_8"`         // Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count9         uint64 `json:"count_9"`         // Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count10        uint64 `json:"count_10"`        // Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count11        uint64 `json:"count_11"`        // Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count12        uint64 `json:"count_12"`        // Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count13        uint64 `json:"count_13"`        // Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count14        uint64 `json:"count_14"`        // Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count15        uint64 `json:"count_15"`        // Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count16        uint64 `json:"count_16"`        // Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count17        uint64 `json:"count_17"`        // Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count18        uint64 `json:"count_18"`        // Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count19        uint64 `json:"count_19"`        // Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count20        uint64 `json:"count_20"`        // Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count21        uint64 `json:"count_21"`        // Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count22        uint64 `json:"count_22"`        // Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count23        uint64 `json:"count_23"`        // Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count24        uint64 `json:"count_24"`        // Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count25        uint64 `json:"count_25"`        // Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count26        uint64 `json:"count_26"`        // Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count27        uint64 `json:"count_27"`        // Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count28        uint64 `json:"count_28"`        // Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count29        uint64 `json:"count_29"`        // Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count30        uint64 `json:"count_30"`        // Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count31        uint64 `json:"count_31"`        // Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	CarriedVectors uint64 `json:"carried_vectors"` // Contributions that were held at the last clear; they add to what came in.
-	DroppedVectors uint64 `json:"dropped_vectors"` // Contributions inside the sums that the queue dropped.
-	ResultsOut     uint64 `json:"results_out"`     // Copies of sums that reached workers by downlinks.
+	Count0            uint64 `json:"count_0"`            // Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count1            uint64 `json:"count_1"`            // Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count2            uint64 `json:"count_2"`            // Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count3            uint64 `json:"count_3"`            // Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count4            uint64 `json:"count_4"`            // Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count5            uint64 `json:"count_5"`            // Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count6            uint64 `json:"count_6"`            // Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count7            uint64 `json:"count_7"`            // Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count8            uint64 `json:"count_8"`            // Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count9            uint64 `json:"count_9"`            // Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count10           uint64 `json:"count_10"`           // Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count11           uint64 `json:"count_11"`           // Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count12           uint64 `json:"count_12"`           // Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count13           uint64 `json:"count_13"`           // Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count14           uint64 `json:"count_14"`           // Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count15           uint64 `json:"count_15"`           // Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count16           uint64 `json:"count_16"`           // Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count17           uint64 `json:"count_17"`           // Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count18           uint64 `json:"count_18"`           // Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count19           uint64 `json:"count_19"`           // Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count20           uint64 `json:"count_20"`           // Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count21           uint64 `json:"count_21"`           // Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count22           uint64 `json:"count_22"`           // Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count23           uint64 `json:"count_23"`           // Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count24           uint64 `json:"count_24"`           // Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count25           uint64 `json:"count_25"`           // Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count26           uint64 `json:"count_26"`           // Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count27           uint64 `json:"count_27"`           // Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count28           uint64 `json:"count_28"`           // Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count29           uint64 `json:"count_29"`           // Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count30           uint64 `json:"count_30"`           // Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count31           uint64 `json:"count_31"`           // Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	CarriedVectors    uint64 `json:"carried_vectors"`    // Contributions that were held at the last clear; they add to what came in.
+	DroppedVectors    uint64 `json:"dropped_vectors"`    // Contributions inside the sums that the queue dropped.
+	ResultsOut        uint64 `json:"results_out"`        // Copies of sums that reached workers by downlinks.
+	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
 }
 
 // pointers lists the counters in the order of their registers.
@@ -670,6 +672,7 @@ func (c *AggregatorCounters) pointers() []*uint64 {
 		&c.CarriedVectors,
 		&c.DroppedVectors,
 		&c.ResultsOut,
+		&c.OccupancyIntegral,
 	}
 }
 

@@ -28,6 +28,7 @@ type front struct {
 	program  *program.Description
 	own      regmap.AggregatorCounters // as the own ones of counters
 	peak     int
+	since    int64 // cycle up to which own counts what is held
 	clusters int   // that there are segments for
 	above    above // which of them have a switch above
 	flow     *flow // of the update at hand, the newest inside of what it completes
@@ -54,9 +55,9 @@ func (c *Config) programOf(code uint32) *program.Description {
 	return nil
 }
 
-// reset empties the block at power-up.
-func (b *front) reset() {
-	b.own, b.peak = regmap.AggregatorCounters{}, 0
+// reset empties the block at power-up, which is cycle now.
+func (b *front) reset(now int64) {
+	b.own, b.peak, b.since = regmap.AggregatorCounters{}, 0, now
 	b.loop = nil
 	if b.Aggregator != nil {
 		b.Reset()
@@ -89,14 +90,14 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	if b.config == c {
 		return nil
 	}
-	b.clear()
+	t.endSums()
 	if b.running() != nil {
 		b.own.Add(t.frontCounts())
 	}
 	if b.config.program != c.program {
 		b.own = regmap.AggregatorCounters{}
 	}
-	*b = front{config: c, own: b.own}
+	*b = front{config: c, own: b.own, since: t.now}
 	t.tables.epoch++ // another program, or none: other members and formats
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
@@ -149,6 +150,7 @@ func (t *Twin) followTables() {
 		return
 	}
 	if jobs, has := l.Jobs(t.front.program); has {
+		t.accrue()
 		t.front.Keep(jobs)
 	}
 }
@@ -186,6 +188,7 @@ func parents(jobs []program.Job) map[olaf.ClusterID]bool {
 func (t *Twin) present(f *flow, lanes []int32) {
 	b := &t.front
 	b.flow = f
+	t.accrue()
 	b.Offer(t.queue.time(t.now), &t.queue.arriving, f.Seg, lanes)
 	b.peak = max(b.peak, b.Program().Occupied())
 }
@@ -214,6 +217,13 @@ func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	return total
 }
 
+// accrue counts what was held since the last time. It comes before anything that may change that, and not before a look.
+func (t *Twin) accrue() {
+	b := &t.front
+	b.own.OccupancyIntegral += uint64(b.occupied()) * uint64(t.now-b.since)
+	b.since = t.now
+}
+
 // snapshotFront latches the block's bank.
 func (t *Twin) snapshotFront() {
 	total := t.frontTotal()
@@ -225,7 +235,7 @@ func (t *Twin) snapshotFront() {
 // clearFront starts the block's counters anew; levels stay, and what they stand at is carried over.
 func (t *Twin) clearFront() {
 	b := &t.front
-	b.own = regmap.AggregatorCounters{}
+	b.own, b.since = regmap.AggregatorCounters{}, t.now
 	p := b.running()
 	if p == nil {
 		return
@@ -234,9 +244,10 @@ func (t *Twin) clearFront() {
 	b.peak = p.Occupied()
 }
 
-// clear discards the partial sums.
-func (b *front) clear() {
-	switch {
+// endSums discards the partial sums.
+func (t *Twin) endSums() {
+	t.accrue()
+	switch b := &t.front; {
 	case b.loop != nil:
 		b.loop.Clear()
 	case b.Aggregator != nil:

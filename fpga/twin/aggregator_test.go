@@ -105,6 +105,32 @@ func (b *bench) inspectsPartials(t *testing.T) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
+// TestHeldOverTime holds the integral to what was held, cycle by cycle: while sums are made, up to the latest update, and from a clear to a flush.
+func TestHeldOverTime(t *testing.T) {
+	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
+	b.loadFlows(1, 2, nil)
+	var ds []regmap.Descriptor
+	for i, at := range []uint64{0, 500, 800} { // one sum, and half of one
+		ds = append(ds, regmap.Descriptor{Time: at, Flow: uint16(i % 2), Sequence: uint32(i)})
+	}
+	b.loadDescriptors(ds...)
+	b.start()
+	b.finish()
+	for range 2 {
+		if got := b.frontOwn().OccupancyIntegral; got != 500 {
+			t.Errorf("%d segment cycles, want 500", got)
+		}
+		b.sleep(olaf.Microsecond)
+	}
+	b.write(regmap.CommonCommand, regmap.CommonCommandClear|regmap.CommonCommandSnapshot)
+	b.sleep(olaf.Microsecond)
+	b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+	b.sleep(olaf.Microsecond)
+	if got := b.frontOwn().OccupancyIntegral; got != 250 {
+		t.Errorf("%d segment cycles from a clear to a flush 1 µs later, want 250", got)
+	}
+}
+
 // What a full queue drops is told in contributions.
 func TestSumsThatFindNoSlot(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 1, 1)
@@ -239,5 +265,33 @@ func TestSegments(t *testing.T) {
 	}
 	if _, err := fpga.ReadSegments(newBench(t, Config{Tables: newTables(2, 3)}).Twin); !errors.Is(err, fpga.ErrRefused) {
 		t.Errorf("without the block: %v", err)
+	}
+}
+
+// onePointTwo is a card of map 1.2.
+type onePointTwo struct{ *bench }
+
+func (o onePointTwo) Read32(addr uint32) (uint32, error) {
+	switch addr {
+	case regmap.AggregatorVersion:
+		return 1<<24 | 2<<16, nil
+	case regmap.AggregatorOccupancyIntegral, regmap.AggregatorOccupancyIntegral + 4:
+		return regmap.Placeholder, fpga.ErrAddress
+	}
+	return o.bench.Read32(addr)
+}
+
+// TestIntegralOfOlderMap holds that an older card is not asked for the integral.
+func TestIntegralOfOlderMap(t *testing.T) {
+	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
+	b.loadFlows(1, 2, nil)
+	b.loadDescriptors(regmap.Descriptor{}, regmap.Descriptor{Time: 500, Flow: 1})
+	b.start()
+	b.finish()
+	for want, d := range map[uint64]fpga.Device{500: b, 0: onePointTwo{b}} {
+		c, err := fpga.SnapshotProgram(d)
+		if err != nil || c.Aggregator.OccupancyIntegral != want || c.MostSegments != 1 {
+			t.Errorf("%d segment cycles, %d at most, %v; want %d", c.Aggregator.OccupancyIntegral, c.MostSegments, err, want)
+		}
 	}
 }

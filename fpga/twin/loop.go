@@ -36,7 +36,7 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.clear()
+	t.endSums()
 	if b.running() != nil {
 		b.own.Add(t.frontCounts())
 	}
@@ -58,6 +58,7 @@ func (t *Twin) admission() aggregator.Admission {
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	cycle := cycleBy(now)
 	l.twin.reach(l.zero + cycle)
+	l.twin.accrue()
 	class := l.Program.Receive(cycleTime(cycle), from, p, lanes, out)
 	l.twin.front.peak = max(l.twin.front.peak, l.Program.Occupied())
 	return class

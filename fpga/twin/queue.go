@@ -275,7 +275,7 @@ func (t *Twin) flush() {
 	t.queue.Flush(t.queue.time(t.now))
 	t.queue.left, t.queue.sending = false, false
 	t.discardHeld()
-	t.front.clear()
+	t.endSums()
 }
 
 // insideCycles is how long the updates inside have been there, summed.

@@ -146,7 +146,7 @@ var commands = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	},
 	regmap.AggregatorCommand: func(t *Twin, v uint32) *regfile.Reason {
 		if v&regmap.AggregatorCommandClear != 0 {
-			t.front.clear()
+			t.endSums()
 		}
 		return nil
 	},

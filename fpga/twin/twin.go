@@ -140,7 +140,7 @@ func (t *Twin) powerOn() error {
 	t.bus.reset()
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
-	t.front.reset()
+	t.front.reset(t.now)
 	t.down.reset()
 	t.unit.reset(&t.cfg)
 	return t.queue.rebuild(t)

@@ -20,15 +20,16 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 			arrivals[i] = c.Name
 		}
 	}
-	sending, queue, inside := sendingTo(arrivals...), behind(flow), insideOf(sums)
+	sending, queue, inside, table := sendingTo(arrivals...), behind(flow), insideOf(sums), tableHeld
 	queue.Identities = append(queue.Identities, olaf.Identity{Left: []string{"in"}, Right: program.Output})
-	l := olaf.JoinLedgers(sending, astray, front, queue, captured, inside)
+	l := olaf.JoinLedgers(sending, astray, front, queue, captured, inside, table)
 	l.Output = []string{"count_delivered"}
 	l.Parts = slices.Concat(astray.Parts, program.Parts, []string{"count_dropped", "count_discarded", "count_flushed", "count_queued"})
 	l.Inside = slices.Concat(program.Inside, []string{"count_queued"})
 	d := &Declaration{System: system, Ledger: l}
-	d.measuring(sending, captured, inside, front, astray)
+	d.measuring(sending, captured, inside, front, astray, table)
 	d.Metrics = append(d.Metrics, summed...)
+	d.Metrics = append(d.Metrics, held...)
 	return d
 }
 
@@ -43,6 +44,37 @@ var summed = []*Metric{
 	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, Why: whyNoStamps,
 		Doc: "as `aom_cluster_ns`, a sum being as old as its oldest contribution",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
+}
+
+// tableHeld is what the program's table held.
+var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
+	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true, Register: "aggregator.peak_occupied", Doc: "at a time"},
+	{Name: "slots_built", Title: "Slots", Unit: "slots", Sparse: true, Doc: "of the table"},
+	countedOf(olaf.Counter{Name: "memory_bytes", Sparse: true}),
+	{Name: "held_slot_cycles", Title: "Slots × cycles", Unit: "slot cycles", Aside: true, Register: "aggregator.occupancy_integral", Doc: "slots that were held, over time, up to the last update"},
+}}
+
+// held are the metrics of what the table held.
+var held = []*Metric{
+	ofHost(Metric{Name: "slots_held", Why: noCycles, Of: slotsInFront}),
+	ofHost(Metric{Name: "held_bytes", Why: noCycles, Of: func(m *Measured) Float { return slotsInFront(m) * share(m, "memory_bytes", "slots_built", 1) }}),
+}
+
+// slotsInFront is the mean over the time from the first to the last delivery; missing where the card counts none.
+func slotsInFront(m *Measured) Float {
+	held := m.Counts.Of("held_slot_cycles")
+	if held == 0 && m.Counts.Of("slots_peak") > 0 || !(m.Duration > 0) {
+		return Missing()
+	}
+	return Float(held) * Float(olaf.Cycle) / Float(olaf.Nanosecond) / m.Duration
+}
+
+// noCycles says why it is not known how long slots were held.
+func noCycles(m *Measured) string {
+	if m.Duration > 0 {
+		return "the card does not count it: its register aggregator.occupancy_integral is of map 1.3"
+	}
+	return needsTwo
 }
 
 // whyNoStamps says why other stamps than the newest tell no age.

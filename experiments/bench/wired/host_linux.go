@@ -97,7 +97,7 @@ func (h *host) compute() {
 	h.computed = endpoint.Never
 	h.run.values.fill(h.values, h.number, h.vector)
 	if in := h.run.inside; in != nil {
-		in.compute(marked{h.job, program.Mark(olaf.WorkerID(h.worker), h.vector)}, gradient{h.number, h.vector})
+		in.compute(marked{h.job, program.Mark(olaf.WorkerID(h.worker), h.vector)}, Gradient{h.number, h.vector})
 	}
 	now := h.run.tell(func(now olaf.Time) {
 		if h.run.job.Values != nil {

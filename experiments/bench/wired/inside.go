@@ -3,6 +3,7 @@ package wired
 import (
 	"sync"
 
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -14,10 +15,16 @@ import (
 // way is the path of frames from one node to another.
 type way struct{ from, to int }
 
-// gradient is a worker's vector, by the number of the host.
-type gradient struct {
-	host   int
-	vector uint32
+// Gradient is a worker's vector, by the number of the host.
+type Gradient struct {
+	Host   int
+	Vector uint32
+}
+
+// Listener is a job's Observer that is told what a sum holds, when the switch has made it: of which job it is, and its program.Trace.Inside.
+type Listener interface {
+	closed.Observer
+	Summed(job int, inside uint64, all []Gradient)
 }
 
 // marked names what has a mark: program.Trace.Inside, within a job.
@@ -36,21 +43,21 @@ type place struct {
 type insides struct {
 	mu       sync.Mutex
 	ways     map[way][]program.Trace
-	made     map[marked][]gradient // a worker's alone, and those of sums
+	made     map[marked][]Gradient // a worker's alone, and those of sums
 	came     map[place][]marked    // since the last sum of there
 	unnoted  int                   // frames that came and that nobody sent
 	unproved int                   // sums that are not of what came to their place
 }
 
 func newInsides() *insides {
-	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]gradient{}, came: map[place][]marked{}}
+	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]Gradient{}, came: map[place][]marked{}}
 }
 
 // compute notes a gradient before it is sent.
-func (s *insides) compute(m marked, g gradient) {
+func (s *insides) compute(m marked, g Gradient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.made[m] = []gradient{g}
+	s.made[m] = []Gradient{g}
 }
 
 // leave notes what a frame does not say, before it leaves.
@@ -81,12 +88,12 @@ func (s *insides) come(at place, inside uint64) {
 	s.came[at] = append(s.came[at], marked{at.job, inside})
 }
 
-// sum notes that a sum leaves a place, as often as it does.
-func (s *insides) sum(at place, inside uint64) {
+// sum notes that a sum leaves a place, as often as it does, and says the first time what it holds.
+func (s *insides) sum(at place, inside uint64) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var marks uint64
-	var all []gradient
+	var all []Gradient
 	for _, m := range s.came[at] {
 		marks += m.inside
 		all = append(all, s.made[m]...)
@@ -95,27 +102,29 @@ func (s *insides) sum(at place, inside uint64) {
 	switch {
 	case len(all) > 0 && marks == inside:
 		s.made[key], s.came[at] = all, s.came[at][:0]
+		return all
 	case s.made[key] == nil:
 		s.unproved++
 	}
+	return nil
 }
 
 // of are the gradients that have a mark; nil of one that nobody knows.
-func (s *insides) of(m marked) []gradient {
+func (s *insides) of(m marked) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made[m]
 }
 
 // holds says whether a packet's values are those of gradients, added up.
-func (s *values) holds(lanes []uint32, first int, all []gradient) bool {
+func (s *values) holds(lanes []uint32, first int, all []Gradient) bool {
 	if len(all) == 0 {
 		return false
 	}
 	for i, have := range lanes {
 		var n int32
 		for _, g := range all {
-			n += s.at(g.host, g.vector, first+i)
+			n += s.at(g.Host, g.Vector, first+i)
 		}
 		if have != s.encode(n) {
 			return false

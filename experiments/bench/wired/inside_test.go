@@ -9,8 +9,8 @@ import (
 )
 
 // mark is that of a worker's vector in job 1, whose hosts have the numbers from 10 on.
-func mark(worker int, vector uint32) (marked, gradient) {
-	return marked{1, program.Mark(olaf.WorkerID(worker), vector)}, gradient{10 + worker, vector}
+func mark(worker int, vector uint32) (marked, Gradient) {
+	return marked{1, program.Mark(olaf.WorkerID(worker), vector)}, Gradient{10 + worker, vector}
 }
 
 // TestSumsAreProved holds that a sum is known by the gradients that came to its place since the last one, on every port that it leaves by, and
@@ -25,10 +25,12 @@ func TestSumsAreProved(t *testing.T) {
 	}
 	ab := come(at, 0, 7) + come(at, 1, 3)
 	elsewhere := come(other, 2, 1)
-	for range 3 { // ports
-		s.sum(at, ab)
+	for port := range 3 {
+		if got := s.sum(at, ab); (got == nil) != (port > 0) {
+			t.Errorf("port %d: %v", port, got)
+		}
 	}
-	if got := s.of(marked{1, ab}); s.unproved != 0 || !slices.Equal(got, []gradient{{10, 7}, {11, 3}}) {
+	if got := s.of(marked{1, ab}); s.unproved != 0 || !slices.Equal(got, []Gradient{{10, 7}, {11, 3}}) {
 		t.Errorf("%v, %d unproved", got, s.unproved)
 	}
 	if got := s.of(marked{0, ab}); got != nil {
@@ -70,15 +72,15 @@ func TestPacketsHold(t *testing.T) {
 	const most, first, count = 40, 100, 16 // more gradients than workers
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping} {
 		v := newValues(5, 3, most, 200, a)
-		var all []gradient
+		var all []Gradient
 		for i := range most {
-			all = append(all, gradient{i % 3, uint32(i / 3)})
+			all = append(all, Gradient{i % 3, uint32(i / 3)})
 		}
 		lanes := make([]uint32, count)
 		for i := range lanes {
 			var n int32
 			for _, g := range all {
-				n += v.at(g.host, g.vector, first+i)
+				n += v.at(g.Host, g.Vector, first+i)
 			}
 			if n >= 1<<24 || n <= -1<<24 {
 				t.Fatalf("a sum of %d is %d, which no float32 holds", most, n)

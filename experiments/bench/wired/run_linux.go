@@ -168,7 +168,12 @@ func (r *run) leaves(outer *frame.Outer, p *program.Packet) {
 		return
 	}
 	if p.Kind == program.Result {
-		r.inside.sum(r.place(p), p.Inside)
+		at := r.place(p)
+		if all := r.inside.sum(at, p.Inside); all != nil {
+			if heard, listens := r.job.Observer.(Listener); listens {
+				r.tell(func(olaf.Time) { heard.Summed(at.job, p.Inside, all) })
+			}
+		}
 	}
 	r.inside.leave(way{r.nodes[outer.SrcIP], r.nodes[outer.DstIP]}, &p.Trace)
 }
