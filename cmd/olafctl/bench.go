@@ -216,7 +216,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
 	systems := s.Systems.Benched().Names
 	tested := append(systems(), onServers(s.Systems)...)
-	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
+	cli.AddSystem(cmd, &s.Queue, "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 	flags.BoolVar(&s.Accelerator, "accelerator", false, "charge the time of the hardware that a program was published with: iswitch, 51.2 Gbps; more than --slots that wait are lost")

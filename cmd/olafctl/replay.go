@@ -64,7 +64,7 @@ queue. Where they were not, it says so. With --tui the queue is shown while the 
 func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.queue, f.profile = "olaf", engine.Calibrated
-	cli.AddSystem(cmd, &f.queue, "queue", "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
+	cli.AddSystem(cmd, &f.queue, "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.Var(&f.outRate, "out-rate", "output rate")
 	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
 	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")

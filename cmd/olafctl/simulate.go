@@ -74,7 +74,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
-	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
+	cli.AddSystem(cmd, &f.queue, "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
 	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
 	cli.Complete(cmd, "preset", f.presets)

@@ -153,10 +153,12 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	given := givenOptions(cmd)
 	names := []string{name}
 	if f.versus != "" {
-		names = append(names, strings.Split(f.versus, ",")...)
-	}
-	if slices.Contains(names[1:], name) {
-		return nil, cli.UsageError("--versus %s: %s cannot stand beside itself", f.versus, name)
+		if why := bench.Misnamed(name, f.versus); why != "" {
+			return nil, cli.UsageError("--versus %q: %s; leave it out", f.versus, why)
+		}
+		for _, one := range strings.Split(f.versus, ",") {
+			names = append(names, strings.TrimSpace(one))
+		}
 	}
 	var specs []*job.Spec
 	for i, n := range names {

@@ -82,7 +82,7 @@ func newJobCells(set system.Set) *flagCells[jobCells] {
 	cmd := &cobra.Command{Use: "job"}
 	cmd.Flags().StringVar(&f.preset, "preset", jobPresetNames()[0], "cluster: "+strings.Join(clusterNames(), "|"))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
-	cli.AddSystem(cmd, &f.system, "queue", "whose job", set.Waiting().Names)
+	cli.AddSystem(cmd, &f.system, "whose job", set.Waiting().Names)
 	f.waits.add(cmd)
 	f.job.waitFlags = &f.waits
 	f.job.add(cmd)

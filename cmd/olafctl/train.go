@@ -49,7 +49,7 @@ func newTrainFlags(set system.Set) *trainFlags {
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	addTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), trainSystems(f.set)
-	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(systems, "|"), func() []string { return systems })
+	cli.AddSystem(cmd, &n.Kind, "what updates travel through: "+strings.Join(systems, "|"), func() []string { return systems }, "network")
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
 	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")

@@ -244,6 +244,9 @@ func (s *Spec) find(name string) (*system.System, error) {
 			strings.Join(all.Benched().Names(), ", "), strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
 	case s.Loop != nil && !found.Looped():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name, all.Looped().Names())
+	case s.Loop == nil && !found.Open() && found.Looped() && name == s.Queue: // of a cell, whose bench is told of its workers by another system
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
+			ErrSpec, name, names(all, (*system.System).Open), name)
 	case s.Loop == nil && !found.Open() && found.Looped():
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind", ErrSpec, name, s.Queue)
 	case s.Loop == nil && !found.Open():

@@ -6,18 +6,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// AddSystem adds --system, which sets value to one of some names, and the flag that was there before it, for good. Both may
-// be given if they agree.
-func AddSystem(cmd *cobra.Command, value *string, alias, usage string, names func() []string) {
-	both := &sharedSystem{value: value}
-	cmd.Flags().Var(&systemFlag{both, "system"}, "system", usage)
-	cmd.Flags().Var(&systemFlag{both, alias}, alias, "the same as --system")
-	cmd.Flags().Lookup(alias).DefValue = "" // said once
+// AddSystem adds --system, which sets value to one of some names, and the flags that were there before it, for good: --queue everywhere, and
+// others of a command. Several may be given if they agree.
+func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []string, others ...string) {
+	all := &sharedSystem{value: value}
+	cmd.Flags().Var(&systemFlag{all, "system"}, "system", usage)
 	Complete(cmd, "system", names)
-	Complete(cmd, alias, names)
+	for _, alias := range append([]string{"queue"}, others...) {
+		cmd.Flags().Var(&systemFlag{all, alias}, alias, "the same as --system")
+		cmd.Flags().Lookup(alias).DefValue = "" // said once
+		Complete(cmd, alias, names)
+	}
 }
 
-// sharedSystem is what two flags set together.
+// sharedSystem is what several flags set together.
 type sharedSystem struct {
 	value *string
 	by    string // the flag that set it; empty for the default
