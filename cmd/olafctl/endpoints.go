@@ -48,7 +48,7 @@ func endpointSystems() []string {
 var (
 	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters"}}
 	endpointRows   = map[string]endpointSystem{
-		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child"}},
+		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
 	}
 )
 
@@ -118,6 +118,7 @@ type workerFlags struct {
 	epoch, child       uint16
 	every              time.Duration
 	aggregator, server string
+	above              string
 }
 
 func newWorkerCmd(env *cli.Env) *cobra.Command {
@@ -152,6 +153,7 @@ finds missing of a group, and asks for sums that do not come: the same state mac
 	flags.IntVar(&f.number, "worker", 0, "which of the workers this is, from 0")
 	flags.StringVar(&f.aggregator, "aggregator", "", "where packets go")
 	flags.StringVar(&f.server, "server", "", "where updates go")
+	flags.StringVar(&f.above, "above", "", "the server that may take this worker over from its aggregator (ps --adopt); default nobody")
 	flags.DurationVar(&f.every, "every", 0, "between two updates, on an absolute schedule; default as fast as it can")
 	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet of vectors, as if it were lost")
 	flags.Uint16Var(&f.child, "child", 0, "which of its aggregator's children this is, from 0; default the number of the worker")
@@ -166,6 +168,7 @@ type serverFlags struct {
 	agent    string
 	workers  []string
 	clusters int
+	adopt    time.Duration
 }
 
 func newPSCmd(env *cli.Env) *cobra.Command {
@@ -179,7 +182,8 @@ Behind a queue (--system olaf or fifo) it answers every update with an ACK to wh
 workers of the cluster. With --training it steps the clusters' weights by every gradient, and ACKs bring these.
 
 With --system xagg it is the root of the tree: it passes every sum that the aggregator sends on to all workers, keeps the last of every
-packet for those that ask again, and grants the aggregator a rate.`,
+packet for those that ask again, and grants the aggregator a rate. With --adopt it changes the tree where the aggregator falls silent in the middle
+of the job: workers that were started with --above become its own children and send their vectors again.`,
 		Example: `  olafctl ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
   olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,
@@ -196,6 +200,7 @@ packet for those that ask again, and grants the aggregator a rate.`,
 	flags.StringVar(&f.agent, "agent", "", "of the aggregator below, in user space: address and port")
 	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; one for each, in their order")
 	flags.IntVar(&f.group, "group", 0, "packets that are acknowledged together, a power of two; default as published, 1024")
+	flags.DurationVar(&f.adopt, "adopt", 0, "take the workers over, in another epoch, where the aggregator falls silent for so long in the middle of the job; 0s never does")
 	flags.IntVar(&f.clusters, "clusters", 1, "among which the workers are spread evenly")
 	return cmd
 }

@@ -91,6 +91,11 @@ func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sum
 		p.Child = &child
 	}
 	var err error
+	if f.above != "" {
+		if p.Above, err = endpointAddress("above", f.above); err != nil {
+			return nil, err
+		}
+	}
 	p.Start, err = f.open.begins()
 	return p, err
 }
@@ -130,6 +135,7 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	f.job.ID = olaf.ClusterID(f.id)
 	root, err := endpoints.NewRoot(endpoints.RootConfig{
 		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg},
+		Adopt: f.adopt,
 	})
 	if err != nil {
 		return err

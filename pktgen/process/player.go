@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -39,7 +40,10 @@ type Player struct {
 	// Start is when the run clock is 0; the zero time is now.
 	Start time.Time
 	// Child is what the host is to its parent, where packets say that instead of its number in the job.
-	Child   *olaf.WorkerID
+	Child *olaf.WorkerID
+	// Above is the server that may take the host over: when it says that the tree was changed, all packets go there from then on, from the child
+	// that it names. Nobody's may, where it is left out.
+	Above   netip.AddrPort
 	Mishaps Mishaps
 	// Patience is how long an endpoint that waits may hear nothing; 0 is DefaultPatience.
 	Patience time.Duration
@@ -90,6 +94,8 @@ type playing struct {
 	late     []time.Duration
 	heard    time.Time
 	failed   error
+	child    *olaf.WorkerID // as which it sends; nil as itself
+	moved    bool           // to Above
 }
 
 // Run plays until the endpoint is done or the context ends, which is no error. make is given the host for which the endpoint is
@@ -115,7 +121,7 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 }
 
 func newPlaying(ctx context.Context, p *Player, conn *net.UDPConn) *playing {
-	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1)}
+	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1), child: p.Child}
 }
 
 func (k *playing) run() error {
@@ -237,9 +243,18 @@ func (k *playing) read(deadline time.Time) (int, error) {
 	return n, err
 }
 
-func (k *playing) receive(p *program.Packet, lanes []uint32, _ netip.AddrPort) {
+func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
+	k.follow(p, from)
 	k.end.Receive(k.now(), p, lanes)
 	k.settle()
+}
+
+// follow goes over to the server above, where that says so.
+func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
+	if p.Kind == program.Control && p.Action == xagg.Renew && from == k.Above {
+		child := p.Worker
+		k.child, k.moved = &child, true
+	}
 }
 
 // settle tells the endpoint of sums that were applied.
@@ -321,8 +336,11 @@ func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 		from = k.From(p)
 	}
 	at := k.To(to, p)
-	if k.Child != nil {
-		p.Worker = *k.Child
+	if k.moved {
+		at = k.Above
+	}
+	if k.child != nil {
+		p.Worker = *k.child
 	}
 	k.fail(k.write(p, lanes, k.reward, k.zeroNS, from, at))
 }

@@ -38,7 +38,8 @@ type Station struct {
 type StationReport struct {
 	Counts map[string]uint64 `json:"counts,omitempty"` // the program's
 	Traffic
-	Strangers int `json:"packets_of_strangers"`
+	Strangers int  `json:"packets_of_strangers"`
+	Adopted   bool `json:"adopted,omitempty"` // a root: workers became its own children
 }
 
 // standing is a station at work; it is where the program's packets go.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -361,5 +362,121 @@ func TestRenewed(t *testing.T) {
 	t.Logf("in %d of %d jobs packets were sent again", again, moments)
 	if again < moments/2 {
 		t.Errorf("only %d of %d ends made anybody send again", again, moments)
+	}
+}
+
+// TestAdopted ends the server between workers and root for good, at moments of a job of which the root has heard: the root takes the workers over, who send their vectors
+// again in another epoch, one of them only the second time that it is told. Every sum is exact at every worker. What is left of the old tree and
+// of the old epoch is refused and counted.
+func TestAdopted(t *testing.T) {
+	moments := 20
+	if testing.Short() {
+		moments = 5
+	}
+	job := Job{ID: 3, Workers: 3, Values: 1000, Lanes: 16, Vectors: 3}
+	for i := range moments {
+		g := plant(t, job)
+		root, err := NewRoot(RootConfig{Job: job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}, Adopt: 60 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		o := orphaned{grove: g, root: root, left: 1 + int(splitmix.Mix(uint64(i))%uint64((job.Vectors-1)*job.Workers*job.Packets()))}
+		r := o.play(ctx, t, stop)
+		if late, strangers := r.Counts["late"], r.Counts["stranger"]; !r.Adopted || late == 0 || strangers == 0 || r.Strangers > 0 {
+			t.Errorf("moment %d: %+v", i, r)
+		}
+	}
+}
+
+// orphaned is a tree whose server between workers and root hears no more than so many packets.
+type orphaned struct {
+	*grove
+	root *Root
+	left int
+	late bool // a frame of each, of the old tree and of the old epoch, was sent
+
+	heard atomic.Bool // the server, by the root
+}
+
+// play plays the job to its end.
+func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report *StationReport) {
+	t.Helper()
+	station := o.station(0)
+	station.Heard = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
+		if o.heard.Load() {
+			o.left--
+		}
+		return o.left > 0
+	}
+	to, told := o.root.To, 0
+	o.root.To = func(d program.Dest, p *program.Packet) []netip.AddrPort {
+		if p.Action == xagg.Renew && d == 1 {
+			if told++; told == 1 { // it is lost
+				return nil
+			}
+		}
+		return to(d, p)
+	}
+	hears := o.root.Heard
+	o.root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
+		o.heard.Store(true)
+		if o.root.adopted && p.Kind == program.Data && int(from) < o.job.Workers && !o.late { // of the new tree and epoch
+			o.late = true
+			o.old(t, p)
+		}
+		return hears(now, from, p, lanes)
+	}
+	var workers, servers sync.WaitGroup
+	servers.Go(func() { report, _ = o.root.Run(ctx, o.rootAt) }) // the workers tell
+	servers.Go(func() { _, _ = station.Run(ctx, o.serverConn) })
+	for k, conn := range o.conns {
+		workers.Go(func() {
+			p, sums, made := o.worker(k, Mishaps{}, 50*olaf.Mbps)
+			p.Above = o.grove.root
+			r, err := p.Run(ctx, conn, made)
+			if err != nil || sums.Wrong > 0 || sums.Checked != o.job.Values*o.job.Vectors || r.Counts["packets_inexact"] > 0 || r.Counts["packets_resent"] == 0 {
+				t.Errorf("worker %d: %+v, %+v, %v", k, r, sums, err)
+			}
+		})
+	}
+	workers.Wait()
+	stop()
+	servers.Wait()
+	return report
+}
+
+// old sends what is on its way for long: a sum of the server that is gone, and a worker's packet of the epoch before, of a fragment that is
+// there in the new one.
+func (o *orphaned) old(t *testing.T, p *program.Packet) {
+	before := *p
+	before.Round -= 2
+	for _, from := range []*net.UDPConn{o.serverConn, o.conns[2]} {
+		b, err := (&plain{}).Encode(make([]byte, 200), &before, make([]uint32, p.Lanes), 0, 0)
+		if err == nil {
+			_, err = from.WriteToUDPAddrPort(b, o.grove.root)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNobodyIsFollowed holds that a worker stays with its server, whoever else says that the tree was changed.
+func TestNobodyIsFollowed(t *testing.T) {
+	above := netip.MustParseAddrPort("127.7.7.2:5")
+	for _, c := range []struct {
+		from  string
+		kind  program.Kind
+		moved bool
+	}{{"127.7.7.2:5", program.Control, true}, {"127.7.7.3:5", program.Control, false}, {"127.7.7.2:6", program.Control, false}, {"127.7.7.2:5", program.Result, false}} {
+		k := &playing{Player: &Player{Above: above}}
+		k.follow(&program.Packet{Kind: c.kind, Action: xagg.Renew, Worker: 4}, netip.MustParseAddrPort(c.from))
+		if k.moved != c.moved || c.moved && *k.child != 4 {
+			t.Errorf("%+v: %t", c, k.moved)
+		}
+	}
+	if _, err := NewRoot(RootConfig{Job: Job{Workers: 1, Values: 1, Lanes: 1, Vectors: 1}, Adopt: -1}); !errors.Is(err, ErrConfig) {
+		t.Error(err)
 	}
 }

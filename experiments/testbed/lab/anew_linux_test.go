@@ -22,6 +22,8 @@ type hand struct {
 	*Lab
 	job    process.Job
 	ticket uint32
+	adopts time.Duration          // silence after which the server takes the workers over; 0 never does
+	served *process.StationReport // of the server, once it is killed
 }
 
 // played is how a worker ended.
@@ -38,7 +40,7 @@ func (h *hand) above(node int) *PlannedCable { return &h.Plan.Cables[h.Plan.Node
 func (h *hand) serve(t *testing.T) (kill func()) {
 	t.Helper()
 	top := h.above(h.Adders[len(h.Adders)-1].Planned.Node)
-	c := process.RootConfig{Job: h.job, Group: h.Group, Agent: port(top.Lower), Codec: &frame.Datagrams{Format: frame.XAgg}}
+	c := process.RootConfig{Job: h.job, Group: h.Group, Agent: port(top.Lower), Codec: &frame.Datagrams{Format: frame.XAgg}, Adopt: h.adopts}
 	for _, node := range h.Workers() {
 		c.Workers = append(c.Workers, port(h.above(node).Lower))
 	}
@@ -53,7 +55,8 @@ func (h *hand) serve(t *testing.T) (kill func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := root.Run(ctx, conn)
+		report, err := root.Run(ctx, conn)
+		h.served = report
 		ended <- err
 	}()
 	return func() {
@@ -81,6 +84,9 @@ func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-
 				at(conn)
 			}
 		},
+	}
+	if h.adopts > 0 {
+		p.Above = port(h.above(h.Adders[len(h.Adders)-1].Planned.Node).Upper)
 	}
 	cfg := endpoint.Config{Job: h.job.ID, Worker: sums.Worker, Workers: h.job.Workers, Layout: h.job.Layout(), Updates: uint32(h.job.Vectors)}
 	h.ticket++
@@ -208,5 +214,32 @@ func TestProgramOff(t *testing.T) {
 	}
 	if faults := strings.Join(h.Faults(), "; "); !strings.Contains(faults, "to the agent of s0, past its program") {
 		t.Errorf("%q", faults)
+	}
+}
+
+// TestTreeChanges takes the programs off the cables in the middle of a job whose server takes the workers over: these become its own children, by
+// the same cables, and end the job in another epoch. Every value of every sum is exact, of those that the kernel added as of those that the
+// server did.
+func TestTreeChanges(t *testing.T) {
+	for _, tree := range []string{"{workers: 2}", "{workers: 3, children: 2}"} {
+		h := &hand{Lab: up(t, "tree: "+tree+"\njob: {lanes: 8, fragments: 20}"), adopts: 200 * time.Millisecond}
+		h.job = process.Job{ID: 1, Workers: len(h.Workers()), Values: 20 * 8, Lanes: 8, Vectors: 60}
+		kill := h.serve(t)
+		first := []<-chan played{h.work(t, 0, 20*20, func(*net.UDPConn) {
+			if err := testbedtest.Detach("arrive"); err != nil {
+				t.Error(err)
+			}
+		})}
+		h.whole(t, first...)
+		kill()
+		counted, err := h.Adders[len(h.Adders)-1].Latch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernel := counted["completed"]
+		own, all := h.served.Counts["completed"], uint64(h.job.Vectors*h.job.Packets())
+		if !h.served.Adopted || kernel == 0 || kernel >= all || own < all || h.served.Counts["consumed"] == 0 {
+			t.Errorf("%s: %+v; the kernel completed %d of %d", tree, h.served, kernel, all)
+		}
 	}
 }
