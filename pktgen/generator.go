@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -241,18 +242,21 @@ func (g *Generator) Describe(ctx context.Context, job Job) error {
 // Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays,
 // or where somebody else changes the table meanwhile, ErrLimit of more entries than there can be, or are those of the registers.
 func (g *Generator) Flows() ([]regmap.Flow, error) {
-	const looks = 3
-	for range looks {
+	const looks = 4
+	var before []regmap.Flow
+	for i := range looks {
 		flows, err := g.flows()
 		if err != nil {
 			return nil, err
 		}
-		// A card that was reset meanwhile has none in use, and what came from its memory after that was nobody's.
-		if n, err := g.regs.Read32(regmap.GeneratorFlows); err != nil || int(n) == len(flows) {
-			return flows, err
+		// Each look goes on through the memory, so that no word of it is read again by itself. A card that was reset meanwhile has no flow in
+		// use, and what came from its memory after that was nobody's.
+		if i > 0 && slices.Equal(flows, before) {
+			return flows, nil
 		}
+		before = flows
 	}
-	return nil, fmt.Errorf("%w: the number of flows changes while they are read; end other programs that write to the card", ErrState)
+	return nil, fmt.Errorf("%w: no two looks at the flows agree; end other programs that write to the card", ErrState)
 }
 
 // flows reads the flow table once.
