@@ -53,6 +53,35 @@ var clusterAges = []struct {
 	{"aom_worker_ns", "aom_worker_ns", "needs two deliveries of one worker, and provenance", func(c *ClusterMetric) *Float { return &c.AoMWorker }, func(r *ClusterRow) *Statistic { return &r.AoMWorker }},
 }
 
+// ClusterAge is an age of one cluster over runs.
+type ClusterAge struct {
+	Cluster int
+	Name    string // in a ClusterMetric
+	Total   string // the metric that is its mean over all clusters
+	Statistic
+}
+
+// ClusterAges are all ages of all clusters over runs, cluster by cluster in ascending order.
+func ClusterAges(runs []*Run) (ages []ClusterAge) {
+	rows := clusterRows(runs)
+	for i := range rows {
+		for _, a := range clusterAges {
+			ages = append(ages, ClusterAge{rows[i].Cluster, a.name, a.total, *a.row(&rows[i])})
+		}
+	}
+	return ages
+}
+
+// ClusterAge is an age of one cluster in the run by its name in a ClusterMetric, missing where the run has neither.
+func (r *Run) ClusterAge(cluster int, name string) Float {
+	for _, a := range clusterAges {
+		if a.name == name {
+			return r.clusterAge(cluster, a.of)
+		}
+	}
+	return Missing()
+}
+
 func (r *Run) clusterAge(id int, of func(*ClusterMetric) *Float) Float {
 	if r != nil {
 		if at := slices.IndexFunc(r.Clusters, func(c ClusterMetric) bool { return c.Cluster == id }); at >= 0 {

@@ -157,6 +157,7 @@ func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, and a verdict in words. Where
 seeds are common the paired t test decides, with Wilcoxon's signed rank beside it; without, the exact permutation of rank
 sums. P is Holm's over all metrics of the comparison. Metrics without a difference are counted; --all lists them.
+Where either side left real wires, or was set beside the twin, the ages of single clusters stand side by side too, untested.
 Configurations of one name are set against each other; where each side has just one at the same output rate, these two
 whatever their names, such as two simulated networks. -o csv and -o json have every digit.
 

@@ -62,6 +62,7 @@ type Document struct {
 	Config   []Setting `json:"config"`
 	Lines    []Line    `json:"lines"`
 	Beside   []Beside  `json:"beside,omitempty"`
+	Clusters []Cluster `json:"clusters,omitempty"`
 	Warnings []string  `json:"warnings"`
 }
 
@@ -149,6 +150,7 @@ func Results(a, b *Side) (*Document, error) {
 			}
 			if m.Age && m.Unit == "ns" {
 				doc.beside(pair, m, valid(runsA), valid(runsB))
+				doc.clusters(pair, m, valid(runsA), valid(runsB), onWires(runsA) || onWires(runsB))
 			}
 		}
 	}
@@ -299,16 +301,9 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 // test asks whether the two sides differ, by their pairs where there are such.
 func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
-	base, difference := l.A.Mean, l.B.Mean-l.A.Mean
 	asked := inference.RankSum(a, b)
 	if len(pairs) > 0 {
-		differences := make([]float64, len(pairs))
-		base = 0
-		for i, p := range pairs {
-			differences[i] = p[1] - p[0]
-			base += results.Float(p[0]) / results.Float(len(pairs))
-		}
-		difference = l.Difference.Mean
+		differences := known(differencesOf(pairs))
 		l.Test, asked = pairedT, inference.PairedT(differences)
 		l.PSignedRank = results.Float(inference.SignedRank(differences).P)
 	}
@@ -316,10 +311,33 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.P = results.Float(asked.P)
 	if len(a) > 0 && len(b) > 0 {
 		l.Effect = results.Float(effect(a, b))
-		if base != 0 {
-			l.ChangePct = 100 * difference / base
-		}
+		l.ChangePct = changeOf(pairs, &l.A, &l.B)
 	}
+}
+
+// changeOf is the mean difference in per cent of A's mean, both over the pairs where there are such; missing where A's is 0.
+func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
+	base, difference := a.Mean, b.Mean-a.Mean
+	if len(pairs) > 0 {
+		base = 0
+		for _, p := range pairs {
+			base += results.Float(p[0]) / results.Float(len(pairs))
+		}
+		paired := results.Describe(differencesOf(pairs), "")
+		difference = paired.Mean
+	}
+	if !a.Known() || !b.Known() || base == 0 {
+		return results.Missing()
+	}
+	return 100 * difference / base
+}
+
+// differencesOf are B − A of pairs.
+func differencesOf(pairs [][2]float64) (all []results.Float) {
+	for _, p := range pairs {
+		all = append(all, results.Float(p[1]-p[0]))
+	}
+	return all
 }
 
 // judge says every line's outcome in words, at a level that asking about all metrics at once does not wear down.
@@ -369,26 +387,28 @@ func effect(a, b []float64) float64 {
 	return float64(balance) / float64(len(a)*len(b))
 }
 
-// pairsOf pairs values of runs of equal seed that both sides know, whatever seed their side began with.
-func pairsOf(m *metric.Metric, a, b []*results.Run) (pairs [][2]float64) {
+// pairsOf pairs values of a metric; see pairsBy.
+func pairsOf(m *metric.Metric, a, b []*results.Run) [][2]float64 {
+	return pairsBy(func(r *results.Run) results.Float { return r.Value(m) }, a, b)
+}
+
+// pairsBy pairs values of runs of equal seed that both sides know, whatever seed their side began with.
+func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs [][2]float64) {
 	first := map[uint64]*results.Run{}
 	for _, r := range a {
 		first[r.Seed] = r
 	}
 	for _, r := range b {
 		other := first[r.Seed]
-		if other != nil && r.Value(m).Known() && other.Value(m).Known() {
-			pairs = append(pairs, [2]float64{float64(other.Value(m)), float64(r.Value(m))})
+		if other != nil && of(r).Known() && of(other).Known() {
+			pairs = append(pairs, [2]float64{float64(of(other)), float64(of(r))})
 		}
 	}
 	return pairs
 }
 
 func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
-	var differences []results.Float
-	for _, p := range pairsOf(m, a, b) {
-		differences = append(differences, results.Float(p[1]-p[0]))
-	}
+	differences := differencesOf(pairsOf(m, a, b))
 	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
 	if low, high, ok := results.Bootstrap(known(differences), resamples, 1); ok {
 		p.Low, p.High = results.Float(low), results.Float(high)

@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -311,5 +312,61 @@ func TestWholeExample(t *testing.T) {
 		if l.Verdict != NotSeen {
 			t.Errorf("a result differs from itself: %+v", l)
 		}
+	}
+}
+
+// TestClusters holds that ages of single clusters stand beside each other where a side left real wires or was set beside the twin, paired by
+// seed, and that people see those that changed most first where there are many.
+func TestClusters(t *testing.T) {
+	virtual := func() *Side { return of("a", `{}`, clustered(group("olaf", 40e9, 0, 10, 20), 0, 1)...) }
+	other := of("b", `{}`, clustered(group("olaf", 40e9, 1, 30), 1)...)
+	d, err := Results(virtual(), other)
+	if err != nil || len(d.Clusters) > 0 {
+		t.Errorf("of virtual time on both sides: %+v, %v", d.Clusters, err)
+	}
+	other.Runs[0].LatenessNS = new(olaf.Quantiles)
+	for _, order := range [][2]*Side{{virtual(), other}, {other, virtual()}} {
+		if d, err = Results(order[0], order[1]); err != nil || len(d.Clusters) != 4 { // of two clusters the mean and the peak; no worker is known
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	// A's cluster 1 is 200 in the seed that B has too, where B's is 30; B has no cluster 0.
+	d, err = Results(virtual(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := d.Clusters[1]; l.Cluster != 1 || l.Metric != "aom_ns" || l.A.Mean != 150 || l.B.Mean != 30 || math.Abs(float64(l.ChangePct+85)) > 1e-9 {
+		t.Errorf("%+v", l)
+	}
+	if l := d.Clusters[0]; l.Cluster != 0 || l.B.Known() || l.B.Reason != absent || l.ChangePct.Known() || l.A.Mean != 15 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestMostChanged takes the twelve that changed most of twenty lines, in their order; those whose change is not known come last.
+func TestMostChanged(t *testing.T) {
+	d := &Document{}
+	for i := range 20 {
+		change := results.Float(i)
+		if i%2 == 1 {
+			change = -change
+		}
+		if i == 19 {
+			change = results.Missing()
+		}
+		d.Clusters = append(d.Clusters, Cluster{Cluster: i, ChangePct: change})
+	}
+	shown := d.shownClusters(false)
+	for i := range shown {
+		if shown[i].Cluster != 7+i {
+			t.Errorf("%d stands at place %d", shown[i].Cluster, i)
+		}
+	}
+	if len(shown) != mostClusters || len(d.shownClusters(true)) != 20 {
+		t.Errorf("%d are shown", len(shown))
+	}
+	var out strings.Builder
+	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(), "; the 12 that changed most") || !strings.Contains(out.String(), "8 more ages of single clusters; --all lists them") {
+		t.Errorf("%s, %v", out.String(), err)
 	}
 }

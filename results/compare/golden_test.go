@@ -60,6 +60,41 @@ func withheld(runs []results.Run) []results.Run {
 	return runs
 }
 
+// clustered gives every run clusters: the first with its own age, each other one with ten times that of the one before.
+func clustered(runs []results.Run, ids ...int) []results.Run {
+	for i := range runs {
+		age := runs[i].Metrics.Of("aom_cluster_ns")
+		for _, id := range ids {
+			runs[i].Clusters = append(runs[i].Clusters, results.ClusterMetric{Cluster: id, Deliveries: 5, AoM: age, PeakAoM: 2 * age, AoMWorker: results.Missing()})
+			age *= 10
+		}
+	}
+	return runs
+}
+
+// onTwin sets every age of runs beside that of a twin whose plan, and whose replay, came to so many times as much. Those
+// that are late do not tell theirs.
+func onTwin(runs []results.Run, plan, twin results.Float, late string) []results.Run {
+	times := func(r *results.Run, by results.Float) *results.Run {
+		age := by * r.Metrics.Of("aom_cluster_ns")
+		other := results.Run{Declared: toy.Declared, Metrics: toy.Values(map[string]results.Float{"aom_cluster_ns": age})}
+		for i := range r.Clusters {
+			c := r.Clusters[i]
+			c.AoM, c.PeakAoM = by*c.AoM, by*c.PeakAoM
+			other.Clusters = append(other.Clusters, c)
+		}
+		return &other
+	}
+	for i := range runs {
+		planned, replayed := times(&runs[i], plan), times(&runs[i], twin)
+		if late != "" {
+			runs[i].Withhold(late)
+		}
+		runs[i].Compare(planned, replayed)
+	}
+	return runs
+}
+
 func settingsOf(n int, value string) string {
 	var parts []string
 	for i := range n {
@@ -85,6 +120,8 @@ func TestStories(t *testing.T) {
 			of("b", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...)},
 		"beside the twin": {of("a", `{}`, group("olaf", 3e6, 0, 10, 11)...), of("b", `{}`, append(besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5),
 			withheld(besideTwin(group("olaf", 3e6, 2, 14), 10, 12))...)...)},
+		"clusters": {of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, append(onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, ""),
+			onTwin(clustered(group("olaf", 3e6, 3, 99), 4, 7), 2, 0.75, "the pacer was late")...)...)},
 		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...), of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
 	} {
 		t.Run(name, func(t *testing.T) {

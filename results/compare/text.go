@@ -88,7 +88,14 @@ func (d *Document) each(all bool, print func(title string, s *table.Sheet) error
 			return nil, err
 		}
 	}
+	left, err := d.printClusters(all, print)
+	if err != nil {
+		return nil, err
+	}
 	notes = d.notes()
+	if left > 0 {
+		notes = append([]string{fmt.Sprintf("%d more ages of single clusters; --all lists them", left)}, notes...)
+	}
 	if hidden > 0 {
 		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden, len(d.Lines))}, notes...)
 	}
