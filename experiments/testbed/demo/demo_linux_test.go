@@ -271,12 +271,20 @@ func TestKilled(t *testing.T) {
 	cut := 0
 	for i := range moments {
 		marker := fmt.Sprintf("%d-%d", os.Getpid(), i)
-		demo := whole(t, marker)
-		<-time.After(time.Duration(splitmix.Mix(uint64(i)) % uint64(length))) // the moment
-		if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Fatal(err)
+		demo, began := whole(t, marker), time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- demo.Wait() }()
+		var err error
+		select {
+		case err = <-ended:
+			length = time.Since(began) // others take as long: the machine was held up before
+		case <-time.After(time.Duration(splitmix.Mix(uint64(i)) % uint64(length))): // the moment
+			if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				t.Fatal(err)
+			}
+			err = <-ended
 		}
-		if demo.Wait() != nil {
+		if err != nil {
 			cut++
 		}
 		traces.Gone(t, asDemo+"="+marker)
