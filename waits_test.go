@@ -20,7 +20,6 @@ var waits = map[string]string{
 	"cmd/olafctl/script_store_test.go find":                  "another process makes the file, below folders that are not there yet and so can't be watched",
 	"experiments/bench/card_live_linux_test.go Wait":         "it is the clock that the card lives by",
 	"experiments/sweep/queue/queue_test.go counted":          "a machine's own count follows the result that others see, and nothing tells of it",
-	"experiments/testbed/demo/demo_linux_test.go TestKilled": "a process is killed at any moment of its life, drawn by a seed",
 	"experiments/testbed/testbedtest/traces_linux.go Gone":   "the kernel frees programs and mounts of namespaces some time after their last descriptor, and tells nobody",
 	"fpga/netlab/netlabtest/pair_linux.go Cut":               "how long the cable is dead is the fault itself",
 	"fpga/realtime/clock_linux_test.go TestClockOf":          "a reading is held up, as a busy machine does it; the clock is the kernel's",
