@@ -62,7 +62,7 @@ func TestEveryStatisticOfNetworksIsOnThePages(t *testing.T) {
 		return string(raw)
 	}
 	output, multihop := read("output.md"), read(filepath.Join("experiments", "multihop.md"))
-	for _, rows := range [][]*metric.Metric{netsim.RunStatistics(), netsim.SweepStatistics(), netsim.PortStatistics()} {
+	for _, rows := range [][]*metric.Metric{netsim.RunStatistics(), netsim.TableStatistics(), netsim.SweepStatistics(), netsim.PortStatistics()} {
 		for _, m := range rows {
 			if !regexp.MustCompile("`([a-z0-9_]+ )*" + m.Name + "( [a-z0-9_]+)*`").MatchString(output) {
 				t.Errorf("docs/output.md does not tell of `%s`", m.Name)

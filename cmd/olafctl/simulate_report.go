@@ -129,9 +129,9 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	case s.Sweep != nil:
 		s.Sweep.print(p, len(s.Seeds))
 	case len(s.Runs) == 1:
-		printRun(p, s.Runs[0])
+		printRun(p, s.Runs[0], withColumn(netsim.StatisticsOf(s.topology)))
 	default:
-		printRuns(p, s.Runs)
+		printRuns(p, s.Runs, withColumn(netsim.StatisticsOf(s.topology)))
 	}
 	if s.Waiting != nil {
 		for _, line := range s.Waiting.Lines() {
@@ -253,7 +253,7 @@ func single(v results.Float) *results.Statistic {
 	return &s
 }
 
-func printRun(p *text.Page, r *netsim.Result) {
+func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS", Right: true, Spare: 1}, {Header: "WORKERS", Right: true}}}
 	clusters, workers := 0, 0
 	for i := range r.Groups {
@@ -272,8 +272,8 @@ func printRun(p *text.Page, r *netsim.Result) {
 	}
 	p.Grid(g)
 	p.Printf("\n")
-	for _, m := range withColumn(netsim.RunStatistics())[len(shown):] {
-		p.Say("", "%s: %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1))
+	for _, m := range rows[len(shown):] {
+		p.Say("", "%s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1), m.Unit)))
 	}
 	if withheld, generated := r.Of("withheld"), r.Of("generated"); withheld > 0 {
 		who := "transmission control"
@@ -310,13 +310,13 @@ func printPorts(p *text.Page, ports []netsim.PortResult) {
 	p.Printf("\n")
 }
 
-func printRuns(p *text.Page, runs []*netsim.Result) {
+func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: "SEED", Right: true}}}
 	for _, r := range runs {
 		g.Add(strconv.FormatUint(r.Seed, 10))
 	}
 	mean, interval := []string{"mean"}, []string{"± 95 %"}
-	for _, m := range withColumn(netsim.RunStatistics()) {
+	for _, m := range rows {
 		values := valuesOf(runs, m.Name)
 		var singles []*results.Statistic
 		for _, v := range values {

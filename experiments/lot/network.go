@@ -46,8 +46,11 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 		return nil, err
 	}
 	lot := of(inNetworks())
-	if t.Waiting != nil {
+	switch {
+	case t.Waiting != nil:
 		lot = of(NetworkMetrics())
+	case t.Program != "":
+		lot = of(union(inNetworks(), netsim.TableStatistics()))
 	}
 	for i := range n {
 		t.Seed = cell.Seed + uint64(from+i)

@@ -38,7 +38,7 @@ func (s *sim) measure() *Result {
 		r.Clusters = append(r.Clusters, ClusterResult{int(c.id), s.groups[c.group], one.values(partStatistics)})
 		return one
 	})
-	r.Values, r.swept = all.values(runStatistics), all.values(sweepStatistics)
+	r.Values, r.swept = s.runValues(all, s.end), all.values(sweepStatistics)
 	return r
 }
 

@@ -19,6 +19,7 @@ func newOutside(t *Topology) (*outside, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.stations = nil // nobody says what tables held
 	s := &sim{network: n, t: t, end: int64(t.Warmup + t.Duration), meter: newMeter(t, n)}
 	s.addWorkers()
 	o := &outside{sim: s, owner: make([]int32, n.workerCount)}

@@ -58,7 +58,7 @@ func (s *sim) furnish() {
 		s.byID[n.clusters[i].id] = int32(i)
 	}
 	for i := range n.stations {
-		n.stations[i].sim = s
+		n.stations[i].sim, n.stations[i].Table.From = s, int64(t.Warmup)
 	}
 }
 

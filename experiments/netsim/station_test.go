@@ -3,6 +3,7 @@ package netsim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // adding is a preset whose switches add up h updates to a sum.
@@ -30,10 +32,11 @@ func (s sums) Deliver(_, _ int, o *olaf.Observation) {
 	s[o.Update.Cluster] = append(s[o.Update.Cluster], strings.Join(inside, " "))
 }
 
-// Every sum holds H updates, in the order in which they reached the switch that their workers hang on; switches above pass it on.
-func TestSwitchesAddUp(t *testing.T) {
+// smallSums has two switches that add up, on one of which a sum of cluster 4's is held from 1 to 4 ms and from 7 ms on, and on
+// the other one of cluster 9's from 3 to 6 ms.
+func smallSums() *Topology {
 	const ms = olaf.Millisecond
-	topology := &Topology{
+	return &Topology{
 		Duration: 100 * ms, Seed: 1, Queue: "fifo", Update: 1000, systems: system.All(), Program: "iswitch", H: 3,
 		Switches: []Switch{{Name: "leaf", Slots: 8}, {Name: "root", Slots: 8}}, Servers: []Server{{Name: "ps"}},
 		Links:    []Link{{From: "leaf", To: "root", Rate: olaf.Gbps}, {From: "root", To: "ps", Rate: olaf.Gbps}},
@@ -44,8 +47,38 @@ func TestSwitchesAddUp(t *testing.T) {
 			{olaf.Time(7 * ms), 1}, {olaf.Time(8 * ms), 0}, // a part of a sum of 4's
 		},
 	}
+}
+
+// What tables held is that of the window: a sum that began before it counts from its beginning on.
+func TestTablesOverTime(t *testing.T) {
+	for _, c := range []struct {
+		warmup     olaf.Duration
+		area, peak float64 // slots × µs
+	}{{0, 99_000, 2}, {5500 * olaf.Microsecond, 93_500, 2}, {6500 * olaf.Microsecond, 93_000, 1}, {99 * olaf.Millisecond, 1000, 1}} {
+		topology := smallSums()
+		topology.Warmup, topology.Duration = c.warmup, topology.Duration-c.warmup
+		r := mustRun(t, topology, Options{})
+		want := c.area / (float64(topology.Duration) / float64(olaf.Microsecond))
+		for name, want := range map[string]float64{"slots_held": want, "slots_held_peak": c.peak, "held_bytes": want * 1466} {
+			if got := float64(r.Of(name)); math.Abs(got-want) > 1e-9*want {
+				t.Errorf("after %v: %s is %v, want %v", c.warmup, name, got, want)
+			}
+		}
+	}
+}
+
+// A trace of deliveries does not say what tables held.
+func TestTracesTellOfNoTables(t *testing.T) {
+	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
+	if err != nil || r.Of("delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// Every sum holds H updates, in the order in which they reached the switch that their workers hang on; switches above pass it on.
+func TestSwitchesAddUp(t *testing.T) {
 	got := sums{}
-	r := mustRun(t, topology, Options{Observer: got})
+	r := mustRun(t, smallSums(), Options{Observer: got})
 	if want := "map[4:[0/0 1/0 1/1] 9:[0/0 0/1 0/2]]"; fmt.Sprint(got) != want {
 		t.Errorf("sums of %v, want %s", got, want)
 	}
@@ -67,6 +100,10 @@ func TestSumsOfOneAreFIFO(t *testing.T) {
 		plain := *one
 		plain.Program, plain.H = "", 0
 		got, want := mustRun(t, one, Options{}), mustRun(t, &plain, Options{})
+		if got.Of("slots_held") != 0 || got.Of("slots_held_peak") != 0 || want.Of("slots_held").Known() {
+			t.Errorf("%s: %v slots were held, without a program %v", name, got.Of("slots_held"), want.Of("slots_held"))
+		}
+		got.Values = metric.Listed(RunStatistics(), func(i int) metric.Float { return got.Values.Of(RunStatistics()[i].Name) })
 		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%s: %v\nwithout a program %v", name, got.Values, want.Values)
 		}
@@ -89,6 +126,9 @@ func TestProgramsBalance(t *testing.T) {
 		}
 		if n := uint64(r.Totals.Of("delivered")); uint64(r.Totals.Of("count_delivered")) != n*uint64(topology.H) {
 			t.Fatalf("%d sums hold %d updates, each must hold %d", n, r.Totals.Of("count_delivered"), topology.H)
+		}
+		if mean, most := r.Of("slots_held"), r.Of("slots_held_peak"); !(mean >= 0 && mean <= most) {
+			t.Fatalf("%v slots were held, %v at most", mean, most)
 		}
 	})
 }

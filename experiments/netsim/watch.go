@@ -115,7 +115,7 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 	}
 	all := new(measured)
 	v.Groups = s.measureGroups(all, func(i int) *measured { return s.lookAtCluster(i, at, early[i], all, v) })
-	v.Values = all.values(runStatistics)
+	v.Values = s.runValues(all, int64(at))
 	used := make([]bool, len(s.ports))
 	for i := range s.trees {
 		for _, h := range s.trees[i].hops {

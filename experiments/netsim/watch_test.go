@@ -47,6 +47,7 @@ func watched(t testing.TB) map[string]*Topology {
 		{At: 7 * olaf.Second, From: "sw1", To: "sw3", Link: LinkDown}, {At: 9 * olaf.Second, From: "sw1", To: "sw3", Link: LinkUp},
 	}
 	topologies["failing"] = failing
+	topologies["adding"] = adding(t, "multihop", 3)
 	for _, topology := range topologies {
 		if topology.Duration > 20*olaf.Second {
 			topology.Duration = 20 * olaf.Second

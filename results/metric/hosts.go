@@ -13,6 +13,7 @@ var ofHosts = []Host{
 	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
 	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all wait for the sum of all"},
 	{"slots_held", "Slots held", "slots", "of all tables, mean over time; missing where there is none"},
+	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak"},
 	{"held_bytes", "Memory held", "B", "slots held × what a slot takes in its switch, mean over time; missing where there is no table"},
 	{"memory_bytes", "Switch memory", "B", "of all tables as built"},
 	{"frames", "Frames", "frames", "handed to links, in both directions"},

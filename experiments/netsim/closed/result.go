@@ -88,7 +88,7 @@ var rows = []Row{
 	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
 	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"}, func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
 	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
-	{metric.Host{Name: "slots_held_peak", Title: "Slots held, most", Unit: "slots", Doc: "sum of each switch's peak"}, func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
+	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
 	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
 	{metric.OfHosts("memory_bytes"), (*Result).memory, noTable, true},
 	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "", Doc: "share of the duration that the busiest direction of a link was busy"}, func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},

@@ -22,8 +22,16 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 // Note keeps what the table holds up to an instant.
 func (s *Switch) Note(now int64) { s.Table.note(now, s.Program.Occupied()) }
 
-// Occupancy is the table of a switch over time.
+// At is the table over time up to an instant at or after the latest, without keeping it.
+func (s *Switch) At(now int64) Occupancy {
+	o := s.Table
+	o.note(now, s.Program.Occupied())
+	return o
+}
+
+// Occupancy is the table of a switch over time, from an instant on.
 type Occupancy struct {
+	From int64 // ps; what was held before is in neither Peak nor Area
 	Held int
 	Peak int
 	Area float64 // slots × ps
@@ -32,6 +40,12 @@ type Occupancy struct {
 }
 
 func (o *Occupancy) note(now int64, held int) {
-	o.Area += float64(o.Held) * float64(now-o.at)
-	o.at, o.Held, o.Peak = now, held, max(o.Peak, held)
+	if now > o.From {
+		o.Area += float64(o.Held) * float64(now-max(o.at, o.From))
+		o.Peak = max(o.Peak, o.Held) // which may have come before From
+	}
+	if now >= o.From {
+		o.Peak = max(o.Peak, held)
+	}
+	o.at, o.Held = now, held
 }

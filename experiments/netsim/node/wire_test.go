@@ -141,6 +141,9 @@ func TestSwitchKeepsItsTable(t *testing.T) {
 	if o := s.Table; o.Held != 2 || o.Peak != 2 || o.Area != 10+20+10+20 {
 		t.Errorf("the table was %+v; it holds 2, held 2 at most, 60 slots × ps in all", o)
 	}
+	if o := s.At(60); o.Area != 80 || s.Table.Area != 60 {
+		t.Errorf("a look makes it %+v, and keeps %+v", o, s.Table)
+	}
 }
 
 type nobody struct{}
