@@ -20,6 +20,9 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
+# Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
+SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
+
 .PHONY: build help test quick often unit race lint generate bench sweeps kernel idle fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
@@ -58,14 +61,15 @@ often: ## short tests of all that has goroutines, children or clocks, 20 times e
 	done; [ $$all = 0 ]
 
 unit: ## all tests, and those of the driver's own build; lint vets them
-	$(GO) test -vet=off -timeout 30m ./...
+	$(GO) test $(SIDE) -vet=off -timeout 30m ./...
 	@# AMD's driver is loaded by a build of its own; a stand-in compiled from our C takes its place in the test.
 	@if command -v gcc >/dev/null; then $(GO) test -vet=off -tags vnp4 -run StandIn ./cmd/olafctl; \
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
 	 else echo "skipped: the driver's test (no gcc)"; fi
 
+# A program with the race detector waits for a second at its end, and scripts start hundreds of them.
 race: ## what runs on several goroutines, under the race detector; the long campaigns run without it
-	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(RACE); \
+	@if command -v gcc >/dev/null; then GORACE=atexit_sleep_ms=10 CGO_ENABLED=1 $(GO) test $(SIDE) -vet=off -race -short -timeout 30m $(RACE); \
 	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
 	 else echo "skipped: race tests (no gcc)"; fi
 

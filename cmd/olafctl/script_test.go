@@ -63,7 +63,8 @@ func TestScripts(t *testing.T) {
 		Condition: condition,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("OLAFCTL_HOME", e.WorkDir+"/store")
-			cache, err := os.UserCacheDir() // what is compiled once is compiled for all scripts
+			e.Setenv("GORACE", os.Getenv("GORACE")) // 'make race' has commands end without a second's wait
+			cache, err := os.UserCacheDir()         // what is compiled once is compiled for all scripts
 			e.Setenv("XDG_CACHE_HOME", cache)
 			return err
 		},
