@@ -212,6 +212,9 @@ func (a *toldSwitch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 // The program's jobs, segments and groups change in one batch: a switch that goes by them finds tables of one slot whenever it
 // looks, and frames of hosts that were told a little later are summed rightly, or passed on, and never into another job's sum.
 func TestJobsUnderTraffic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
 	hosts, err := MadeUp(0, 64)
 	if err != nil {

@@ -90,6 +90,9 @@ func kinds(t *testing.T) map[string]struct {
 
 // TestRunsStandAlone carries runs out together and one at a time: a worker of a sweep gets any of them.
 func TestRunsStandAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, kind := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			spec, err := json.Marshal(kind.spec)

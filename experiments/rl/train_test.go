@@ -140,6 +140,9 @@ func TestEveryUpdateIsAccountedFor(t *testing.T) {
 
 // An update in several packets is worth as much as in one where nothing is lost, and where a queue is full no place in it starves.
 func TestPackets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const full = 60 * olaf.Gbps
 	through := func(kind string, rate olaf.Rate, lanes int) *Outcome {
 		c := configurations()[kind]

@@ -13,6 +13,9 @@ import (
 
 // What was expected before the first run holds with few seeds as well, and the same seeds give the same ages.
 func TestAoM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	report, err := runAoM(context.Background(), system.All(), experiments.Options{Runs: 2})
 	if err != nil {
 		t.Fatal(err)

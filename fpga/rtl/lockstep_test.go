@@ -36,6 +36,9 @@ func workers() workerTable {
 // many; 'olafctl device conformance' does the same.
 func TestLockstep(t *testing.T) {
 	seeds := 13 // one of each kind
+	if testing.Short() {
+		seeds = 3
+	}
 	if n, err := strconv.Atoi(os.Getenv("LOCKSTEP_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -16,6 +16,9 @@ import (
 // A disk that gets full at any part of an export: a file is there whole or not at all, one that is replaced keeps its old
 // content, and what has no room is named with a way out.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	if fulldisk.Apart(t) {
 		return
 	}

@@ -10,6 +10,9 @@ import (
 
 // TestCycles holds that two read ports cost frames of whole beats nothing, and that one is felt by merges alone.
 func TestCycles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	report, err := runCycles(t.Context(), system.All(), experiments.Options{Runs: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)

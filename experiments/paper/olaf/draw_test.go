@@ -32,8 +32,21 @@ type laidOut interface {
 	Sheets() []table.Sheet
 }
 
-// quickly carries out every experiment once for all tests: three seeds each, and trainings whose curves are made up.
-var quickly = sync.OnceValues(func() (map[string]laidOut, error) {
+// quickly gives what every experiment comes to, or skips a test that has no time for them.
+func quickly(t *testing.T) map[string]laidOut {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	reports, err := carriedOut()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reports
+}
+
+// carriedOut carries out every experiment once for all tests: three seeds each, and trainings whose curves are made up.
+var carriedOut = sync.OnceValues(func() (map[string]laidOut, error) {
 	trainings, err := os.MkdirTemp("", "olaf-trainings")
 	if err != nil {
 		return nil, err
@@ -99,10 +112,7 @@ func pretendOne(folder string, c *rl.Config, above float64) error {
 
 // TestFiguresOfThePaper draws every figure of every experiment, in every format, and holds that its geometry is one to print.
 func TestFiguresOfThePaper(t *testing.T) {
-	reports, err := quickly()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := quickly(t)
 	for name, r := range reports {
 		drawn := 0
 		for _, s := range r.Sheets() {
@@ -144,10 +154,7 @@ func keepPicture(t *testing.T, path string, s *table.Sheet) {
 
 // TestKeptDocumentsDrawTheSame holds that what is laid out of a kept document is what its report laid out.
 func TestKeptDocumentsDrawTheSame(t *testing.T) {
-	reports, err := quickly()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := quickly(t)
 	again := 0
 	for name, r := range reports {
 		lay := map[bool]func([]byte) ([]table.Sheet, error){true: experiments.FigureSheets, false: MultiHopSheets}
@@ -177,10 +184,7 @@ func TestKeptDocumentsDrawTheSame(t *testing.T) {
 
 // TestPrintedNumbersAreCrosses holds that the artefacts whose numbers the paper printed show them.
 func TestPrintedNumbersAreCrosses(t *testing.T) {
-	reports, err := quickly()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := quickly(t)
 	for name, want := range map[string]int{"olaf/table1": 12, "olaf/table1-trace": 8, "olaf/table2": 8, "olaf/table3": 12, "olaf/fig10": 1} {
 		crosses := 0
 		for _, s := range reports[name].Sheets() {
@@ -202,10 +206,7 @@ func TestPrintedNumbersAreCrosses(t *testing.T) {
 
 // TestReportsInABrowser renders the report of every experiment, as it is exported of a kept one.
 func TestReportsInABrowser(t *testing.T) {
-	reports, err := quickly()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reports := quickly(t)
 	pages := map[string]string{}
 	for name, r := range reports {
 		result := &sheets.Result{DocumentOnly: true, Own: r.Sheets(), Bench: &results.Bench{Experiment: name, Paper: r.Paper()}}
