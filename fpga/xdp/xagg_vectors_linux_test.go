@@ -1,10 +1,10 @@
 package xdp
 
 import (
+	"bytes"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -14,9 +14,17 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// unplayed are the golden vectors that show something else where the kernel adds, by name.
-var unplayed = map[string]string{
-	"xagg-12-ask.txt": "a root that keeps results answers who asks; where the kernel adds they are kept above it, and come back to all children",
+// elsewhere are the lines of golden vectors that are others where the kernel adds, by file: what they are replaced by. A result that was
+// missed is kept by the server above, which is asked once what lacks below is told, and it comes back to all children: who has it already
+// takes it for one that came twice.
+var elsewhere = map[string][2]string{
+	"xagg-12-ask.txt": {`
+out 30 to=port:1 kind=result seg=0 round=0 data=3
+out 30 to=port:1 kind=control action=lost seg=0 bitmap=0x2
+`, `
+out 30 to=port:1 kind=control action=lost seg=0 bitmap=0x2
+out 30 to=down kind=result seg=0 round=0 data=3
+`},
 }
 
 // TestSumVectors runs the golden vectors of XAgg through the kernel's program, with its agents beside it and a server above, as on a
@@ -28,14 +36,17 @@ func TestSumVectors(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			if why := unplayed[filepath.Base(file)]; why != "" {
-				t.Skip(why)
-			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := vector.Parse(strings.NewReader(string(text)))
+			if lines, ok := elsewhere[filepath.Base(file)]; ok {
+				if bytes.Count(text, []byte(lines[0])) != 1 {
+					t.Fatalf("it has not the lines%s", lines[0])
+				}
+				text = bytes.Replace(text, []byte(lines[0]), []byte(lines[1]), 1)
+			}
+			v, err := vector.Parse(bytes.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
 			}
