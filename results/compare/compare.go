@@ -15,7 +15,6 @@ import (
 	"github.com/olafctl/olaf/results/inference"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
-	"github.com/olafctl/olaf/results/table"
 )
 
 // ErrDifferent says that two results have nothing to compare.
@@ -472,23 +471,6 @@ func settings(a, b json.RawMessage) []Setting {
 		}
 	}
 	return out
-}
-
-// Sheet lays the comparison out with every digit.
-func (d *Document) Sheet() table.Sheet {
-	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
-		{Header: "A", Format: table.General}, {Header: "±", Format: table.General}, {Header: "B", Format: table.General}, {Header: "±", Format: table.General},
-		{Header: "change", Unit: "%", Format: table.Fixed1}, {Header: "paired diff", Format: table.General}, {Header: "±", Format: table.General},
-		{Header: "test"}, {Header: "p", Format: table.Fixed3}, {Header: "p (Holm)", Format: table.Fixed3}, {Header: "p (signed rank)", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"}, {Header: "verdict"}}}
-	cell := func(f results.Float) table.Cell { return table.N(float64(f)) }
-	for i := range d.Lines {
-		l := &d.Lines[i]
-		s.Rows = append(s.Rows, []table.Cell{table.S(l.Queue), table.S(olaf.Rate(l.OutRateBPS).String()), table.S(l.Title), table.S(l.Unit),
-			cell(l.A.Mean), cell(l.A.CI95), cell(l.B.Mean), cell(l.B.CI95), cell(l.ChangePct), cell(l.Difference.Mean), cell(l.Difference.CI95),
-			table.S(l.Test), cell(l.P), cell(l.PHolm), cell(l.PSignedRank), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict)})
-	}
-	s.Notes = d.notes()
-	return s
 }
 
 // maxSettings is how many settings that differ are told to people.
