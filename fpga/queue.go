@@ -291,11 +291,7 @@ func SnapshotProgram(d Device) (Counters, error) {
 	if err != nil {
 		return c, fmt.Errorf("read the version of the program's block: %w", err)
 	}
-	bank := regmap.Reader(d)
-	if version < integralVersion {
-		bank = withoutIntegral{d}
-	}
-	if c.Aggregator, err = regmap.ReadAggregatorCounters(bank); err != nil {
+	if c.Aggregator, err = regmap.ReadAggregatorCounters(olderBank{d, version}); err != nil {
 		return c, fmt.Errorf("read the counters of the program: %w", err)
 	}
 	most, err := d.Read32(regmap.AggregatorPeakOccupied)
@@ -306,17 +302,23 @@ func SnapshotProgram(d Device) (Counters, error) {
 	return c, nil
 }
 
-// integralVersion is that of the aggregator block from which on occupancy_integral counts.
-const integralVersion = 1<<24 | 3<<16
+// bankVersions say since which version of the aggregator block there are counters that its first had not.
+var bankVersions = map[uint32]uint32{
+	regmap.AggregatorOccupancyIntegral: 1<<24 | 3<<16,
+	regmap.AggregatorOccupancyCycles:   1<<24 | 4<<16,
+}
 
-// withoutIntegral is a card whose block has nothing there.
-type withoutIntegral struct{ regmap.Reader }
+// olderBank reads the bank of a block of a version, where what is newer is 0.
+type olderBank struct {
+	regmap.Reader
+	version uint32
+}
 
-func (w withoutIntegral) Read32(addr uint32) (uint32, error) {
-	if addr&^4 == regmap.AggregatorOccupancyIntegral {
+func (b olderBank) Read32(addr uint32) (uint32, error) {
+	if b.version < bankVersions[addr&^4] {
 		return 0, nil
 	}
-	return w.Reader.Read32(addr)
+	return b.Reader.Read32(addr)
 }
 
 // ClearCounters zeroes every running counter.

@@ -10,8 +10,9 @@ import (
 )
 
 // Differs says where a run that was made again differs from the stored one, empty where it does not. Counters and metrics
-// are compared over the names that the stored run has and this olafctl declares; where a metric is zeroed, 0 and nothing are the same. Why something is missing, and what makes a
-// run invalid, is not compared: words may have been put better since.
+// are compared over the names that the stored run has and this olafctl declares; where a metric is zeroed, 0 and nothing are the same, and one that was over
+// something else then is not compared. Why something is missing, and what makes a run invalid, is not compared: words may have been put
+// better since.
 func (r *Run) Differs(again *Run) string {
 	for _, name := range r.Counters.Names() {
 		if is, was := again.Counters.Of(name), r.Counters.Of(name); is != was && again.Counters.Index(name) >= 0 {
@@ -20,6 +21,9 @@ func (r *Run) Differs(again *Run) string {
 	}
 	for m, was := range r.Metrics.All {
 		if !m.Declared() { // no olafctl of today could compute it
+			continue
+		}
+		if m.Over != "" && r.Counters.Index(m.Over) < 0 && again.Counters.Index(m.Over) >= 0 {
 			continue
 		}
 		is := again.Metrics.Of(m.Name)

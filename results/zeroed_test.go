@@ -3,6 +3,7 @@ package results
 import (
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -23,6 +24,27 @@ func TestZeroedMetrics(t *testing.T) {
 		was, is := run(c.zeroed, c.was), run(c.zeroed, c.is)
 		if why := was.Differs(&is); (why == "") != c.same {
 			t.Errorf("zeroed %v, %v and %v: %q", c.zeroed, c.was, c.is, why)
+		}
+	}
+}
+
+// A number that was over something else when the run was kept is not held against today's; one over the same is.
+func TestMetricsOverSomethingElse(t *testing.T) {
+	run := func(v metric.Float, counters ...olaf.Counter) Run {
+		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Over: "cycles", Of: func(*metric.Measured) metric.Float { return 0 }}}}
+		return Run{Declared: d, Counters: olaf.NewCounts(&olaf.Ledger{Counters: counters}), Metrics: metric.Listed(d.Metrics, func(int) metric.Float { return v })}
+	}
+	cycles := olaf.Counter{Name: "cycles"}
+	for name, c := range map[string]struct {
+		was, is Run
+		same    bool
+	}{
+		"kept before it was counted":               {run(1), run(2, cycles), true},
+		"kept since":                               {run(1, cycles), run(2, cycles), false},
+		"measured again from what was kept before": {run(1), run(2), false},
+	} {
+		if why := c.was.Differs(&c.is); (why == "") != c.same {
+			t.Errorf("%s: %q", name, why)
 		}
 	}
 }

@@ -152,6 +152,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
 	}
+	if o.heldByDeliveries() {
+		b.Statements = append(b.Statements, "slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
+	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
@@ -176,6 +179,13 @@ func (o *Outcome) turnedAway() float64 {
 		}
 	}
 	return 100 * float64(lost) / float64(max(sent, 1))
+}
+
+// heldByDeliveries says whether a card counted what a program's table held, and not for how long.
+func (o *Outcome) heldByDeliveries() bool {
+	return slices.ContainsFunc(slices.Concat(o.Runs...), func(r results.Run) bool {
+		return r.Counters.Of("held_slot_cycles") > 0 && r.Counters.Of("held_cycles") == 0
+	})
 }
 
 // comparisons sets the system under test against each of the others at every output rate, within a topology.

@@ -50,8 +50,43 @@ func TestSystemWithProgram(t *testing.T) {
 	if lost := run.Counters.Lost(); lost != sent-run.Counters.Of("count_delivered") {
 		t.Errorf("%d lost", lost)
 	}
+	low, high := m.Outcome.Runs[0][0].Value(held(t, run)), m.Outcome.Runs[3][0].Value(held(t, run))
+	if low != high || !(low > 0) || float64(low) != float64(run.Counters.Of("held_slot_cycles"))/float64(run.Counters.Of("held_cycles")) {
+		t.Errorf("%v and %v slots were held in front of queues with links of two rates", low, high)
+	}
 	if len(m.Bench.Comparisons) != 4 || m.Bench.Comparisons[1].Versus != "fifo" {
 		t.Errorf("%d comparisons", len(m.Bench.Comparisons))
+	}
+}
+
+// held is the metric of what a run's table held.
+func held(t *testing.T, r *results.Run) *metric.Metric {
+	t.Helper()
+	i := slices.IndexFunc(r.Declared.Metrics, func(m *metric.Metric) bool { return m.Name == "slots_held" })
+	if i < 0 {
+		t.Fatal("nobody says how many slots were held")
+	}
+	return r.Declared.Metrics[i]
+}
+
+// Where a card does not say for how long it counted, the document says over what else slots held are.
+func TestHeldOfOlderMap(t *testing.T) {
+	s := summing(t)
+	s.Versus, s.Runs = "olaf", 1
+	m := mustBench(t, s, Options{})
+	said := func(m *Measurement) bool {
+		return slices.ContainsFunc(m.Bench.Statements, func(s string) bool {
+			return strings.HasPrefix(s, "slots_held is over the time from the first to the last delivery")
+		})
+	}
+	if said(m) {
+		t.Errorf("of the twin: %v", m.Bench.Statements)
+	}
+	c := &m.Outcome.Runs[0][0].Counters
+	c.Add("held_cycles", -c.Of("held_cycles"))
+	older, err := NewMeasurement(m.Outcome, nil)
+	if err != nil || !said(older) {
+		t.Errorf("of a card of map 1.3: %v, %v", older.Bench.Statements, err)
 	}
 }
 

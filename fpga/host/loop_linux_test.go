@@ -81,6 +81,10 @@ func TestLoop(t *testing.T) {
 			t.Errorf("%s is %d, want %d", d.Ledger.Counters[i].Name, have, n)
 		}
 	}
+	if a := &counts.Aggregator; a.OccupancyIntegral < a.OccupancyCycles || a.OccupancyIntegral > 2*a.OccupancyCycles {
+		t.Errorf("one slot or two were held for %d cycles, and %d slot cycles counted", a.OccupancyCycles, a.OccupancyIntegral)
+	}
+	before := counts.Aggregator.OccupancyCycles
 	if err := errors.Join(c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze), c.Write32(regmap.AggregatorInspectIndex, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func TestLoop(t *testing.T) {
 	if err := c.Write32(regmap.QueueCommand, regmap.QueueCommandFlush); err != nil {
 		t.Fatal(err)
 	}
-	if counts, err = fpga.SnapshotProgram(c); err != nil || *counts.Aggregator.At(cleared) != 1 || read(regmap.AggregatorOccupied) != 0 {
+	if counts, err = fpga.SnapshotProgram(c); err != nil || *counts.Aggregator.At(cleared) != 1 || read(regmap.AggregatorOccupied) != 0 || counts.Aggregator.OccupancyCycles <= before {
 		t.Errorf("after a flush: %+v, %v", counts.Aggregator, err)
 	}
 	configure()

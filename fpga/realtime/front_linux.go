@@ -17,23 +17,19 @@ const builtSegments = 4096
 // front is the aggregator block: the program that hosts wait for, whose packets pass no queue. It is presented with packets by
 // one thread, and looked at by another.
 type front struct {
-	mu   Lock
-	loop *aggregator.Loop          // nil where nobody waits
-	own  regmap.AggregatorCounters // of loops that are over, less what was cleared
-	code uint32                    // of the program that these are of
-	peak int
-	// cycle is the card's clock; own counts what is held up to since on it.
-	cycle func() uint64
-	since uint64
+	mu    Lock
+	loop  *aggregator.Loop          // nil where nobody waits
+	own   regmap.AggregatorCounters // of loops that are over, less what was cleared
+	code  uint32                    // of the program that these are of
+	peak  int
+	cycle func() uint64 // the card's clock
+	held  aggregator.Held
 }
 
-// accrue counts what was held since the last time. It comes before anything that may change that, under the lock, and not before a look.
-func (f *front) accrue() {
-	now := f.cycle()
-	if f.loop != nil {
-		f.own.OccupancyIntegral += uint64(f.loop.Occupied()) * (now - f.since)
-	}
-	f.since = now
+// ends discards what the loop holds, under the lock.
+func (f *front) ends() {
+	f.held.Discard(&f.own, f.cycle(), f.loop.Occupied())
+	f.loop.Clear()
 }
 
 // builtPrograms are the programs' codes as bits. That of passing on is always among them.
@@ -83,7 +79,6 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 	f.end()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.accrue()
 	f.peak, f.loop = 0, &aggregator.Loop{Program: p, Of: &of, Tables: c.admission}
 	return &loop{f.loop, f}, nil
 }
@@ -104,8 +99,7 @@ func (f *front) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
-		f.accrue()
-		f.loop.Clear()
+		f.ends()
 		f.own.Add(aggregator.Counters(f.loop.Program))
 		f.loop = nil
 	}
@@ -118,6 +112,7 @@ func (f *front) adopt(code uint32) {
 	defer f.mu.Unlock()
 	if f.code != code {
 		f.code, f.own = code, regmap.AggregatorCounters{}
+		f.held.Clear(f.cycle(), 0)
 	}
 }
 
@@ -126,8 +121,7 @@ func (f *front) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
-		f.accrue()
-		f.loop.Clear()
+		f.ends()
 	}
 }
 
@@ -146,20 +140,26 @@ func (f *front) total() regmap.AggregatorCounters {
 func (f *front) anew() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.own, f.since = regmap.AggregatorCounters{}, f.cycle()
+	f.own = regmap.AggregatorCounters{}
 	if f.loop != nil {
 		f.own, f.peak = aggregator.Cleared(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
 	}
+	f.held.Clear(f.cycle(), f.slots())
 }
 
 // occupied is how many slots hold a partial sum, and most how many did at a time.
 func (f *front) occupied() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return uint32(f.slots())
+}
+
+// slots is occupied under the lock.
+func (f *front) slots() int {
 	if f.loop == nil {
 		return 0
 	}
-	return uint32(f.loop.Occupied())
+	return f.loop.Occupied()
 }
 
 func (f *front) most() uint32 {
@@ -193,7 +193,7 @@ func (l *loop) Configure(j program.Job) error {
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	l.front.mu.Lock()
 	defer l.front.mu.Unlock()
-	l.front.accrue()
+	l.front.held.Update(&l.front.own, l.front.cycle(), l.Occupied())
 	class := l.Loop.Receive(now, from, p, lanes, out)
 	l.front.peak = max(l.front.peak, l.Occupied())
 	return class

@@ -9,7 +9,7 @@ import (
 // means that software written for the older map must not program the card.
 const (
 	VersionMajor = 1
-	VersionMinor = 3
+	VersionMinor = 4
 	VersionPatch = 0
 )
 
@@ -345,6 +345,7 @@ var blocks = []Block{
 			{Name: "dropped_vectors", Unit: "vectors", Doc: "Contributions inside the sums that the queue dropped."},
 			{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers by downlinks."},
 			{Name: "occupancy_integral", Unit: "segment cycles", Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on."},
+			{Name: "occupancy_cycles", Unit: "cycles", Doc: "Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on."},
 		})...),
 	)},
 }

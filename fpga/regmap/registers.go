@@ -31,7 +31,7 @@ const (
 // Bits and resets of block common.
 const (
 	CommonMagicResetValue            uint32 = 0x4f4c4146
-	CommonMapVersionResetValue       uint32 = 0x1030000
+	CommonMapVersionResetValue       uint32 = 0x1040000
 	CommonMapVersionMajorMask        uint32 = 0xff000000 // Incompatible changes.
 	CommonMapVersionMajorShift              = 24
 	CommonMapVersionMinorMask        uint32 = 0xff0000 // Additions.
@@ -150,7 +150,7 @@ const (
 // Bits and resets of block queue.
 const (
 	QueueTypeResetValue              uint32 = 0x4f4c5155
-	QueueVersionResetValue           uint32 = 0x1030000
+	QueueVersionResetValue           uint32 = 0x1040000
 	QueueVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	QueueVersionMajorShift                  = 24
 	QueueVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -222,7 +222,7 @@ const (
 // Bits and resets of block replication.
 const (
 	ReplicationTypeResetValue        uint32 = 0x4f4c5250
-	ReplicationVersionResetValue     uint32 = 0x1030000
+	ReplicationVersionResetValue     uint32 = 0x1040000
 	ReplicationVersionMajorMask      uint32 = 0xff000000 // Incompatible changes.
 	ReplicationVersionMajorShift            = 24
 	ReplicationVersionMinorMask      uint32 = 0xff0000 // Additions.
@@ -276,7 +276,7 @@ const (
 // Bits and resets of block generator.
 const (
 	GeneratorTypeResetValue             uint32 = 0x4f4c5047
-	GeneratorVersionResetValue          uint32 = 0x1030000
+	GeneratorVersionResetValue          uint32 = 0x1040000
 	GeneratorVersionMajorMask           uint32 = 0xff000000 // Incompatible changes.
 	GeneratorVersionMajorShift                 = 24
 	GeneratorVersionMinorMask           uint32 = 0xff0000 // Additions.
@@ -336,7 +336,7 @@ const (
 // Bits and resets of block model.
 const (
 	ModelTypeResetValue     uint32 = 0x4f4c4d4f
-	ModelVersionResetValue  uint32 = 0x1030000
+	ModelVersionResetValue  uint32 = 0x1040000
 	ModelVersionMajorMask   uint32 = 0xff000000 // Incompatible changes.
 	ModelVersionMajorShift         = 24
 	ModelVersionMinorMask   uint32 = 0xff0000 // Additions.
@@ -410,12 +410,13 @@ const (
 	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
 	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers by downlinks.
 	AggregatorOccupancyIntegral uint32 = 0x105318 // RO, 64 bit, segment cycles. Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
+	AggregatorOccupancyCycles   uint32 = 0x105320 // RO, 64 bit, cycles. Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on.
 )
 
 // Bits and resets of block aggregator.
 const (
 	AggregatorTypeResetValue              uint32 = 0x41474752
-	AggregatorVersionResetValue           uint32 = 0x1030000
+	AggregatorVersionResetValue           uint32 = 0x1040000
 	AggregatorVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	AggregatorVersionMajorShift                  = 24
 	AggregatorVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -632,6 +633,7 @@ type AggregatorCounters struct {
 	DroppedVectors    uint64 `json:"dropped_vectors"`    // Contributions inside the sums that the queue dropped.
 	ResultsOut        uint64 `json:"results_out"`        // Copies of sums that reached workers by downlinks.
 	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
+	OccupancyCycles   uint64 `json:"occupancy_cycles"`   // Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on.
 }
 
 // pointers lists the counters in the order of their registers.
@@ -673,6 +675,7 @@ func (c *AggregatorCounters) pointers() []*uint64 {
 		&c.DroppedVectors,
 		&c.ResultsOut,
 		&c.OccupancyIntegral,
+		&c.OccupancyCycles,
 	}
 }
 

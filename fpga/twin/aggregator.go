@@ -28,7 +28,7 @@ type front struct {
 	program  *program.Description
 	own      regmap.AggregatorCounters // as the own ones of counters
 	peak     int
-	since    int64 // cycle up to which own counts what is held
+	held     aggregator.Held
 	clusters int   // that there are segments for
 	above    above // which of them have a switch above
 	flow     *flow // of the update at hand, the newest inside of what it completes
@@ -57,7 +57,8 @@ func (c *Config) programOf(code uint32) *program.Description {
 
 // reset empties the block at power-up, which is cycle now.
 func (b *front) reset(now int64) {
-	b.own, b.peak, b.since = regmap.AggregatorCounters{}, 0, now
+	b.own, b.peak = regmap.AggregatorCounters{}, 0
+	b.held.Clear(uint64(now), 0)
 	b.loop = nil
 	if b.Aggregator != nil {
 		b.Reset()
@@ -96,8 +97,9 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	}
 	if b.config.program != c.program {
 		b.own = regmap.AggregatorCounters{}
+		b.held.Clear(uint64(t.now), 0)
 	}
-	*b = front{config: c, own: b.own, since: t.now}
+	*b = front{config: c, own: b.own, held: b.held}
 	t.tables.epoch++ // another program, or none: other members and formats
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
@@ -150,7 +152,7 @@ func (t *Twin) followTables() {
 		return
 	}
 	if jobs, has := l.Jobs(t.front.program); has {
-		t.accrue()
+		t.discards()
 		t.front.Keep(jobs)
 	}
 }
@@ -188,7 +190,7 @@ func parents(jobs []program.Job) map[olaf.ClusterID]bool {
 func (t *Twin) present(f *flow, lanes []int32) {
 	b := &t.front
 	b.flow = f
-	t.accrue()
+	t.presents()
 	b.Offer(t.queue.time(t.now), &t.queue.arriving, f.Seg, lanes)
 	b.peak = max(b.peak, b.Program().Occupied())
 }
@@ -217,11 +219,13 @@ func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	return total
 }
 
-// accrue counts what was held since the last time. It comes before anything that may change that, and not before a look.
-func (t *Twin) accrue() {
-	b := &t.front
-	b.own.OccupancyIntegral += uint64(b.occupied()) * uint64(t.now-b.since)
-	b.since = t.now
+// presents and discards count what was held up to now. They come before anything that may change that, and not before a look.
+func (t *Twin) presents() {
+	t.front.held.Update(&t.front.own, uint64(t.now), int(t.front.occupied()))
+}
+
+func (t *Twin) discards() {
+	t.front.held.Discard(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
 // snapshotFront latches the block's bank.
@@ -235,7 +239,8 @@ func (t *Twin) snapshotFront() {
 // clearFront starts the block's counters anew; levels stay, and what they stand at is carried over.
 func (t *Twin) clearFront() {
 	b := &t.front
-	b.own, b.since = regmap.AggregatorCounters{}, t.now
+	b.own = regmap.AggregatorCounters{}
+	b.held.Clear(uint64(t.now), int(b.occupied()))
 	p := b.running()
 	if p == nil {
 		return
@@ -246,7 +251,7 @@ func (t *Twin) clearFront() {
 
 // endSums discards the partial sums.
 func (t *Twin) endSums() {
-	t.accrue()
+	t.discards()
 	switch b := &t.front; {
 	case b.loop != nil:
 		b.loop.Clear()

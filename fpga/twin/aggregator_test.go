@@ -105,30 +105,39 @@ func (b *bench) inspectsPartials(t *testing.T) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// TestHeldOverTime holds the integral to what was held, cycle by cycle: while sums are made, up to the latest update, and from a clear to a flush.
+// TestHeldOverTime holds the integral, and the cycles that it is over, to what was held: from the first update to the latest, and from a clear
+// to a flush. An update behind that ends the time in which nothing was held, and a clear with nothing held begins none.
 func TestHeldOverTime(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
 	b.loadFlows(1, 2, nil)
 	var ds []regmap.Descriptor
-	for i, at := range []uint64{0, 500, 800} { // one sum, and half of one
+	for i, at := range []uint64{100, 600, 900} { // one sum, and half of one
 		ds = append(ds, regmap.Descriptor{Time: at, Flow: uint16(i % 2), Sequence: uint32(i)})
 	}
 	b.loadDescriptors(ds...)
 	b.start()
 	b.finish()
-	for range 2 {
-		if got := b.frontOwn().OccupancyIntegral; got != 500 {
-			t.Errorf("%d segment cycles, want 500", got)
+	hold := func(when string, slots, cycles uint64) {
+		t.Helper()
+		if got := b.frontOwn(); got.OccupancyIntegral != slots || got.OccupancyCycles != cycles {
+			t.Errorf("%s: %d segment cycles in %d cycles, want %d in %d", when, got.OccupancyIntegral, got.OccupancyCycles, slots, cycles)
 		}
 		b.sleep(olaf.Microsecond)
 	}
+	hold("after the latest update", 500, 800)
+	hold("1 µs later", 500, 800)
 	b.write(regmap.CommonCommand, regmap.CommonCommandClear|regmap.CommonCommandSnapshot)
 	b.sleep(olaf.Microsecond)
 	b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
 	b.sleep(olaf.Microsecond)
-	if got := b.frontOwn().OccupancyIntegral; got != 250 {
-		t.Errorf("%d segment cycles from a clear to a flush 1 µs later, want 250", got)
-	}
+	hold("from a clear to a flush 1 µs later", 250, 250)
+	b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+	hold("after a flush of nothing", 250, 250)
+	b.write(regmap.CommonCommand, regmap.CommonCommandClear|regmap.CommonCommandSnapshot)
+	b.sleep(olaf.Microsecond)
+	b.start()
+	b.finish()
+	hold("after a clear with nothing held, and the same again", 500, 800)
 }
 
 // What a full queue drops is told in contributions.
@@ -268,30 +277,40 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// onePointTwo is a card of map 1.2.
-type onePointTwo struct{ *bench }
+// olderMap is a card of an older map, which has no registers from an address on.
+type olderMap struct {
+	*bench
+	version, end uint32
+}
 
-func (o onePointTwo) Read32(addr uint32) (uint32, error) {
-	switch addr {
-	case regmap.AggregatorVersion:
-		return 1<<24 | 2<<16, nil
-	case regmap.AggregatorOccupancyIntegral, regmap.AggregatorOccupancyIntegral + 4:
+func (o olderMap) Read32(addr uint32) (uint32, error) {
+	if addr == regmap.AggregatorVersion {
+		return o.version, nil
+	}
+	if addr >= o.end {
 		return regmap.Placeholder, fpga.ErrAddress
 	}
 	return o.bench.Read32(addr)
 }
 
-// TestIntegralOfOlderMap holds that an older card is not asked for the integral.
+// TestIntegralOfOlderMap holds that an older card is not asked for what it has not.
 func TestIntegralOfOlderMap(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
 	b.loadFlows(1, 2, nil)
 	b.loadDescriptors(regmap.Descriptor{}, regmap.Descriptor{Time: 500, Flow: 1})
 	b.start()
 	b.finish()
-	for want, d := range map[uint64]fpga.Device{500: b, 0: onePointTwo{b}} {
-		c, err := fpga.SnapshotProgram(d)
-		if err != nil || c.Aggregator.OccupancyIntegral != want || c.MostSegments != 1 {
-			t.Errorf("%d segment cycles, %d at most, %v; want %d", c.Aggregator.OccupancyIntegral, c.MostSegments, err, want)
+	for name, c := range map[string]struct {
+		fpga.Device
+		slots, cycles uint64
+	}{
+		"today's": {b, 500, 500},
+		"map 1.3": {olderMap{b, 1<<24 | 3<<16, regmap.AggregatorOccupancyCycles}, 500, 0},
+		"map 1.2": {olderMap{b, 1<<24 | 2<<16, regmap.AggregatorOccupancyIntegral}, 0, 0},
+	} {
+		got, err := fpga.SnapshotProgram(c.Device)
+		if a := &got.Aggregator; err != nil || a.OccupancyIntegral != c.slots || a.OccupancyCycles != c.cycles || got.MostSegments != 1 {
+			t.Errorf("%s: %d segment cycles in %d, %d at most, %v; want %d in %d", name, a.OccupancyIntegral, a.OccupancyCycles, got.MostSegments, err, c.slots, c.cycles)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (t *Twin) admission() aggregator.Admission {
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	cycle := cycleBy(now)
 	l.twin.reach(l.zero + cycle)
-	l.twin.accrue()
+	l.twin.presents()
 	class := l.Program.Receive(cycleTime(cycle), from, p, lanes, out)
 	l.twin.front.peak = max(l.twin.front.peak, l.Program.Occupied())
 	return class

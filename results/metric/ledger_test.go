@@ -32,3 +32,27 @@ func TestAccountOfAnyQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotsInFront is over the time that the card counted. Where the card does not say how long that was, it is over the deliveries.
+func TestSlotsInFront(t *testing.T) {
+	for name, c := range map[string]struct {
+		slots, cycles int64
+		duration      Float
+		want          Float
+	}{
+		"counted":                  {600, 400, 1000, 1.5},
+		"before anything came out": {600, 400, 0, 1.5},
+		"nothing held":             {0, 400, 1000, 0},
+		"of map 1.3":               {600, 0, 1000, 2.4},
+		"of map 1.3, one delivery": {600, 0, 0, Missing()},
+		"of map 1.2":               {0, 0, 1000, Missing()},
+	} {
+		counts := olaf.NewCounts(tableHeld)
+		counts.Add("slots_peak", 3)
+		counts.Add("held_slot_cycles", c.slots)
+		counts.Add("held_cycles", c.cycles)
+		if got := slotsInFront(&Measured{Counts: counts, Duration: c.duration}); got != c.want && (got.Known() || c.want.Known()) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -29,6 +29,10 @@ type Metric struct {
 	// Zeroed says that earlier versions kept 0 where it is missing now.
 	Zeroed bool
 
+	// Over is the counter that it is divided by where there is one. A run that was kept before it was counted has its number over something
+	// else, which one that is made again does not come to.
+	Over string
+
 	// Age says that it is made of ages, which are withheld where clocks are not good enough for them.
 	Age bool
 	// Sparse metrics are shown where a run has something of them; see olaf.Counter.

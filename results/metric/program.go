@@ -46,23 +46,31 @@ var summed = []*Metric{
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
 }
 
+// overCycles is the counter of the cycles that what is held was counted over.
+const overCycles = "held_cycles"
+
 // tableHeld is what the program's table held.
 var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true, Register: "aggregator.peak_occupied", Doc: "at a time"},
 	{Name: "slots_built", Title: "Slots", Unit: "slots", Sparse: true, Doc: "of the table"},
 	countedOf(olaf.Counter{Name: "memory_bytes", Sparse: true}),
 	{Name: "held_slot_cycles", Title: "Slots × cycles", Unit: "slot cycles", Aside: true, Register: "aggregator.occupancy_integral", Doc: "slots that were held, over time, up to the last update"},
+	{Name: overCycles, Title: "Cycles of that", Unit: "cycles", Aside: true, Register: "aggregator.occupancy_cycles", Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 where the card's map is older than 1.4"},
 }}
 
 // held are the metrics of what the table held.
 var held = []*Metric{
-	ofHost(Metric{Name: "slots_held", Why: noCycles, Of: slotsInFront}),
-	ofHost(Metric{Name: "held_bytes", Why: noCycles, Of: func(m *Measured) Float { return slotsInFront(m) * share(m, "memory_bytes", "slots_built", 1) }}),
+	ofHost(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
+	ofHost(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles, Of: func(m *Measured) Float { return slotsInFront(m) * share(m, "memory_bytes", "slots_built", 1) }}),
 }
 
-// slotsInFront is the mean over the time from the first to the last delivery; missing where the card counts none.
+// slotsInFront is the mean over the time that the card counted. One of map 1.3 does not say how long that was: there it is over the time
+// from the first to the last delivery. Missing where the card counts nothing.
 func slotsInFront(m *Measured) Float {
-	held := m.Counts.Of("held_slot_cycles")
+	held, cycles := m.Counts.Of("held_slot_cycles"), m.Counts.Of(overCycles)
+	if cycles > 0 {
+		return Float(held) / Float(cycles)
+	}
 	if held == 0 && m.Counts.Of("slots_peak") > 0 || !(m.Duration > 0) {
 		return Missing()
 	}
