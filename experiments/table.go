@@ -26,6 +26,7 @@ type Table struct {
 	Blocks     []Block            `json:"blocks"`
 	Statements []string           `json:"statements"`
 	PaperRows  []results.PaperRow `json:"paper,omitempty"`
+	Partial    bool               `json:"partial,omitempty"` // left before its end: the statements say how much of it there is
 	err        error
 }
 

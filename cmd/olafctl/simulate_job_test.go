@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -93,6 +94,26 @@ func TestWatchedJob(t *testing.T) {
 				t.Errorf("the terminal was taken %d times and given back %d times", taken, given)
 			}
 		})
+	}
+}
+
+// TestJobsThatAreLeft has what was whole of jobs that are left printed, and nothing where nothing was.
+func TestJobsThatAreLeft(t *testing.T) {
+	for name, line := range map[string][]string{
+		"a job":           {"--preset", "isw-lab", "--model", "ppo", "--updates", "2", "--versus", "ps"},
+		"jobs that share": {"--preset", "atp-lab", "--fraction", "0.0005"},
+	} {
+		env := &cli.Env{Getenv: func(string) string { return "" }, Now: time.Now, Hostname: func() (string, error) { return "here", nil }, Systems: system.All()}
+		_, work := jobAsked(t, env, line)
+		ctx, leave := context.WithCancel(t.Context())
+		report, err := work.play(ctx, leave)
+		leave()
+		if !errors.Is(err, context.Canceled) || report == nil || !strings.Contains(printed(t, report), fmt.Sprintf("partial: it was left before its end, and this is 1 of %d runs", work.runs())) {
+			t.Errorf("%s, left after a run: %v, %v", name, report, err)
+		}
+		if report, err = work.play(ctx, leave); report != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, left before a run: %v, %v", name, report, err)
+		}
 	}
 }
 

@@ -171,10 +171,10 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 	work.tapped = func() { g.Tap = cells[0].Spec.Job.Tap }
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
 		report, err := plan.Run(ctx, done)
-		if err != nil {
-			return nil, err
+		if report == nil {
+			return nil, err // not a report that holds nothing
 		}
-		return report, nil
+		return report, err
 	}
 	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
 	return work, f.job.locate(f.expect.resolve(f.job.expected(), job.Declared(), at))

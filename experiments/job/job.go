@@ -67,15 +67,15 @@ type Outcome struct {
 
 // Run plays a job for every seed. done is called after each run; nil for nobody.
 func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, error) {
-	o, _, err := run(ctx, s, seeds, done)
+	o, _, err := RunUntil(ctx, s, seeds, done)
 	if err != nil {
 		return nil, err
 	}
 	return o, nil
 }
 
-// run is Run, and gives what was whole before an error as well, with its seeds; nil where nothing was.
-func run(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Outcome, whole []uint64, err error) {
+// RunUntil is Run, and gives what was whole before an error as well, with its seeds; nil where nothing was.
+func RunUntil(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Outcome, whole []uint64, err error) {
 	parts, err := s.parts()
 	if err != nil {
 		return nil, nil, err

@@ -31,7 +31,7 @@ type Plan struct {
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	r := &Report{Plan: *p}
 	for i, s := range p.Jobs {
-		o, whole, err := run(ctx, s, p.Seeds, done)
+		o, whole, err := RunUntil(ctx, s, p.Seeds, done)
 		switch {
 		case err == nil:
 			r.Outcomes = append(r.Outcomes, o)
@@ -54,8 +54,13 @@ func (r *Report) left(p *Plan) *Report {
 	}
 	r.Jobs, r.Partial = p.Jobs[:n], true
 	r.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
-	r.Statements = append(slices.Clone(p.Statements), fmt.Sprintf("partial: it was left before its end, and this is %d of %s", r.Runs(), olaf.Plural(p.Runs(), "run")))
+	r.Statements = append(slices.Clone(p.Statements), Left(r.Runs(), p.Runs()))
 	return r
+}
+
+// Left says how much there is of what was left before its end.
+func Left(whole, runs int) string {
+	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }
 
 // Runs is how many single runs there are.

@@ -31,6 +31,16 @@ func TestPTA(t *testing.T) {
 	}
 }
 
+// tableOf is a grid that was played for one seed.
+func tableOf(t *testing.T, g *Grid) *experiments.Table {
+	t.Helper()
+	r, err := (&Plan{Grid: g, Seeds: []uint64{1}, Systems: system.All()}).Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Report.(*experiments.Table)
+}
+
 // With two workers a job sharing wins where aggregators are few and costs little where there are enough; with eight it loses in
 // the middle, where collisions fill the servers' links.
 func TestSharing(t *testing.T) {
@@ -39,13 +49,12 @@ func TestSharing(t *testing.T) {
 		amount    string
 		low, high float64 // of static over dynamic
 	}{{2, "0.5pta", 2.2, 3.1}, {2, "3pta", 0.90, 1.08}, {8, "1.5pta", 0.3, 0.9}} {
-		g := Grid{
+		table := tableOf(t, &Grid{
 			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: LabJobs, Workers: c.workers, Fraction: 0.005, Updates: 1},
 			Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{c.amount}, Losses: []float64{0},
-		}
-		table, err := g.Table(context.Background(), system.All(), "test", "test", []uint64{1}, nil)
-		if err != nil || table.Err() != nil {
-			t.Fatal(err, table.Err())
+		})
+		if err := table.Err(); err != nil {
+			t.Fatal(err)
 		}
 		ratio := float64(table.Blocks[1].Rows[0].Cells[0].Mean)
 		if ratio < c.low || ratio > c.high {
@@ -60,15 +69,11 @@ func TestSharing(t *testing.T) {
 
 // Jobs that hang make the table one that must not be used, and no number of theirs is in it.
 func TestHung(t *testing.T) {
-	g := Grid{
+	table := tableOf(t, &Grid{
 		Setting: Setting{System: "atp", Model: vgg(t), Jobs: 1, Workers: 2, Fraction: 0.001, Updates: 1,
 			Options: system.Options{Recovery: system.RecoverNone}},
 		Sharings: []string{system.Dynamic}, Amounts: []string{"50"}, Losses: []float64{0.01, 1},
-	}
-	table, err := g.Table(context.Background(), system.All(), "test", "test", []uint64{1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	if !errors.Is(table.Err(), job.ErrHung) {
 		t.Errorf("the table says %v", table.Err())
 	}

@@ -153,31 +153,51 @@ func scaled(s results.Statistic, by results.Float) results.Statistic {
 // Fill plays the grid and puts it into a table: a row an amount and a loss, a column a way to share. Cells whose runs hung are
 // empty, and the table says so.
 func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, prefix string, seeds []uint64, done func()) error {
+	cells, err := g.Cells(set)
+	if err != nil {
+		return err
+	}
+	if _, err := g.play(ctx, cells, seeds, done); err != nil {
+		return err
+	}
+	g.tell(cells, t, prefix)
+	return nil
+}
+
+// play plays cells. Before an error there are those whose runs were whole by then, and of the first one the runs that were, with their seeds.
+func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (whole []uint64, err error) {
+	g.found = nil
+	for i := range cells {
+		o, some, err := job.RunUntil(ctx, cells[i].Spec, seeds, done)
+		if err == nil {
+			g.found = append(g.found, o)
+			continue
+		}
+		if i > 0 {
+			return seeds, err
+		}
+		if o != nil {
+			g.found = append(g.found, o)
+		}
+		return some, err
+	}
+	return seeds, nil
+}
+
+// tell puts what was found into a table. Of a grid that was left before its end the last row may have cells that are empty.
+func (g *Grid) tell(cells []Cell, t *experiments.Table, prefix string) {
 	blocks := make([]experiments.Block, len(measures))
 	for i, m := range measures {
 		blocks[i] = experiments.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
 	}
 	ratio := experiments.Block{Name: prefix + "completion, static over dynamic", Columns: []string{"ratio"}}
-	cells, err := g.Cells(set)
-	if err != nil {
-		return err
-	}
-	g.found = nil
-	for of := range slices.Chunk(cells, len(g.Sharings)) {
-		name, loss := of[0].Row, of[0].Spec.Network.Link.Loss
-		row, err := play(ctx, of, seeds, done)
-		if err != nil {
-			return err
-		}
-		g.found = append(g.found, row...)
+	for row := range slices.Chunk(g.found, len(g.Sharings)) {
+		name, loss := cells[0].Row, cells[0].Spec.Network.Link.Loss
+		cells = cells[len(row):]
 		for i, m := range measures {
-			line := experiments.Line{Name: name}
-			for _, o := range row {
-				line.Cells = append(line.Cells, m.of(o))
-			}
-			blocks[i].Rows = append(blocks[i].Rows, line)
+			blocks[i].Rows = append(blocks[i].Rows, g.line(name, row, m))
 		}
-		if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); s >= 0 && d >= 0 {
+		if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); min(s, d) >= 0 && max(s, d) < len(row) {
 			ratio.Rows = append(ratio.Rows, experiments.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
 			if loss == 0 {
 				g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
@@ -192,33 +212,30 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, p
 		blocks = append(blocks[:1], append([]experiments.Block{ratio}, blocks[1:]...)...)
 	}
 	t.Blocks = append(t.Blocks, blocks...)
-	return nil
 }
 
-// play plays the cells of a row.
-func play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (row []*job.Outcome, err error) {
-	for i := range cells {
-		o, err := job.Run(ctx, cells[i].Spec, seeds, done)
-		if err != nil {
-			return nil, err
-		}
-		row = append(row, o)
+// line is what a measure says of a row.
+func (g *Grid) line(name string, row []*job.Outcome, m measure) experiments.Line {
+	line := experiments.Line{Name: name}
+	for _, o := range row {
+		line.Cells = append(line.Cells, m.of(o))
 	}
-	return row, nil
+	for len(line.Cells) < len(g.Sharings) {
+		line.Cells = append(line.Cells, results.Describe(nil, "left before its end"))
+	}
+	return line
 }
 
 // Runs is how many a grid takes.
 func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * len(g.Losses) * seeds }
 
-// Table is a grid by itself.
-func (g *Grid) Table(ctx context.Context, set system.Set, name, artefact string, seeds []uint64, done func()) (*experiments.Table, error) {
-	t := experiments.NewTable(name, artefact, &experiments.Options{}, g.config(seeds))
+// table is what was found of a grid by itself.
+func (g *Grid) table(cells []Cell, seeds []uint64) *experiments.Table {
+	t := experiments.NewTable(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
 	t.Terms = g.terms()
-	if err := g.Fill(ctx, set, t, "", seeds, done); err != nil {
-		return nil, err
-	}
+	g.tell(cells, t, "")
 	g.basis(t)
-	return t, nil
+	return t
 }
 
 // terms say what a grid plays.

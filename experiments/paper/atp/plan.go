@@ -17,6 +17,10 @@ const LabName = "atp-lab"
 type Plan struct {
 	Grid  *Grid    `json:"grid"`
 	Seeds []uint64 `json:"seeds"`
+	// Cells is how many cells of the grid were whole, the first ones, and Of how many runs there were to be, of a plan that was left before its
+	// end. They are 0 of a whole one.
+	Cells int `json:"cells,omitempty"`
+	Of    int `json:"of,omitempty"`
 	// Systems are those that there are to choose from.
 	Systems system.Set `json:"-"`
 }
@@ -28,21 +32,45 @@ type Report struct {
 	cells []Cell
 }
 
-// Run carries the plan out. done is called after each run; nil for nobody.
+// Run carries the plan out. done is called after each run; nil for nobody. Whoever ends it is told of what was whole by then, as of a plan of
+// that alone, which gives it again.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
-	table, err := p.Grid.Table(ctx, p.Systems, LabName, "jobs that share a switch", p.Seeds, done)
-	if err != nil {
-		return nil, err
-	}
 	cells, err := p.Grid.Cells(p.Systems)
 	if err != nil {
 		return nil, err
 	}
-	return &Report{table, p, cells}, nil
+	if p.Cells > 0 {
+		cells = cells[:min(p.Cells, len(cells))]
+	}
+	whole, err := p.Grid.play(ctx, cells, p.Seeds, done)
+	if err == nil {
+		return p.report(cells), nil
+	}
+	n := len(p.Grid.found)
+	if n == 0 || ctx.Err() == nil {
+		return nil, err
+	}
+	left := *p
+	left.Cells, left.Of, left.Seeds = n, p.Runs(), whole
+	return left.report(cells[:n]), err
+}
+
+func (p *Plan) report(cells []Cell) *Report {
+	t := p.Grid.table(cells, p.Seeds)
+	if p.Of > 0 {
+		t.Partial = true
+		t.Say("%s", job.Left(p.Runs(), p.Of))
+	}
+	return &Report{t, p, cells}
 }
 
 // Runs is how many single runs there are.
-func (p *Plan) Runs() int { return p.Grid.Runs(len(p.Seeds)) }
+func (p *Plan) Runs() int {
+	if p.Cells > 0 {
+		return p.Cells * len(p.Seeds)
+	}
+	return p.Grid.Runs(len(p.Seeds))
+}
 
 // Made is the plan.
 func (r *Report) Made() any { return r.plan }

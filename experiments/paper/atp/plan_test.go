@@ -1,14 +1,27 @@
 package atp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/system"
 )
+
+// said is the report's document, and its single runs.
+func (r *Report) said(t *testing.T) (document, runs string) {
+	t.Helper()
+	d, err := json.Marshal(r.Document())
+	files, failed := r.Files()
+	if err = errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return string(d), string(files[RunsFile])
+}
 
 // A plan that was written and read gives the same document and the same single runs, a name a cell and a run a seed.
 func TestPlanIsReadAgain(t *testing.T) {
@@ -16,19 +29,12 @@ func TestPlanIsReadAgain(t *testing.T) {
 		Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},
 		Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{"0.5pta"}, Losses: []float64{0, 0.001},
 	}}
-	said := func(p *Plan) (document, runs []byte) {
+	said := func(p *Plan) (document, runs string) {
 		r, err := p.Run(context.Background(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if document, err = json.Marshal(r.Document()); err != nil {
-			t.Fatal(err)
-		}
-		files, err := r.Files()
 		if err != nil || len(r.Rows()) != 4 {
-			t.Fatalf("%d rows: %v", len(r.Rows()), err)
+			t.Fatalf("%+v: %v", r, err)
 		}
-		return document, files[RunsFile]
+		return r.said(t)
 	}
 	document, runs := said(p)
 	text, err := json.Marshal(p)
@@ -39,16 +45,63 @@ func TestPlanIsReadAgain(t *testing.T) {
 	if err := json.Unmarshal(text, back); err != nil {
 		t.Fatal(err)
 	}
-	if d, r := said(back); !bytes.Equal(d, document) || !bytes.Equal(r, runs) {
+	if d, r := said(back); d != document || r != runs {
 		t.Errorf("read back it gives\n%s\n%s, not\n%s\n%s", d, r, document, runs)
 	}
-	found, err := job.NamedRuns(runs)
+	found, err := job.NamedRuns([]byte(runs))
 	if err != nil || len(found) != p.Runs() {
 		t.Fatalf("%d runs of %d: %v", len(found), p.Runs(), err)
 	}
 	for i, want := range []string{"static, 0.5pta (202), 0 % lost", "dynamic, 0.5pta (202), 0 % lost", "static, 0.5pta (202), 0.1 % lost", "dynamic, 0.5pta (202), 0.1 % lost"} {
 		if a, b := found[2*i], found[2*i+1]; a.Queue != want || b.Queue != want || a.Seed != 4 || b.Seed != 5 {
 			t.Errorf("%s, %d and %s, %d; want %s", a.Queue, a.Seed, b.Queue, b.Seed, want)
+		}
+	}
+}
+
+// A plan that is left gives what was whole by then, as a plan that gives the same again: the cells that have all seeds, and of the first the
+// seeds that it has. Of nothing there is no report.
+func TestPlanThatIsLeft(t *testing.T) {
+	for runs, want := range map[int]struct{ cells, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 14: {3, 4, 4}} {
+		p := &Plan{Seeds: []uint64{4, 5, 6, 7}, Systems: system.All(), Grid: &Grid{
+			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},
+			Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{"0.5pta", "1pta"}, Losses: []float64{0},
+		}}
+		ctx, leave := context.WithCancel(t.Context())
+		if runs == 0 {
+			leave()
+		}
+		var done atomic.Int64
+		r, err := p.Run(ctx, func() {
+			if int(done.Add(1)) == runs {
+				leave()
+			}
+		})
+		leave()
+		switch {
+		case !errors.Is(err, context.Canceled):
+			t.Errorf("left after %d: %v", runs, err)
+		case want.cells == 0 && r == nil:
+			continue
+		case r == nil || len(r.Rows()) != want.cells || len(r.plan.Seeds) < want.least || len(r.plan.Seeds) > want.most:
+			t.Errorf("left after %d: %+v", runs, r)
+			continue
+		}
+		document, files := r.said(t)
+		if !strings.Contains(document, `"partial":true`) || !strings.Contains(document, "of 16 runs") {
+			t.Errorf("left after %d: %s", runs, document)
+		}
+		raw, err := json.Marshal(r.Made())
+		back := &Plan{Systems: p.Systems}
+		if err = errors.Join(err, json.Unmarshal(raw, back)); err != nil {
+			t.Fatal(err)
+		}
+		again, err := back.Run(t.Context(), nil)
+		if err != nil || back.Runs() != want.cells*len(r.plan.Seeds) {
+			t.Fatalf("left after %d: %d runs, %v", runs, back.Runs(), err)
+		}
+		if d, f := again.said(t); d != document || f != files {
+			t.Errorf("left after %d:\n%s\n%s\nand again\n%s\n%s", runs, document, files, d, f)
 		}
 	}
 }
