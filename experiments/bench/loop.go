@@ -104,6 +104,9 @@ func (r *rounds) listen(c *Config, job *closed.Job, parts *system.Parts) {
 	}
 	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
 	job.Values, job.Applied, job.Observer = r.ahead.computed, r.ahead.applied, r.ahead
+	if !r.station.measured { // on wires the switch says it
+		r.ahead.sums.note(parts)
+	}
 }
 
 func (b *station) watchRounds(id RunID) *rounds {

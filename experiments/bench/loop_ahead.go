@@ -15,26 +15,29 @@ type ahead struct {
 	*rounds
 	served bool // the weights are a server's
 	latest []olaf.Contributor
-	out    [][]olaf.Contributor       // by job, the gradients that were sent, until they are found in an update
-	had    [][]int                    // by job and update that not all workers have, from next on: how many have it
-	next   []uint32                   // by job
-	sums   map[sumOf][]wired.Gradient // of wires: what was noted of sums that are in no update yet
-}
-
-// sumOf names a sum by its marks.
-type sumOf struct {
-	job    int
-	inside uint64
+	out    [][]olaf.Contributor // by job, the gradients that were sent, until they are found in an update
+	had    [][]int              // by job and update that not all workers have, from next on: how many have it
+	next   []uint32             // by job
+	sums   sums
 }
 
 // Summed implements wired.Listener.
 func (a *ahead) Summed(job int, inside uint64, all []wired.Gradient) {
-	a.sums[sumOf{job, inside}] = all
+	var marks []uint64
+	for _, g := range all {
+		marks = append(marks, a.mark(job, olaf.WorkerID(g.Host), g.Vector))
+	}
+	a.sums[sumOf{job, inside}] = marks
+}
+
+// mark is what a gradient of a worker adds to program.Trace.Inside, where workers are numbered within their job.
+func (a *ahead) mark(job int, w olaf.WorkerID, vector uint32) uint64 {
+	return program.Mark(w-olaf.WorkerID(job*a.fan), vector)
 }
 
 func newAhead(r *rounds, served bool) *ahead {
 	jobs := len(r.had)
-	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: map[sumOf][]wired.Gradient{}}
+	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: sums{}}
 }
 
 // computed notes when a worker's gradient was ready; no values are carried.
@@ -105,17 +108,14 @@ func (a *ahead) take(inside []olaf.Contributor, job int, t *program.Trace) []ola
 	first, marks := len(inside), uint64(0)
 	noted := a.sums[sumOf{job, t.Inside}]
 	delete(a.sums, sumOf{job, t.Inside})
-	mark := func(k *olaf.Contributor) uint64 { return program.Mark(k.Worker-olaf.WorkerID(job*a.fan), k.Seq) }
-	for i := range a.out[job] {
-		k := &a.out[job][i]
-		if noted != nil {
-			if slices.Contains(noted, wired.Gradient{Host: int(k.Worker), Vector: k.Seq}) {
-				inside, marks = append(inside, *k), marks+mark(k)
-			}
-			continue
+	for _, k := range a.out[job] {
+		mark := a.mark(job, k.Worker, k.Seq)
+		held := slices.Contains(noted, mark)
+		if noted == nil {
+			held = t.Vectors > 1 && k.GenNS >= t.OldestNS && k.GenNS <= t.NewestNS || mark == t.Inside
 		}
-		if t.Vectors > 1 && k.GenNS >= t.OldestNS && k.GenNS <= t.NewestNS || mark(k) == t.Inside {
-			inside, marks = append(inside, *k), marks+mark(k)
+		if held {
+			inside, marks = append(inside, k), marks+mark
 		}
 	}
 	if marks != t.Inside {

@@ -350,6 +350,26 @@ func TestLoopGoesAhead(t *testing.T) {
 	}
 }
 
+// TestWhoIsInside holds that all gradients inside of every sum are known, of one switch and of a tree: also where one that was made in between
+// two of them is in another sum, which stamps alone do not tell.
+func TestWhoIsInside(t *testing.T) {
+	for _, racks := range []int{1, 2} {
+		s := looping("iswitch")
+		s.Wait("async", func(string) bool { return false })
+		s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 8, 1, 100, 1
+		s.H, s.Loop.Spread, s.Loop.Racks, s.Loop.Values = new(4), 0.9, racks, 100_000
+		told := workersTold{}
+		must(t, mustBench(t, s, Options{Cards: 1, Stream: NewStream(told)}).Err())
+		sum := 0
+		for _, n := range told {
+			sum += n
+		}
+		if len(told) != 8 || sum < 8*12 || sum%4 != 0 {
+			t.Errorf("%d racks: gradients of workers: %v", racks, told)
+		}
+	}
+}
+
 // TestUsualModeIsLeftOut holds that a specification of the usual mode is the one that knew no other, and that one that links can't keep up with
 // is refused.
 func TestUsualModeIsLeftOut(t *testing.T) {
