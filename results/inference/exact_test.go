@@ -102,6 +102,7 @@ func TestRankSumOfLittle(t *testing.T) {
 func TestPairedTOfLittle(t *testing.T) {
 	both(t, "none", PairedT(nil), math.NaN(), 1)
 	both(t, "one", PairedT([]float64{3}), 1, 1)
+	both(t, "one that is no number", PairedT([]float64{math.NaN()}), math.NaN(), 1)
 	both(t, "two equal", PairedT([]float64{3, 3}), 0.5, 0.5)
 	both(t, "two zeros", PairedT([]float64{0, 0}), 1, 0.5)
 	// Student's t with one degree of freedom is Cauchy's: t = mean/(sd/√2) = 2 for 1 and 3.

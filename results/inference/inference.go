@@ -6,6 +6,7 @@
 package inference
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -29,7 +30,7 @@ func PairedT(differences []float64) Result {
 	if n == 0 {
 		return Result{math.NaN(), 1}
 	}
-	signs := min(1, 2*math.Pow(0.5, float64(n)))
+	signs := 2 * math.Pow(0.5, float64(n))
 	mean, sd := stat.MeanStdDev(differences, nil)
 	switch {
 	case !slices.ContainsFunc(differences, func(d float64) bool { return d != differences[0] }):
@@ -61,7 +62,7 @@ func SignedRank(differences []float64) Result {
 		if len(differences) == 0 {
 			return Result{math.NaN(), 1}
 		}
-		return Result{1, min(1, 2*math.Pow(0.5, float64(len(differences))))}
+		return Result{1, 2 * math.Pow(0.5, float64(len(differences)))}
 	}
 	ranks := doubleRanks(sizes)
 	positive, total := 0, 0
@@ -76,7 +77,7 @@ func SignedRank(differences []float64) Result {
 		}
 		i++
 	}
-	least := min(1, 2*math.Pow(0.5, float64(n)))
+	least := 2 * math.Pow(0.5, float64(n))
 	if n > exactTo {
 		variance := 0.0
 		for _, r := range ranks {
@@ -116,7 +117,7 @@ func RankSum(a, b []float64) Result {
 		}
 	}
 	n, m := len(a), len(b)
-	least := min(1, 2/choose(n+m, n))
+	least := 2 / choose(n+m, n)
 	if n+m > exactTo {
 		mean := float64(total) * float64(n) / float64(n+m)
 		variance := 0.0
@@ -125,9 +126,6 @@ func RankSum(a, b []float64) Result {
 			variance += (float64(r) - centre) * (float64(r) - centre)
 		}
 		variance *= float64(n) * float64(m) / (float64(n+m) * float64(n+m-1))
-		if variance == 0 {
-			return Result{1, least}
-		}
 		return Result{normalTail(math.Abs(float64(observed)-mean)-1, variance), least}
 	}
 	return Result{twoSided(subsetSums(ranks, n), observed), least}
@@ -179,11 +177,12 @@ func twoSided(probability []float64, observed int) float64 {
 	return min(1, 2*min(below, above))
 }
 
+// normalTail is the probability of a deviate of this variance at least so far from 0 on either side; 1 where nothing varies.
 func normalTail(distance, variance float64) float64 {
 	if variance == 0 {
 		return 1
 	}
-	return min(1, 2*distuv.UnitNormal.Survival(max(0, distance)/math.Sqrt(variance)))
+	return 2 * distuv.UnitNormal.Survival(max(0, distance)/math.Sqrt(variance))
 }
 
 // doubleRanks are twice the mean ranks of values, so that they are whole.
@@ -192,15 +191,7 @@ func doubleRanks(values []float64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case values[i] < values[j]:
-			return -1
-		case values[i] > values[j]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) }) // ties share a rank in any order
 	ranks := make([]int, len(values))
 	for from := 0; from < len(order); {
 		to := from
@@ -233,15 +224,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case p[i] < p[j]:
-			return -1
-		case p[i] > p[j]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) }) // equal ones are adjusted to the same in any order
 	highest := 0.0
 	for rank, i := range order {
 		highest = max(highest, min(1, p[i]*float64(len(order)-rank)))
