@@ -126,7 +126,7 @@ type run struct {
 	queue     *engine.Port
 	sink      Sink
 	delivery  Delivery
-	addresses []olaf.Addresses // by slot
+	addresses []olaf.Addresses // by slot, as far as slots were used
 	lanes     []int32
 	failed    error // of the sink
 
@@ -148,8 +148,7 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 	}
 	r := &run{
 		cfg: cfg, sink: sink, lanes: make([]int32, olaf.MaxLanes),
-		addresses: make([]olaf.Addresses, max(0, cfg.Engine.Slots)+1), seen: make(map[uint32]struct{}),
-		arriving: ages.New(declared), leaving: ages.New(declared),
+		seen: make(map[uint32]struct{}), arriving: ages.New(declared), leaving: ages.New(declared),
 	}
 	var err error
 	r.queue, err = engine.NewPort(cfg.Queue, cfg.Engine, cfg.Output, r)

@@ -338,6 +338,9 @@ func TestTruncatedCapture(t *testing.T) {
 		if lanes && !strings.Contains(err.Error(), "in.pcapng: packet 1") {
 			t.Errorf("%v does not say where", err)
 		}
+		if kind, _ := olaf.KindOf(err); lanes && kind != olaf.Usage {
+			t.Errorf("%v is of kind %v", err, kind)
+		}
 	}
 }
 

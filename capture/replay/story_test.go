@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
@@ -83,7 +84,7 @@ func TestStories(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "== %s: %v\n%s\n", c.name, err, text)
 	}
-	res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 100, false))), olafQueue(3), nil)
+	res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 100, false), 0)), olafQueue(3), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +101,22 @@ func TestRefusedQueues(t *testing.T) {
 	}
 }
 
-// elsewhere is a classic capture whose packets a host stamped, in years after 1970, as its senders did.
-func elsewhere(t *testing.T, arrivals []arrival) []byte {
+// Where the clocks have nothing to do with each other neither ages of what was captured are told nor of what left the queue.
+func TestClocksThatAreNotOne(t *testing.T) {
+	for _, early := range []time.Duration{time.Hour, -time.Second} {
+		res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 20, false), early)), olafQueue(3), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := res.Arriving.Why; res.SameClock || why == "" || res.Ages.Why != why {
+			t.Errorf("generated %v before they arrived: one clock %t, arriving %q, behind the queue %q", early, res.SameClock, why, res.Ages.Why)
+		}
+	}
+}
+
+// elsewhere is a classic capture whose packets a host stamped, in years after 1970, as its senders did; by these updates were made so
+// much earlier.
+func elsewhere(t *testing.T, arrivals []arrival, early time.Duration) []byte {
 	t.Helper()
 	const origin = 1_700_000_000_000_000_000
 	var b bytes.Buffer
@@ -114,7 +129,7 @@ func elsewhere(t *testing.T, arrivals []arrival) []byte {
 			continue
 		}
 		u, addr := a.update(), address(a.worker)
-		u.GenNS = uint64(origin+a.atNS) & (1<<48 - 1)
+		u.GenNS = uint64(origin+a.atNS-early.Nanoseconds()) & (1<<48 - 1)
 		if err := w.WriteUpdate(olaf.Time(a.atNS*1000+500_000), &addr, &u, a.lanes()); err != nil {
 			t.Fatal(err)
 		}

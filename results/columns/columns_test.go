@@ -36,7 +36,7 @@ func readAll(raw []byte) (out []kept, err error) {
 	for {
 		var o olaf.Observation
 		run, err := r.Next(&o)
-		if err == io.EOF {
+		if err == io.EOF && run == 0 {
 			return out, nil
 		}
 		if err != nil {

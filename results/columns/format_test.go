@@ -6,9 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -136,6 +138,66 @@ func TestEveryClaimIsChecked(t *testing.T) {
 	}
 	if kind, declared := olaf.KindOf(ErrFormat); !declared || kind != olaf.Failed {
 		t.Errorf("kind %v", kind)
+	}
+}
+
+// block is one of an observation that unpacks to raw, with the right header and checksum.
+func block(raw []byte) (b []byte) {
+	packed := s2.Encode(nil, raw)
+	for _, word := range []uint32{magic, 5, 1, uint32(len(raw)), uint32(len(packed)), crc32.Checksum(raw, castagnoli)} {
+		b = binary.LittleEndian.AppendUint32(b, word)
+	}
+	return append(b, packed...)
+}
+
+// TestColumnsLieInTheirBlock says of columns how long they are, and what is not so.
+func TestColumnsLieInTheirBlock(t *testing.T) {
+	row := bytes.Repeat([]byte{1, 0}, rowColumns) // one value each
+	for name, c := range map[string]struct {
+		raw  []byte
+		want string
+	}{
+		"as it should be":        {append(row, 0, 0, 0), ""},
+		"nothing":                {nil, "column 0 is longer than its block"},
+		"without the last":       {append(row, 0, 0), "column 13 is longer than its block"},
+		"the last by one":        {append(row, 0, 0, 1), "column 13 is longer than its block"},
+		"a length of 65 bits":    {append(row, bytes.Repeat([]byte{0xff}, 11)...), "column 11 is longer than its block"},
+		"a length of 64 bits":    {append(row, binary.AppendUvarint(nil, math.MaxUint64)...), "column 11 is longer than its block"},
+		"a length that is cut":   {append(row, 0x80), "column 11 is longer than its block"},
+		"a column of no numbers": {append([]byte{1, 0x80}, append(row[2:], 0, 0, 0)...), "a column of run 5 ends early"},
+	} {
+		if _, err := readAll(block(c.raw)); (err == nil) != (c.want == "") || err != nil && !(errors.Is(err, ErrFormat) && strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWhatIsUnpackedIsBounded holds that no few bytes make a reader take more than 64 MiB.
+func TestWhatIsUnpackedIsBounded(t *testing.T) {
+	const most = 64 << 20
+	raw := append(bytes.Repeat([]byte{1, 0}, rowColumns), 0, 0)
+	raw = binary.AppendUvarint(raw, uint64(most-len(raw)-4)) // which takes four bytes itself
+	raw = append(raw, make([]byte, most-len(raw))...)
+	if got, err := readAll(block(raw)); err != nil || len(got) != 1 {
+		t.Errorf("%d bytes: %d observations, %v", len(raw), len(got), err)
+	}
+	if _, err := readAll(block(append(raw, 0))); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "no block's header") {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+// TestBeginForgets holds that a run which was not ended leaves nothing to the next one.
+func TestBeginForgets(t *testing.T) {
+	e, fresh := new(Encoder), new(Encoder)
+	e.Begin(1)
+	e.Append(&olaf.Observation{At: 3, Update: olaf.Update{Lanes: 7}, Contributors: make([]olaf.Contributor, 2)})
+	one := olaf.Observation{At: 9, Update: olaf.Update{Lanes: 4}, Contributors: make([]olaf.Contributor, 3)}
+	e.Begin(2)
+	fresh.Begin(2)
+	e.Append(&one)
+	fresh.Append(&one)
+	if got, want := e.End(), fresh.End(); !bytes.Equal(got, want) {
+		t.Errorf("%x after a run that was not ended, %x without one", got, want)
 	}
 }
 
