@@ -311,6 +311,20 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
+// A sink that failed is handed nothing more, though several frames leave before the next packet is read.
+func TestNothingAfterAFailure(t *testing.T) {
+	var burst []arrival
+	for i := range 6 {
+		burst = append(burst, arrival{atNS: int64(i), cluster: i})
+	}
+	for name, in := range map[string][]arrival{"while draining": burst, "before a late arrival": append(burst, arrival{atNS: 5000})} {
+		sink := &brokenSink{1}
+		if _, err := Run(context.Background(), decoder(t, file(t, in)), olafQueue(8), sink); !errors.Is(err, errSink) || sink.after != -1 {
+			t.Errorf("%s: %v, %d deliveries after it", name, err, -1-sink.after)
+		}
+	}
+}
+
 // short cuts every packet of a capture to 64 bytes.
 type short struct{ *capture.Reader }
 

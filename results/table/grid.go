@@ -127,7 +127,7 @@ func (g *Grid) least(columns []int) int {
 // leastOf is the least width of a column: its header folds anywhere, its cells if they are prose.
 func (g *Grid) leastOf(column int) int {
 	n := g.widest(column)
-	if g.Columns[column].Prose && n > leastOf {
+	if g.Columns[column].Prose {
 		words := leastOf
 		for r := range g.Rows {
 			words = max(words, longestWord(g.cell(r, column)))

@@ -79,6 +79,38 @@ width: PEAK, UTIL
 	}
 }
 
+// TestGridAtItsLimits prints what just stands in a table, and what just does not.
+func TestGridAtItsLimits(t *testing.T) {
+	beside := func(key, cell string, prose bool) *Grid {
+		g := &Grid{Keys: 1, Columns: []GridColumn{{Header: "K"}, {Header: "C", Prose: prose}}}
+		g.Add(key, cell)
+		return g
+	}
+	spare := &Grid{Columns: []GridColumn{{Header: "SPARE", Spare: 1}}}
+	spare.Add("12345678")
+	hundred := strings.TrimSuffix(strings.Repeat("abcdefghi ", 15), " ")
+	for _, c := range []struct {
+		name  string
+		g     *Grid
+		width int
+		want  string
+	}{
+		{"a long word beside half of the page", beside("12345678", "abcdefghijklmno", false), 20, "K         C\n12345678  abcdefghijklmno\n"},
+		{"a long word beside more than half", beside("123456789", "abcdefghijklmno", false), 20, "K: 123456789\nC: abcdefghijklmno\n"},
+		{"several words, no prose", beside("12345678", "abcdefg hijklmno", false), 20, "K: 12345678\nC: abcdefg\n  hijklmno\n"},
+		{"prose whose longest word just fits", beside("12345678", "abcdefghijklmn opqrst", true), 24, "K: 12345678\nC: abcdefghijklmn\n  opqrst\n"},
+		{"prose whose longest word does not", beside("12345678", "abcdefghijklmno pqrst", true), 24, "K         C\n12345678  abcdefghijklmno\n          pqrst\n"},
+		{"prose with all the room it wants", beside("k", hundred, true), 3 + 149, "K  C\nk  " + hundred + "\n"},
+		{"nothing that can't be spared", spare, 7, "left\nout for\nwant of\nwidth:\nSPARE\n"},
+		{"a page without any width", spare, -1, "left\nout\nfor\nwant\nof\nwidth:\nSPARE\n"},
+	} {
+		var b strings.Builder
+		if err := c.g.Write(&b, c.width); err != nil || b.String() != c.want {
+			t.Errorf("%s, %d wide: %v\n%swant\n%s", c.name, c.width, err, b.String(), c.want)
+		}
+	}
+}
+
 // TestGridNeverBreaksAWord holds that at any width no line is wider than the page or its longest word, and that every word
 // of a column that was not left out is there whole.
 func TestGridNeverBreaksAWord(t *testing.T) {

@@ -20,9 +20,6 @@ const (
 
 // addCharts adds the drawing with all charts to the sheet of a number.
 func addCharts(parts map[string]string, placed []place, sheet int) error {
-	if len(placed) == 0 {
-		return nil
-	}
 	var overrides, anchors, rels strings.Builder
 	for i := range placed {
 		chart := fmt.Sprintf("chart%d.xml", i+1)
@@ -157,9 +154,9 @@ func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 	return b.String(), err
 }
 
-// rowsOf are the rows from the first to the last in which any series has a number.
+// rowsOf are the rows from the first to the last in which any series has a number; the first where there are none.
 func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
-	from, to = -1, 0
+	from, to = -1, 1
 	for i, row := range s.Rows[:min(len(s.Rows), MaxRows)] {
 		if slices.ContainsFunc(c.Series, func(one table.Series) bool { return row[one.Column].Kind == table.Number }) {
 			if to = i + 1; from < 0 {
@@ -167,7 +164,7 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 			}
 		}
 	}
-	return max(from, 0), max(to, 1)
+	return max(from, 0), to
 }
 
 // rangeOf is some rows of one column.

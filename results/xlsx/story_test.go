@@ -192,6 +192,46 @@ func TestChartsOfLongSheets(t *testing.T) {
 	}
 }
 
+// Charts show markers up to 60 points, half-widths of the second column too, and the rows that have numbers.
+func TestChartsAtTheirLimits(t *testing.T) {
+	sheet := func(rows int, kinds ...table.Kind) *table.Sheet {
+		s := &table.Sheet{Name: "s", Columns: []table.Column{{Header: "x"}, {Header: "±"}, {Header: "y"}}}
+		for i := range rows {
+			cell := table.N(float64(i))
+			if len(kinds) > i {
+				cell.Kind = kinds[i]
+			}
+			s.Rows = append(s.Rows, []table.Cell{table.N(1), table.N(2), cell})
+		}
+		return s
+	}
+	line := table.Chart{Kind: table.Lines, Series: []table.Series{{Name: "y", Column: 2, ErrorColumn: 1}}}
+	for rows, marker := range map[int]string{59: "circle", 60: "circle", 61: "none"} {
+		xml, err := chartXML(sheet(rows), &line)
+		if err != nil || !strings.Contains(xml, `<c:symbol val="`+marker+`"/>`) || !strings.Contains(xml, "<c:plus><c:numRef><c:f>&#39;s&#39;!$B$2:") {
+			t.Errorf("%d points: %v; markers %q wanted, and bars from the second column: %.1500s", rows, err, marker, xml)
+		}
+	}
+	for _, c := range []struct {
+		s        *table.Sheet
+		from, to int
+	}{
+		{sheet(0), 0, 1}, {sheet(1), 0, 1}, {sheet(3), 0, 3}, {sheet(2, table.Empty, table.String), 0, 1},
+		{sheet(4, table.Empty, table.Number, table.Number, table.Empty), 1, 3}, {sheet(2, table.Number, table.Empty), 0, 1},
+	} {
+		if from, to := rowsOf(c.s, &line); from != c.from || to != c.to {
+			t.Errorf("%v: rows %d to %d, want %d to %d", c.s.Rows, from, to, c.from, c.to)
+		}
+	}
+	for rows, want := range map[int]string{0: "", 1: `sqref="C2:C2"`, 2: `sqref="C2:C3"`} {
+		s := sheet(rows)
+		s.Charts = []table.Chart{{Kind: table.Map, Series: line.Series}}
+		if scales := colourScales(s); !strings.Contains(scales, want) || (scales == "") != (want == "") {
+			t.Errorf("a map of %d rows: %q", rows, scales)
+		}
+	}
+}
+
 // A column is as wide as the longest word of its header, however long its cells are not.
 func TestWidths(t *testing.T) {
 	for title, want := range map[string]float64{

@@ -109,23 +109,10 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	return definedNames(parts, names)
 }
 
-// pack zips the parts, the content types first as readers of streams expect, the rest in the order of their names.
+// pack zips the parts in the order of their names, of which that of the content types is the first, as readers of streams expect.
 func pack(w io.Writer, parts map[string]string) error {
-	const contentTypes = "[Content_Types].xml"
-	names := slices.Sorted(maps.Keys(parts))
-	slices.SortStableFunc(names, func(a, b string) int {
-		switch {
-		case a == b:
-			return 0
-		case a == contentTypes:
-			return -1
-		case b == contentTypes:
-			return 1
-		}
-		return 0
-	})
 	z := zip.NewWriter(w)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		part, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
 		if err != nil {
 			return err
@@ -309,9 +296,9 @@ func linesOf(text string, letters float64) int {
 		n := float64(utf8.RuneCountInString(word))
 		if used > 0 {
 			used++ // the space
-		}
-		if used > 0 && used+n > letters {
-			lines, used = lines+1, 0
+			if used+n > letters {
+				lines, used = lines+1, 0
+			}
 		}
 		lines += int((n - 1) / letters) // a word that is wider than the column is broken
 		used += n
