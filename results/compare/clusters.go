@@ -96,13 +96,8 @@ func (d *Document) shownClusters(all bool) []Cluster {
 	return shown
 }
 
-// size is by how much a line changed; one whose change is not known stands behind all others.
-func (c *Cluster) size() float64 {
-	if !c.ChangePct.Known() {
-		return -1
-	}
-	return math.Abs(float64(c.ChangePct))
-}
+// size is by how much a line changed; one whose change is not known is no number, which cmp.Compare takes for the least.
+func (c *Cluster) size() float64 { return math.Abs(float64(c.ChangePct)) }
 
 // printClusters gives the ages of single clusters to print, and returns how many lines were left out.
 func (d *Document) printClusters(all bool, print func(title string, s *table.Sheet) error) (hidden int, err error) {

@@ -325,10 +325,10 @@ func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 		paired := results.Describe(differencesOf(pairs), "")
 		difference = paired.Mean
 	}
-	if !a.Known() || !b.Known() || base == 0 {
+	if base == 0 {
 		return results.Missing()
 	}
-	return 100 * difference / base
+	return 100 * difference / base // missing where either is
 }
 
 // differencesOf are B − A of pairs.

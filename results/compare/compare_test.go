@@ -188,7 +188,7 @@ func TestTextIsShort(t *testing.T) {
 	}
 	sheet := d.Sheet()
 	b.Reset()
-	if err := sheet.WriteCSV(&b); err != nil || !strings.Contains(b.String(), ",348727114.43333") {
+	if err := sheet.WriteCSV(&b); err != nil || sheet.Title != d.B+" against "+d.A || !strings.Contains(b.String(), ",348727114.43333") {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }
@@ -219,13 +219,97 @@ func TestMarkdown(t *testing.T) {
 }
 
 func TestDigitsForPeople(t *testing.T) {
-	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %"} {
+	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %", 0.0499: "0.0 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
 		if got := change(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)
 		}
 	}
 	if got := probability(1e-9); got != "<0.001" {
 		t.Error(got)
+	}
+}
+
+// TestChangeIsOfWhatIsKnown takes pairs where there are such, and has no change without a side or from 0.
+func TestChangeIsOfWhatIsKnown(t *testing.T) {
+	of := func(values ...results.Float) *results.Statistic { s := results.Describe(values, "why"); return &s }
+	for _, c := range []struct {
+		pairs [][2]float64
+		a, b  *results.Statistic
+		want  results.Float
+	}{
+		{nil, of(10), of(12), 20}, {nil, of(-10, -10), of(-5), -50}, {[][2]float64{{4, 5}}, of(4, 100), of(5, 7), 25},
+		{nil, of(), of(1), results.Missing()}, {nil, of(1), of(), results.Missing()}, {nil, of(), of(), results.Missing()},
+		{nil, of(0), of(5), results.Missing()}, {nil, of(0), of(0), results.Missing()}, {nil, of(0), of(), results.Missing()}, {[][2]float64{{0, 5}}, of(0, 4), of(5), results.Missing()},
+	} {
+		if got := changeOf(c.pairs, c.a, c.b); got != c.want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(c.want))) {
+			t.Errorf("from %v to %v, pairs %v: %v, want %v", c.a.Mean, c.b.Mean, c.pairs, got, c.want)
+		}
+	}
+}
+
+// TestToldOfClusters holds that a cluster is shown with an age of either side, measured or of a twin, and not without.
+func TestToldOfClusters(t *testing.T) {
+	none, measured := results.Describe(nil, absent), results.Describe([]results.Float{1}, "")
+	twin, nothing := none, none
+	twin.Beside, nothing.Beside = &results.Beside{Plan: 1, Twin: 2}, &results.Beside{Plan: 1, Twin: results.Missing()}
+	for _, side := range []struct {
+		s    results.Statistic
+		want bool
+	}{{none, false}, {measured, true}, {twin, true}, {nothing, false}} {
+		for _, c := range []Cluster{{A: side.s, B: none}, {A: none, B: side.s}, {A: side.s, B: nothing}, {A: nothing, B: side.s}} {
+			if c.told() != side.want {
+				t.Errorf("%+v beside %+v: told %t", c.A, c.B, !side.want)
+			}
+		}
+	}
+	lines := []Cluster{{Title: "AoM", Queue: "olaf", A: twin, B: twin}}
+	var b strings.Builder
+	if err := clusterSheet(lines).WriteText(&b, 48); err != nil || !strings.HasSuffix(b.String(), "left out for want of width: TWIN OF A\n") {
+		t.Errorf("%s%v", b.String(), err)
+	}
+}
+
+// TestWiresOfWhatIsValid holds that nothing is said of clocks where a side has no valid run.
+func TestWiresOfWhatIsValid(t *testing.T) {
+	real := func() []results.Run {
+		runs := group("olaf", 40e9, 0, 10, 11)
+		for i := range runs {
+			runs[i].LatenessNS = new(olaf.Quantiles)
+		}
+		return runs
+	}
+	other := group("fifo", 40e9, 0, 50)
+	for name, c := range map[string]struct {
+		a, b []results.Run
+		want int
+	}{
+		"both valid":   {group("olaf", 40e9, 0, 10), real(), 1},
+		"none of A":    {invalid(group("olaf", 40e9, 0, 10), 0), real(), 0},
+		"none of B":    {real(), invalid(group("olaf", 40e9, 0, 10), 0), 0},
+		"none of both": {invalid(real(), 0, 1), invalid(group("olaf", 40e9, 0, 10), 0), 0},
+	} {
+		d, err := Results(of("a", `{}`, append(c.a, other...)...), of("b", `{}`, append(c.b, other...)...))
+		if err != nil || strings.Count(strings.Join(d.Warnings, "\n"), "real wires") != c.want {
+			t.Errorf("%s: %v, %q", name, err, d.Warnings)
+		}
+	}
+}
+
+// TestFoldedNames folds what has a place in a list, and leaves all other names alone.
+func TestFoldedNames(t *testing.T) {
+	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]", "a": "a", "[0]": "", "]": "]"} {
+		if got := folded([]Setting{{Name: name, A: "1", B: "2"}}); len(got) != 1 || got[0] != (Setting{want, "1", "2"}) {
+			t.Errorf("%s: %+v, want %s", name, got, want)
+		}
+	}
+}
+
+// TestUnitsAreNotSaidTwice leaves a unit out behind a title that begins with it.
+func TestUnitsAreNotSaidTwice(t *testing.T) {
+	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates", "Up": "Up, updates", "updates": "updates"} {
+		if got := sheetOf([]*Line{{Title: title, Unit: "updates"}}).Rows[0][0].Text; got != want {
+			t.Errorf("%s: %s, want %s", title, got, want)
+		}
 	}
 }
 
@@ -238,6 +322,11 @@ func TestNothingToCompare(t *testing.T) {
 	other = side("b", 1, 2)
 	for i := range other.Runs {
 		other.Runs[i].OutRateBPS = 1e6
+	}
+	none := side("none", 1)
+	none.Runs[0].Invalid = []string{"the capture lost 1 frames"}
+	if _, err := Results(none, other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "none has no valid run, b has olaf at 1Mbps") {
+		t.Error(err)
 	}
 	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
 		t.Error(err)

@@ -179,6 +179,36 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// once fails in one of its writes, whose number counts down to 0.
+type once int
+
+func (o *once) Write(p []byte) (int, error) {
+	if *o--; *o == -1 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// TestOneWriteThatFails tells of the write that failed, though those behind it do not.
+func TestOneWriteThatFails(t *testing.T) {
+	d, err := Results(of("a", `{}`, group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15)...), of("b", `{}`, group("olaf", 40e9, 0, 21, 22, 23, 24, 25, 26.5)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for ; ; failed++ {
+		left := once(failed)
+		if err := d.WriteMarkdown(&left, true); left >= 0 && err == nil {
+			break
+		} else if !errors.Is(err, errFull) {
+			t.Fatalf("write %d: %v", failed, err)
+		}
+	}
+	if failed < 6 {
+		t.Errorf("%d writes", failed)
+	}
+}
+
 // TestAFullDiskIsTold writes a comparison to where there is room for a part of it only, whichever.
 func TestAFullDiskIsTold(t *testing.T) {
 	d, err := Results(of("a", `{}`, group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15)...), of("b", `{}`, group("olaf", 40e9, 0, 21, 22, 23, 24, 25, 26.5)...))

@@ -66,6 +66,23 @@ func TestSummaryReferences(t *testing.T) {
 	}
 }
 
+// Of two sheets with the same numbers a summary refers to the statistics.
+func TestSummaryRefersToStatistics(t *testing.T) {
+	columns := make([]table.Column, 1+statisticWidth)
+	rows := [][]table.Cell{statisticRow("a", 5, 0.5, 3)}
+	for _, order := range [][]string{{"Statistics", "Comparisons"}, {"Comparisons", "Statistics"}} {
+		b := &table.Book{Sheets: []table.Sheet{{Name: "Runs"}, {Name: "Summary", Columns: []table.Column{{Header: "ours"}, {Header: "95 % ±"}, {Header: "runs"}, {Header: "paper"}, {Header: "difference"}},
+			Rows: [][]table.Cell{{table.N(5), table.N(0.5), table.N(3), table.Missing("none"), table.Missing("none")}}}}}
+		for _, name := range order {
+			b.Sheets = append(b.Sheets, table.Sheet{Name: name, Columns: columns, Rows: rows})
+		}
+		addFormulas(b, &Result{Bench: &results.Bench{}})
+		if got := b.Sheets[1].Rows[0][0].Formula; got != "Statistics!B2" {
+			t.Errorf("with sheets %q: %s", order, got)
+		}
+	}
+}
+
 // A difference is computed where it is that of the two numbers, to nine digits.
 func TestDifferencesOfSummaries(t *testing.T) {
 	for relative, computed := range map[float64]bool{0: true, 0.9e-9: true, -0.9e-9: true, 1.2e-9: false, -1.2e-9: false} {

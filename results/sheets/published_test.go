@@ -10,12 +10,24 @@ import (
 
 func over(values ...results.Float) results.Statistic { return results.Describe(values, "none") }
 
+// TestSpeedupOfWhatIsKnown leaves out a pair of queues without a speed-up.
+func TestSpeedupOfWhatIsKnown(t *testing.T) {
+	of := func(queue string, rate int64, values ...results.Float) results.Comparison {
+		return results.Comparison{Queue: queue, Versus: "fifo", OutRateBPS: rate, Speedup: over(values...)}
+	}
+	s := sheets.Speedup(&results.Bench{Comparisons: []results.Comparison{of("olaf", 2e9, 3, 5), of("taildrop", 1e9), of("olaf", 1e9), of("olaf", 5e8, 1, 2)}})
+	if len(s.Columns) != 3 || len(s.Rows) != 2 || s.Rows[0][0] != table.N(0.5) || s.Rows[0][1] != table.N(1.5) || s.Rows[1][0] != table.N(2) || s.Rows[1][1] != table.N(4) {
+		t.Errorf("%+v, %v", s.Columns, s.Rows)
+	}
+}
+
 // TestPublishedPanels holds that numbers of one column share a panel, whatever their row, that other assumptions stand beside
 // what is judged, and that a bound is no point.
 func TestPublishedPanels(t *testing.T) {
 	s := sheets.Published(&results.Bench{Paper: []results.PaperRow{
 		{Row: "fifo", Column: "lost_pct", Unit: "%", Kind: "value", Published: 55, Ours: over(54, 55, 56)},
-		{Row: "olaf", Column: "lost_pct", Unit: "%", Kind: "value", Published: 11, Ours: over(10, 11)},
+		{Row: "olaf", Column: "lost_pct", Unit: "%", Published: 11, Ours: over(10, 11)}, // of a result from before there were kinds
+		{Row: "not measured", Column: "lost_pct", Unit: "%", Kind: "value", Published: 12, Ours: over()},
 		{Row: "40G", Column: "reduction", Unit: "%", Kind: "value", Published: 69, Ours: over(68, 69, 70), Sensitivity: []results.Sensitivity{{Assumption: "both per cluster", Ours: over(33, 34, 35)}}},
 		{Row: "fifo", Column: "s1", Unit: "ms", Kind: "bound", Published: 2900, Ours: over(7000, 7001, 7002)},
 		{Row: "fifo", Column: "falls", Kind: "trend", Published: results.Missing(), Ours: over(1, 2, 3)},

@@ -50,4 +50,9 @@ func TestRealRuns(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", s.Columns[5+i].Header, got[i], want)
 		}
 	}
+	for i, want := range []table.Format{table.Integer, table.Integer, table.Integer, table.Integer, table.Integer, table.General, table.Text} {
+		if c := s.Columns[5+i]; c.Format != want || c.Format != table.Text && s.Rows[0][5+i].Kind != table.Empty {
+			t.Errorf("%s has format %d, and of a run that was not on wires %+v", c.Header, c.Format, s.Rows[0][5+i])
+		}
+	}
 }
