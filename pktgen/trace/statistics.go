@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"io"
 	"math"
 )
@@ -284,11 +283,9 @@ func Measure(source Source) (Statistics, error) {
 	s := NewStatistic(source.Header().Workers)
 	var u Update
 	for {
-		err := source.Next(&u)
-		if errors.Is(err, io.EOF) {
+		if err := source.Next(&u); err == io.EOF {
 			return s.Result(), nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return s.Result(), err
 		}
 		s.Add(&u)

@@ -2,11 +2,13 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -231,6 +233,77 @@ func (c *cut) Next(u *Update) error {
 	return ErrTruncated
 }
 
+// torn is one whose error says that it met the end of a file.
+type torn struct{ cut }
+
+func (c *torn) Next(u *Update) error {
+	if err := c.cut.Next(u); err != nil {
+		return fmt.Errorf("%w: %w", err, io.EOF)
+	}
+	return nil
+}
+
+// Every number of an update is written in tens, but for its digest.
+func TestCSVIsDecimal(t *testing.T) {
+	var b bytes.Buffer
+	l := &list{header: Header{Clock: Wall, Workers: 99, Clusters: 50}, updates: []Update{{GenNS: 10, Worker: 98, Cluster: 11, Reward: 12.5, Seq: 13, BaseVersion: 14, Episodes: 15, EnvSteps: 16, CostNS: 17, GradNorm: 18.5, Digest: 19}}}
+	if err := WriteCSV(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n10,98,11,12.5,13,14,15,16,17,18.5,0000000000000013\n"; !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%s ends otherwise than %s", b.String(), want)
+	}
+}
+
+// A block claims at most 16 MiB, packed and as it was.
+func TestBlocksClaimLittle(t *testing.T) {
+	const most = 1 << 24
+	head := encode(t, &list{header: Header{Clock: Wall, Workers: 1, Clusters: 1}})
+	head = head[:len(head)-blockHeader-endBytes]
+	for _, c := range []struct {
+		rows, packed, raw uint32
+		want              error
+	}{
+		{1, most, 1, ErrTruncated}, {1, most + 1, 1, ErrFormat}, {1, 1, most, ErrTruncated}, {1, 1, most + 1, ErrFormat}, {most, 1, most, ErrTruncated}, {2, 1, 1, ErrFormat},
+	} {
+		block := bytes.Clone(head)
+		for _, word := range []uint32{c.rows, c.packed, c.raw, 0} {
+			block = binary.LittleEndian.AppendUint32(block, word)
+		}
+		if _, err := decode(bytes.NewReader(block)); !errors.Is(err, c.want) {
+			t.Errorf("%d updates of %d bytes, packed in %d: %v", c.rows, c.raw, c.packed, err)
+		}
+	}
+}
+
+// How long turns are means nothing where all clusters send at once.
+func TestTurnsOfAll(t *testing.T) {
+	var first []Update
+	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 }, func(s *Scaling) { s.ActiveClusters = s.Clusters }, func(s *Scaling) { s.TurnUpdates = -1 }} {
+		recording, err := Load(sample(5, 40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := DefaultScaling()
+		s.Updates = 20
+		change(&s)
+		sc, err := NewScaler(recording, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []Update
+		for u := (Update{}); sc.Next(&u) == nil; {
+			all = append(all, u)
+		}
+		if first == nil {
+			first = all
+		}
+		if len(all) != sc.Total() || !slices.Equal(all, first) {
+			t.Errorf("turns of %v updates for %d clusters: %d updates, not those of all at once", s.TurnUpdates, s.ActiveClusters, len(all))
+		}
+	}
+}
+
 // A file is what it was, byte for byte, in blocks of so many updates; each damage is named with what was good before.
 func TestFileStories(t *testing.T) {
 	var b bytes.Buffer
@@ -369,8 +442,14 @@ func TestSourcesThatFail(t *testing.T) {
 	if _, _, err := Identify(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
 		t.Errorf("%v", err)
 	}
-	if s, err := Measure(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || s.Updates != 15 {
-		t.Errorf("%d updates, %v", s.Updates, err)
+	for _, source := range []Source{&cut{sample(3, 5)}, &torn{cut{sample(3, 5)}}} {
+		if s, err := Measure(source); !errors.Is(err, ErrTruncated) || s.Updates != 15 {
+			t.Errorf("%T: %d updates, %v", source, s.Updates, err)
+		}
+	}
+	unwritable := &list{header: Header{Workers: 1, Clusters: 1, Clock: Wall, Speeds: []float64{math.NaN()}}}
+	if digest, _, err := Identify(unwritable); err == nil || digest != "" || !strings.Contains(err.Error(), "trace header") {
+		t.Errorf("a header that can't be written has the digest %q, %v", digest, err)
 	}
 	whole := encode(t, sample(2, 3))
 	for _, n := range []int{0, 5, 15, 40, len(whole) - 3} {

@@ -33,7 +33,7 @@ func Inline(v any) ([]byte, error) {
 		if len(inner) == 0 { // neither does it leave a comma
 			if bytes.HasPrefix(rest, []byte(",")) {
 				rest = rest[1:]
-			} else if at > 0 && raw[at-1] == ',' {
+			} else if raw[at-1] == ',' {
 				at--
 			}
 		}

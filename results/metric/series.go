@@ -35,11 +35,6 @@ func (s *Series) Max() Float {
 	return s.max
 }
 
-// Jain is Jain's fairness index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²); missing where there were no
-// values or all are 0.
-func (s *Series) Jain() Float {
-	if s.n == 0 || s.square == 0 {
-		return Missing()
-	}
-	return Float(s.sum * s.sum / (float64(s.n) * s.square))
-}
+// Jain is Jain's fairness index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²); missing, as 0/0, where there were
+// no values or all are 0.
+func (s *Series) Jain() Float { return Float(s.sum * s.sum / (float64(s.n) * s.square)) }
