@@ -2,6 +2,7 @@ package results
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -42,6 +43,19 @@ func TestRealRow(t *testing.T) {
 	again, err := json.Marshal(read)
 	if err != nil || string(again) != string(written) || len(read.Stats) != 2 {
 		t.Errorf("read back: %v\n%s\n%s", err, again, written)
+	}
+}
+
+// TestOutputAddsPerCent holds by how much a measured age is above the twin's, and that it is missing where there is no telling.
+func TestOutputAddsPerCent(t *testing.T) {
+	none, endless := Missing(), Float(math.Inf(1))
+	for _, c := range []struct{ twin, measured, want Float }{
+		{4, 5, 25}, {4, 4, 0}, {4, 3, -25}, {4, 0, -100}, {none, 5, none}, {4, none, none}, {none, none, none}, {0, 5, none}, {0, 0, none}, {0, none, none}, {endless, 5, none}, {4, endless, none},
+	} {
+		got := (&Beside{Plan: 1, Twin: c.twin, Measured: c.measured}).OutputPct()
+		if got != c.want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(c.want))) {
+			t.Errorf("%v beside %v: %v %%, want %v", c.measured, c.twin, got, c.want)
+		}
 	}
 }
 

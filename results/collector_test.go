@@ -302,6 +302,24 @@ func TestInvalidRuns(t *testing.T) {
 	}
 }
 
+// TestStamped holds when frames were observed on the average, and from the first to the last.
+func TestStamped(t *testing.T) {
+	for _, c := range []struct {
+		at         []int64 // ns
+		mean, span Float
+	}{{nil, Missing(), Missing()}, {[]int64{7}, 7, 0}, {[]int64{10, 20, 60}, 30, 50}, {[]int64{10, 20, 15}, 50.0 / 3, 10}} {
+		collector := NewCollector(Config{Clusters: 1, Workers: 1})
+		for _, at := range c.at {
+			o := one(at, 0, 0, 0)
+			collector.Observe(&o)
+		}
+		mean, span := collector.Stamped()
+		if mean.Known() != c.mean.Known() || span.Known() != c.span.Known() || math.Abs(float64(mean-c.mean)) > 1e-9 || span.Known() && span != c.span {
+			t.Errorf("at %v ns: %v on the average over %v, want %v over %v", c.at, mean, span, c.mean, c.span)
+		}
+	}
+}
+
 func TestResetForgets(t *testing.T) {
 	cfg := Config{Declared: toy.Declared, Clusters: 2, Workers: 2}
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}

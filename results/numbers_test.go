@@ -82,6 +82,7 @@ func TestHistogramByHand(t *testing.T) {
 		"up to zero":          {[]tooth{{-50, 50}}, 1, 0.001, 50, 50},
 		"of no length":        {[]tooth{{5, 0}, {0, 100}}, 0.5, 0.050, 100, 1},
 		"all of it":           {[]tooth{{0, 100}}, 1, 0.100, 100, 1},
+		"nothing of it":       {[]tooth{{100, 20}}, 0, 0.100, 20, 0},
 		"of another age":      {[]tooth{{1 << 40, 1 << 34}}, 0.5, Float(float64(1<<40+1<<33) / 1000), 1 << 34, 0},
 		"to the longest ages": {[]tooth{{math.MaxInt64 - 10, 10}}, 1, Float(float64(math.MaxInt64) / 1000), 10, 0},
 	} {
@@ -299,6 +300,9 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got, want := Difference("ab", "abc"), `stored …"ab"…, computed …"abc"…`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := Difference(1, 12), "stored …1…, computed …12…"; got != want { // one begins as the whole other
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if d := Difference(math.NaN(), 1); !strings.Contains(d, "can't be written") {

@@ -39,6 +39,27 @@ func slowVectors(obs []olaf.Observation, segments int, workers bool) map[int][][
 	return out
 }
 
+// Nothing is torn where an update is one frame, or where nobody knows who is inside of merged ones.
+func TestTornUpdates(t *testing.T) {
+	for _, c := range []struct {
+		segments int
+		inside   bool
+		want     Float
+	}{{0, true, Missing()}, {1, true, Missing()}, {2, true, 1}, {3, true, 2}, {2, false, Missing()}} {
+		collector := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Segments: c.segments})
+		for _, seq := range []uint32{0, 1, 3} { // of two segments one whole and one torn, of three two torn
+			o := one(int64(10+seq), 1, 0, 0)
+			if o.Update.Seq = seq; !c.inside {
+				o.Update.Count, o.Contributors = 2, nil
+			}
+			collector.Observe(&o)
+		}
+		if got := collector.torn(); got != c.want && (got.Known() || c.want.Known()) {
+			t.Errorf("of %d segments: %v are torn, want %v", c.segments, got, c.want)
+		}
+	}
+}
+
 // The age of a vector that comes in segments is that of the oldest of them.
 func TestAgeOfTheOldestSegment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

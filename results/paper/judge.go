@@ -122,7 +122,7 @@ func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *b
 	switch {
 	case c.Side == Above, c.Side == "" && c.Value > published:
 		b.side = 1
-	case c.Side == Below, c.Side == "" && c.Value < published:
+	case c.Side == Below, c.Value < published:
 		b.side = -1
 	}
 	return b
@@ -185,10 +185,10 @@ func (c *Claim) scale(v float64) float64 {
 // deviation is how far ours is off in per cent of the published value, of the numbers that are judged.
 func (c *Claim) deviation(ours *results.Statistic) results.Float {
 	published := c.scale(c.Value)
-	if !ours.Known() || math.IsNaN(published) || published == 0 {
+	if published == 0 {
 		return results.Missing()
 	}
-	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published)
+	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published) // missing where either is
 }
 
 // Limits of the verdicts on values, relative to what was published, and a hair so that a value at the very edge does not
