@@ -89,7 +89,11 @@ func onDevice(all testbed.Devices, d *testbed.Device, s *system.System) place {
 			p.Can += ", in real time"
 		}
 	case s.Program != nil:
-		p.Can = "bench, workers that do not wait, --h" + behindAgents(all, d, s)
+		p.Can = "bench, workers that do not wait, --h"
+		if s.Looped() && d.Can(testbed.ClosesLoop) {
+			p.Can += ", and that wait, --mode " + strings.Join(s.ModeNames(), "|")
+		}
+		p.Can += behindAgents(all, d, s)
 	}
 	return p
 }
