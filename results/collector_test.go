@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -299,6 +300,51 @@ func TestInvalidRuns(t *testing.T) {
 		if r := c.Finish(test.counters); r.Valid() {
 			t.Errorf("%s: the run passes as valid", name)
 		}
+	}
+}
+
+// measuredOf is what a collector makes of deliveries.
+func measuredOf(cfg Config, obs ...olaf.Observation) Run {
+	c := NewCollector(cfg)
+	for i := range obs {
+		c.Observe(&obs[i])
+	}
+	return c.Finish(olaf.NewCounts(cfg.Declared.Ledger))
+}
+
+// TestOneSegmentIsNone holds that an update of one frame is measured alike whether or not anybody says that it is of one.
+func TestOneSegmentIsNone(t *testing.T) {
+	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
+	for _, declared := range []*metric.Declaration{toy.Declared, toy.Summing} {
+		none, single := measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2}, obs...), measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2, Segments: 1}, obs...)
+		if a, b := mustJSON(t, none), mustJSON(t, single); a != b {
+			t.Errorf("%s\n%s", a, b)
+		}
+	}
+	// Of several segments other stamps tell nothing, an age to begin with or not.
+	r := measuredOf(Config{Declared: toy.Summing, Clusters: 1, Workers: 1, Segments: 2, Window: Window{To: olaf.Time(100 * olaf.Nanosecond), InitialAge: 5 * olaf.Nanosecond}}, one(10, 0, 0, 0))
+	if v := r.Metrics.Of(metric.OldestStamp); v.Known() {
+		t.Errorf("the oldest stamp of vectors is %v old", v)
+	}
+}
+
+// TestEdgesOfAFrame holds what a frame may be at the most, or at the least: made a nanosecond after it came, since stamps are whole
+// ones, and of no update.
+func TestEdgesOfAFrame(t *testing.T) {
+	future := func(gen int64) string {
+		return strings.Join(measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1}, one(10, gen, 0, 0)).Invalid, "; ")
+	}
+	if now, next := future(11), future(12); strings.Contains(now, "generated") || now == next {
+		t.Errorf("a nanosecond ahead %q, two %q", now, next)
+	}
+	empty := one(10, 0, 0, 0)
+	empty.Update.Count = 0
+	if r := measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1}, empty); len(r.Aggregations) != 1 || r.Aggregations[0] != 1 {
+		t.Errorf("%v", r.Aggregations)
+	}
+	cfg := Config{Declared: toy.Declared, Clusters: 1, Workers: 1, SpeedupUpdates: 2}
+	if why := measuredOf(cfg, one(10, 0, 0, 0)).Missing["time_to_n_ns"]; why != "not every worker had 2 updates received" {
+		t.Errorf("of one worker: %q", why)
 	}
 }
 

@@ -79,6 +79,7 @@ func TestHistogramByHand(t *testing.T) {
 		"below zero":          {[]tooth{{-50, 100}}, 0.5, 0.001 * 50 / 51, 100, 51},
 		"wholly below zero":   {[]tooth{{-50, 20}}, 1, 0.001, 20, 20},
 		"just above zero":     {[]tooth{{-50, 51}}, 1, 0.001, 51, 51},
+		"from just below":     {[]tooth{{-1, 101}}, 0.5, 0.0495, 101, 2},
 		"up to zero":          {[]tooth{{-50, 50}}, 1, 0.001, 50, 50},
 		"of no length":        {[]tooth{{5, 0}, {0, 100}}, 0.5, 0.050, 100, 1},
 		"all of it":           {[]tooth{{0, 100}}, 1, 0.100, 100, 1},

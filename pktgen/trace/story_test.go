@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -252,6 +253,62 @@ func TestCSVIsDecimal(t *testing.T) {
 	}
 	if want := "\n10,98,11,12.5,13,14,15,16,17,18.5,0000000000000013\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s ends otherwise than %s", b.String(), want)
+	}
+}
+
+// Gradients are known by the FNV-1a of their bytes, which a payload file is held to, update by update.
+func TestPayloadsByDigest(t *testing.T) {
+	gradients := [][]float32{{1, -2.5e-7}, {float32(math.Pi), -3e30}, {0, 1e-40}}
+	var file bytes.Buffer
+	var digests []uint64
+	for _, g := range gradients {
+		h := fnv.New64a()
+		if err := errors.Join(binary.Write(h, binary.LittleEndian, g), writeGradients(&file, g)); err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, h.Sum64())
+		if got := Digest(g); got != h.Sum64() {
+			t.Errorf("%v: %016x, want %016x", g, got, h.Sum64())
+		}
+	}
+	for _, c := range []struct {
+		file    []byte
+		updates []uint64
+		want    string // of what is asked last; empty where all is well
+	}{
+		{file.Bytes(), digests, ""},
+		{file.Bytes()[:23], digests, "it ends after 2 updates"},
+		{file.Bytes(), digests[:2], "it goes on after 2 updates"},
+		{file.Bytes(), []uint64{digests[0], digests[2]}, fmt.Sprintf("update 2 has digest %016x and its gradients %016x", digests[2], digests[1])},
+	} {
+		p := NewPayload(bytes.NewReader(c.file), &Header{Lanes: 2})
+		var err error
+		for i, d := range c.updates {
+			var got []float32
+			if got, err = p.Next(&Update{Digest: d}); err != nil {
+				break
+			}
+			if !slices.Equal(got, gradients[i]) {
+				t.Errorf("update %d: %v", i, got)
+			}
+		}
+		if err == nil {
+			err = p.End()
+		}
+		if (err == nil) != (c.want == "") || err != nil && !(errors.Is(err, ErrPayload) && strings.HasSuffix(err.Error(), c.want)) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// Intervals without spread have no autocorrelation, which 0/0 would be.
+func TestIntervalsWithoutSpread(t *testing.T) {
+	s := new(series)
+	for n := range 4 {
+		if m := s.moments(); m.Lag1 != 0 || m.CV != 0 || m.Count != n {
+			t.Errorf("of %d: %+v", n, m)
+		}
+		s.add(5)
 	}
 }
 

@@ -308,10 +308,8 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	}
 	l.toofew = asked.TooFew(alpha)
 	l.P = results.Float(asked.P)
-	if len(a) > 0 && len(b) > 0 {
-		l.Effect = results.Float(effect(a, b))
-		l.ChangePct = changeOf(pairs, &l.A, &l.B)
-	}
+	l.Effect = results.Float(effect(a, b))
+	l.ChangePct = changeOf(pairs, &l.A, &l.B)
 }
 
 // changeOf is the mean difference in per cent of A's mean, both over the pairs where there are such; missing where A's is 0.
@@ -375,7 +373,8 @@ func (d *Document) judge() {
 	}
 }
 
-// effect is the rank-biserial correlation: the share of pairs in which b is above, less the share in which it is below.
+// effect is the rank-biserial correlation: the share of pairs in which b is above, less the share in which it is below; missing,
+// as 0/0, where there are none.
 func effect(a, b []float64) float64 {
 	balance := 0
 	for _, x := range a {

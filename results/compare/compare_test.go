@@ -224,8 +224,10 @@ func TestDigitsForPeople(t *testing.T) {
 			t.Errorf("%v prints as %q", pct, got)
 		}
 	}
-	if got := probability(1e-9); got != "<0.001" {
-		t.Error(got)
+	for p, want := range map[results.Float]string{1e-9: "<0.001", 0.000499: "<0.001", 0.0005: "0.001", 0.000502: "0.001", 0.0304: "0.030"} {
+		if got := probability(p); got != want {
+			t.Errorf("a probability of %v prints as %q", p, got)
+		}
 	}
 }
 
@@ -284,6 +286,7 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 		want int
 	}{
 		"both valid":   {group("olaf", 40e9, 0, 10), real(), 1},
+		"one of B":     {real(), group("olaf", 40e9, 0, 10), 1},
 		"none of A":    {invalid(group("olaf", 40e9, 0, 10), 0), real(), 0},
 		"none of B":    {real(), invalid(group("olaf", 40e9, 0, 10), 0), 0},
 		"none of both": {invalid(real(), 0, 1), invalid(group("olaf", 40e9, 0, 10), 0), 0},
@@ -419,6 +422,12 @@ func TestClusters(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
+	// Without a common seed the change is from all of A, 10 and 20, to B's 30; with one whose age a side does not know, too.
+	apart := of("b", `{}`, clustered(group("olaf", 40e9, 9, 30), 0)...)
+	apart.Runs[0].LatenessNS = new(olaf.Quantiles)
+	if d, err = Results(virtual(), apart); err != nil || d.Clusters[0].ChangePct != 100 {
+		t.Errorf("%+v, %v", d.Clusters, err)
+	}
 	// A's cluster 1 is 200 in the seed that B has too, where B's is 30; B has no cluster 0.
 	d, err = Results(virtual(), other)
 	if err != nil {
@@ -429,6 +438,53 @@ func TestClusters(t *testing.T) {
 	}
 	if l := d.Clusters[0]; l.Cluster != 0 || l.B.Known() || l.B.Reason != absent || l.ChangePct.Known() || l.A.Mean != 15 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestPairsAreKnown holds that a run whose value is not known is in no pair.
+func TestPairsAreKnown(t *testing.T) {
+	value := map[uint64]results.Float{1: 10, 2: results.Missing(), 3: 30}
+	of := func(r *results.Run) results.Float {
+		if r.Queue == "b" && r.Seed != 3 {
+			return value[3-r.Seed] // of seed 1 unknown, of seed 2 not
+		}
+		return value[r.Seed]
+	}
+	var a, b []*results.Run
+	for seed := range uint64(4) {
+		a, b = append(a, &results.Run{Queue: "a", Seed: seed + 1}), append(b, &results.Run{Queue: "b", Seed: seed})
+	}
+	if got := pairsBy(of, a, b); len(got) != 1 || got[0] != [2]float64{30, 30} {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestNotesOfManySettings tells twelve settings that differ, and of more how many they are.
+func TestNotesOfManySettings(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all", 14: "2 more settings differ; -o json lists all"} {
+		d, err := Results(of("a", settingsOf(n, "1"), group("olaf", 40e9, 0, 10, 11)...), of("b", settingsOf(n, "2"), group("olaf", 40e9, 0, 10, 12)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(d.notes(), "\n")
+		if strings.Count(notes, "config ") != min(n, 12) || strings.Contains(notes, "more settings") != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%d settings:\n%s", n, notes)
+		}
+		var b strings.Builder
+		if err := d.WriteText(&b, text.View{Width: 1000}, true); err != nil || !strings.HasSuffix(b.String(), notes+"\n") {
+			t.Errorf("%d settings, as people read it: %v\n%s", n, err, b.String())
+		}
+	}
+}
+
+// TestWhatIsSparedFirst holds which columns a narrow page leaves out, the least needed first.
+func TestWhatIsSparedFirst(t *testing.T) {
+	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""), B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
+	for width, want := range map[int]string{90: "SIGNED RANK", 78: "SIGNED RANK, CHANGE"} {
+		var b strings.Builder
+		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(), "left out for want of width: "+want+"\n") {
+			t.Errorf("%d wide: %v\n%s", width, err, b.String())
+		}
 	}
 }
 
@@ -455,6 +511,12 @@ func TestMostChanged(t *testing.T) {
 		t.Errorf("%d are shown", len(shown))
 	}
 	var out strings.Builder
+	d.Clusters = d.Clusters[:mostClusters+1]
+	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(), "; the 12 that changed most") || !strings.Contains(out.String(), "1 more ages of single clusters; --all lists them") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+	out.Reset()
+	d.Clusters = append(d.Clusters, make([]Cluster, 7)...)
 	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(), "; the 12 that changed most") || !strings.Contains(out.String(), "8 more ages of single clusters; --all lists them") {
 		t.Errorf("%s, %v", out.String(), err)
 	}

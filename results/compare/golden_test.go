@@ -179,6 +179,16 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// everything is a comparison that has something to say of everything: lines, ages beside the twin's, and single clusters.
+func everything(t *testing.T) *Document {
+	t.Helper()
+	d, err := Results(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
+	if err != nil || len(d.Beside) == 0 || len(d.Clusters) == 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	return d
+}
+
 // once fails in one of its writes, whose number counts down to 0.
 type once int
 
@@ -191,10 +201,7 @@ func (o *once) Write(p []byte) (int, error) {
 
 // TestOneWriteThatFails tells of the write that failed, though those behind it do not.
 func TestOneWriteThatFails(t *testing.T) {
-	d, err := Results(of("a", `{}`, group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15)...), of("b", `{}`, group("olaf", 40e9, 0, 21, 22, 23, 24, 25, 26.5)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := everything(t)
 	failed := 0
 	for ; ; failed++ {
 		left := once(failed)
@@ -211,10 +218,7 @@ func TestOneWriteThatFails(t *testing.T) {
 
 // TestAFullDiskIsTold writes a comparison to where there is room for a part of it only, whichever.
 func TestAFullDiskIsTold(t *testing.T) {
-	d, err := Results(of("a", `{}`, group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15)...), of("b", `{}`, group("olaf", 40e9, 0, 21, 22, 23, 24, 25, 26.5)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := everything(t)
 	var whole bytes.Buffer
 	if err := d.WriteMarkdown(&whole, true); err != nil {
 		t.Fatal(err)

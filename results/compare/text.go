@@ -69,7 +69,7 @@ func (d *Document) each(all bool, print func(title string, s *table.Sheet) error
 		for end < len(d.Lines) && d.Lines[end].Queue == d.Lines[first].Queue && d.Lines[end].OutRateBPS == d.Lines[first].OutRateBPS {
 			end++
 		}
-		shown := make([]*Line, 0, end-first)
+		var shown []*Line
 		for i := first; i < end; i++ {
 			if l := &d.Lines[i]; all || l.Verdict != NotSeen {
 				shown = append(shown, l)

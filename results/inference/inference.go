@@ -21,7 +21,7 @@ type Result struct {
 }
 
 // TooFew says that no data of this size could have come out below alpha.
-func (r Result) TooFew(alpha float64) bool { return r.Least > alpha || math.IsNaN(r.P) }
+func (r Result) TooFew(alpha float64) bool { return r.Least >= alpha || math.IsNaN(r.P) }
 
 // PairedT is Student's t test of the hypothesis that the mean of paired differences is 0. Differences without spread need
 // no assumption about one: all 0 give 1, a constant gives the chance that so many signs agree.

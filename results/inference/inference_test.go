@@ -64,8 +64,11 @@ func TestTooFew(t *testing.T) {
 		{"signs of 6", PairedT([]float64{1, 1, 1, 1, 1, 1}), false},
 		{"t of 2", PairedT([]float64{1, 1.001}), false},
 		{"t of 1", PairedT([]float64{1}), true},
+		{"t of what is no number", PairedT([]float64{1, math.NaN(), 2}), true},
 		{"ranks of 5", SignedRank([]float64{1, 2, 3, 4, 5}), true},
 		{"3 against 3", RankSum([]float64{1, 2, 3}, []float64{4, 5, 6}), true},
+		{"1 against 39", Result{0.05, 0.05}, true}, // 2 of 40 ways are not below 0.05
+		{"1 against 40", Result{2.0 / 41, 2.0 / 41}, false},
 		{"4 against 4", RankSum([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}), false},
 	} {
 		if c.r.TooFew(0.05) != c.toofew {

@@ -65,7 +65,7 @@ func closing(raw []byte) int {
 // Members calls take with every member of a JSON object, in their order.
 func Members(raw []byte, take func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+	if open, err := d.Token(); open != json.Delim('{') {
 		return errors.Join(fmt.Errorf("an object is expected, not %.20q", raw), err)
 	}
 	for d.More() {

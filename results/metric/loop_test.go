@@ -141,6 +141,7 @@ func TestTablesMeasured(t *testing.T) {
 		{"no delivery", metric.Missing(), map[string]int64{"held_slot_cycles": 10, "slots_peak": 2, "slots_built": 4, "memory_bytes": 64}, "needs two deliveries", "needs two deliveries"},
 		{"one delivery", 0, map[string]int64{"held_slot_cycles": 10, "slots_peak": 2, "slots_built": 4, "memory_bytes": 64}, "needs two deliveries", "needs two deliveries"},
 		{"an older card", 100, map[string]int64{"slots_peak": 2, "slots_built": 4, "memory_bytes": 64}, younger, younger},
+		{"an older card that held a slot", 1, map[string]int64{"slots_peak": 1, "slots_built": 4, "memory_bytes": 64}, younger, younger},
 		{"nothing held", 100, map[string]int64{"slots_built": 4, "memory_bytes": 64}, 0.0, 0.0},
 		{"a table", 100, map[string]int64{"held_slot_cycles": 50, "slots_peak": 3, "slots_built": 4, "memory_bytes": 64}, 2.0, 32.0},
 		{"a slot", 100, map[string]int64{"held_slot_cycles": 25, "slots_peak": 1, "slots_built": 1, "memory_bytes": 48}, 1.0, 48.0},

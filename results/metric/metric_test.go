@@ -94,6 +94,13 @@ func TestAmong(t *testing.T) {
 	if d.Among(olaf.NewCounts(d.Ledger), all) != d {
 		t.Error("a run that has everything has another declaration")
 	}
+	copied := *d.Ledger
+	if d.Among(olaf.NewCounts(&copied), all) == d {
+		t.Error("a run of another ledger has the same declaration")
+	}
+	if some := (Values{all.metrics[1:], all.values[1:]}); d.Among(olaf.NewCounts(d.Ledger), some) == d {
+		t.Error("a run without a metric has the same declaration")
+	}
 	less := &olaf.Ledger{Counters: []olaf.Counter{{Name: "dropped"}}}
 	part := d.Among(olaf.NewCounts(less), values)
 	var names []string
@@ -117,6 +124,15 @@ func TestAmong(t *testing.T) {
 	under := foreign.Under(d)
 	if under.metrics[0] != foreign.metrics[0] || under.metrics[1] != d.Metric("lost_pct") || under.Of("of another") != 1 {
 		t.Errorf("%+v", under)
+	}
+}
+
+// TestUnited has every name once, as the first declaration has it.
+func TestUnited(t *testing.T) {
+	a, b, again := &Metric{Name: "a"}, &Metric{Name: "b"}, &Metric{Name: "a", Unit: "other"}
+	u := United(&Declaration{Metrics: []*Metric{a}}, &Declaration{Metrics: []*Metric{again, b}}, new(Declaration))
+	if !slices.Equal(u.Metrics, []*Metric{a, b}) || len(United().Metrics) != 0 {
+		t.Errorf("%+v", u.Metrics)
 	}
 }
 

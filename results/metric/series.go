@@ -19,13 +19,8 @@ func (s *Series) Add(v Float) {
 	s.square += float64(v) * float64(v)
 }
 
-// Mean is missing where there were no values.
-func (s *Series) Mean() Float {
-	if s.n == 0 {
-		return Missing()
-	}
-	return Float(s.sum / float64(s.n))
-}
+// Mean is missing, as 0/0, where there were no values.
+func (s *Series) Mean() Float { return Float(s.sum / float64(s.n)) }
 
 // Max is missing where there were no values.
 func (s *Series) Max() Float {

@@ -149,6 +149,7 @@ func TestVerdicts(t *testing.T) {
 		{"at the edge of 2 %", value("100", 0), Of(stat(102, 0.1, 5)), Match},
 		{"below it by as much", value("100", 0), Of(stat(98, 0.1, 5)), Match},
 		{"off by its interval and what was rounded away, to the digit", value("10.0", 0), Of(stat(10.3, 0.25, 5)), Match},
+		{"half of it, but for the last bit", value("0.3", 0), Of(stat(math.Nextafter(0.15, 0), 0.001, 5)), WithinTwo},
 		{"off by a little more", value("10.0", 0), Of(stat(10.3, 0.2499, 5)), Near},
 		{"beyond 2 %, not in the interval", value("100", 0), Of(stat(102.01, 0.1, 5)), Near},
 		{"beyond 2 %, in the interval", value("100", 0), Of(stat(107, 7.1, 5)), Match},

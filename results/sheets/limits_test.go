@@ -92,6 +92,32 @@ func TestDifferencesOfSummaries(t *testing.T) {
 		if got := s.Rows[0][4].Formula; (got != "") != computed {
 			t.Errorf("off by %v: %q", relative, got)
 		}
+		s.Rows[0][0], s.Rows[0][4], s.Rows[0][4].Formula = table.N(4), table.N(0), ""
+		if referTo(s); s.Rows[0][4].Formula != "100*(A2/D2-1)" {
+			t.Errorf("no difference is %q", s.Rows[0][4].Formula)
+		}
+	}
+}
+
+// Of every configuration the first run is shown, be it a single frame.
+func TestFirstRuns(t *testing.T) {
+	sample := func(queue string, run, n int) (list []Sample) {
+		for range n {
+			list = append(list, Sample{Queue: queue, OutRateBPS: 1e9, Run: run})
+		}
+		return list
+	}
+	order, frames := firstRuns(slices.Concat(sample("a", 0, 1), sample("a", 1, 3), sample("b", 2, 2), sample("c", 1, 1), sample("a", 0, 1)))
+	want := []sampled{{"a", 1e9, 0}, {"b", 1e9, 2}, {"c", 1e9, 1}}
+	if !slices.Equal(order, want) || len(frames[want[0]]) != 2 || len(frames[want[1]]) != 2 || len(frames[want[2]]) != 1 {
+		t.Errorf("%v, %v", order, frames)
+	}
+}
+
+// What is said below a summary begins with its terms.
+func TestNotesOfASummary(t *testing.T) {
+	if got := Summary(&results.Bench{Terms: []string{"t", "u"}, Statements: []string{"s"}}).Notes; !slices.Equal(got, []string{"t", "u", "s"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -29,10 +29,11 @@ func TestPublishedPanels(t *testing.T) {
 		{Row: "olaf", Column: "lost_pct", Unit: "%", Published: 11, Ours: over(10, 11)}, // of a result from before there were kinds
 		{Row: "not measured", Column: "lost_pct", Unit: "%", Kind: "value", Published: 12, Ours: over()},
 		{Row: "40G", Column: "reduction", Unit: "%", Kind: "value", Published: 69, Ours: over(68, 69, 70), Sensitivity: []results.Sensitivity{{Assumption: "both per cluster", Ours: over(33, 34, 35)}}},
+		{Row: "20G", Column: "reduction", Unit: "%", Kind: "value", Published: 60, Ours: over(58, 59, 60)},
 		{Row: "fifo", Column: "s1", Unit: "ms", Kind: "bound", Published: 2900, Ours: over(7000, 7001, 7002)},
 		{Row: "fifo", Column: "falls", Kind: "trend", Published: results.Missing(), Ours: over(1, 2, 3)},
 	}})
-	if len(s.Charts) != 2 || s.Charts[0].YTitle != "lost [%]" || s.Charts[0].Title != "Lost" || len(s.Rows) != 3 {
+	if len(s.Charts) != 2 || s.Charts[0].YTitle != "lost [%]" || s.Charts[0].Title != "Lost" || len(s.Rows) != 4 {
 		t.Fatalf("%+v, %d rows", s.Charts, len(s.Rows))
 	}
 	lost, reduction := s.Charts[0].Series, s.Charts[1].Series

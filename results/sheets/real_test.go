@@ -35,7 +35,11 @@ func TestRealRuns(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, readme.String())
 		}
 	}
+	r.Runs[4].BurstRate = 1
 	s := sheets.Runs(r.Runs)
+	if s.Rows[4][10] != table.N(1) {
+		t.Errorf("the least rate is %+v", s.Rows[4][10])
+	}
 	if len(s.Columns) != columns+7 {
 		t.Fatalf("%d columns, %d before", len(s.Columns), columns)
 	}

@@ -81,9 +81,12 @@ width: PEAK, UTIL
 
 // TestGridAtItsLimits prints what just stands in a table, and what just does not.
 func TestGridAtItsLimits(t *testing.T) {
-	beside := func(key, cell string, prose bool) *Grid {
+	beside := func(key, cell string, prose bool, others ...string) *Grid {
 		g := &Grid{Keys: 1, Columns: []GridColumn{{Header: "K"}, {Header: "C", Prose: prose}}}
 		g.Add(key, cell)
+		for _, other := range others {
+			g.Add(key, other)
+		}
 		return g
 	}
 	spare := &Grid{Columns: []GridColumn{{Header: "SPARE", Spare: 1}}}
@@ -98,6 +101,8 @@ func TestGridAtItsLimits(t *testing.T) {
 		{"a long word beside half of the page", beside("12345678", "abcdefghijklmno", false), 20, "K         C\n12345678  abcdefghijklmno\n"},
 		{"a long word beside more than half", beside("123456789", "abcdefghijklmno", false), 20, "K: 123456789\nC: abcdefghijklmno\n"},
 		{"several words, no prose", beside("12345678", "abcdefg hijklmno", false), 20, "K: 12345678\nC: abcdefg\n  hijklmno\n"},
+		{"a long word below words that fit", beside("12345678", "ab cd", false, "abcdefghijklmno"), 20, "K         C\n12345678  ab cd\n12345678  abcdefghijklmno\n"},
+		{"a long word among several, no prose", beside("12345678", "abcdefghijklmno pqr", false), 20, "K: 12345678\nC: abcdefghijklmno\n  pqr\n"},
 		{"prose whose longest word just fits", beside("12345678", "abcdefghijklmn opqrst", true), 24, "K: 12345678\nC: abcdefghijklmn\n  opqrst\n"},
 		{"prose whose longest word does not", beside("12345678", "abcdefghijklmno pqrst", true), 24, "K         C\n12345678  abcdefghijklmno\n          pqrst\n"},
 		{"prose with all the room it wants", beside("k", hundred, true), 3 + 149, "K  C\nk  " + hundred + "\n"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,7 +224,11 @@ func TestChartsAtTheirLimits(t *testing.T) {
 			t.Errorf("%v: rows %d to %d, want %d to %d", c.s.Rows, from, to, c.from, c.to)
 		}
 	}
-	for rows, want := range map[int]string{0: "", 1: `sqref="C2:C2"`, 2: `sqref="C2:C3"`} {
+	line.Series = slices.Repeat(line.Series, table.MostSeries+1)
+	if xml, err := chartXML(sheet(1), &line); err != nil || strings.Count(xml, `<a:ln w="22225"><a:solidFill><a:srgbClr val="0072B2"/></a:solidFill><a:prstDash val="solid"/>`) != 2 {
+		t.Errorf("%v: not the first and the seventh line alone look alike", err)
+	}
+	for rows, want := range map[int]string{0: "", 1: `sqref="C2:C2"><cfRule type="colorScale" priority="1"><colorScale><cfvo type="min"/><cfvo type="max"/>`, 2: `sqref="C2:C3"`} {
 		s := sheet(rows)
 		s.Charts = []table.Chart{{Kind: table.Map, Series: line.Series}}
 		if scales := colourScales(s); !strings.Contains(scales, want) || (scales == "") != (want == "") {
