@@ -307,6 +307,9 @@ func TestReplayFails(t *testing.T) {
 			if !res.Partial || res.Counts.Of("sent") != tt.sent || !res.Valid {
 				t.Errorf("%+v, want %d sent", res, tt.sent)
 			}
+			if out := res.Counts.Of("received") > 0; res.Utilisation.Known() != out || (res.LastDeliveryNS > 0) != out {
+				t.Errorf("%d left, the last at %d ns, utilisation %v", res.Counts.Of("received"), res.LastDeliveryNS, res.Utilisation)
+			}
 		})
 	}
 }
