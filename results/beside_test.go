@@ -44,6 +44,13 @@ func TestRealRow(t *testing.T) {
 	if err != nil || string(again) != string(written) || len(read.Stats) != 2 {
 		t.Errorf("read back: %v\n%s\n%s", err, again, written)
 	}
+	if err := json.Unmarshal(written, &read.Stats); err != nil || len(read.Stats) != 2 {
+		t.Errorf("read once more: %d statistics, %v", len(read.Stats), err)
+	}
+	late := Run{Declared: toy.Declared, Counters: toy.Counts(nil), LatenessNS: &olaf.Quantiles{P50: 1, P99: 2, Max: 3}}
+	if row := Summarise(toy.Declared, []Run{late}); row.LatenessNS == nil || *row.LatenessNS != *late.LatenessNS {
+		t.Errorf("summed up: %+v", row.LatenessNS)
+	}
 }
 
 // TestOutputAddsPerCent holds by how much a measured age is above the twin's, and that it is missing where there is no telling.
@@ -82,6 +89,15 @@ func TestClustersBeside(t *testing.T) {
 	}
 	if s := rows[0].AoMWorker; s.Known() || s.Reason != nameless {
 		t.Errorf("%+v", s)
+	}
+	other := &Run{Clusters: []ClusterMetric{of(0, 7)}, Missing: map[string]string{"aom_worker_ns": "another reason"}}
+	for _, c := range []struct {
+		runs []*Run
+		want string
+	}{{[]*Run{told, other}, nameless}, {[]*Run{other, told}, "another reason"}} {
+		if s := clusterRows(c.runs)[0].AoMWorker; s.Reason != c.want {
+			t.Errorf("missing in the first run for the reason %q: %q", c.want, s.Reason)
+		}
 	}
 	alone := clusterRows([]*Run{withheld})
 	if s := alone[0].AoM; s.Reason != late || s.Beside == nil || s.Beside.Plan != 3 || s.Beside.Twin != 20 || s.Beside.Measured.Known() {

@@ -348,6 +348,36 @@ func TestEdgesOfAFrame(t *testing.T) {
 	}
 }
 
+// TestStampsOfSingleUpdates holds that frames of one update each are as old by their mean and by their oldest stamp as by the newest.
+func TestStampsOfSingleUpdates(t *testing.T) {
+	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0), one(70, 60, 0, 0)}
+	for i := range obs {
+		u := &obs[i].Update
+		obs[i].Contributors = []olaf.Contributor{{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}}
+	}
+	at := func(ns int64) olaf.Time { return olaf.Time(ns * 1000) }
+	for _, w := range []Window{{}, {From: at(5), To: at(100), InitialAge: UnknownAge}, {From: at(15), To: at(90), InitialAge: 4 * olaf.Nanosecond}, {From: at(0), To: at(35), InitialAge: UnknownAge}} {
+		v := measuredOf(Config{Declared: toy.Summing, Clusters: 2, Workers: 2, Window: w}, obs...).Metrics
+		newest := v.Of("aom_cluster_ns")
+		if mean, oldest := v.Of("aom_mean_ns"), v.Of(metric.OldestStamp); !newest.Known() || math.Abs(float64(mean-newest)) > 1e-9 || math.Abs(float64(oldest-newest)) > 1e-9 {
+			t.Errorf("%+v: %v by the newest stamp, %v by the mean, %v by the oldest", w, newest, mean, oldest)
+		}
+	}
+}
+
+// TestSparseIsNought has a sparse counter that a run does not keep, which counted nothing, beside one that is not known then.
+func TestSparseIsNought(t *testing.T) {
+	r := Run{Counters: olaf.NewCounts(&olaf.Ledger{Counters: []olaf.Counter{{Name: "there"}}})}
+	r.Counters.Add("there", 3)
+	for name, want := range map[string]Float{"there": 3, "nowhere": Missing()} {
+		for sparse, want := range map[bool]Float{false: want, true: map[bool]Float{true: want, false: 0}[want.Known()]} {
+			if got := r.Value(&metric.Metric{Name: name, Counter: name, Sparse: sparse}); got != want && (got.Known() || want.Known()) {
+				t.Errorf("%s, sparse %t: %v, want %v", name, sparse, got, want)
+			}
+		}
+	}
+}
+
 // TestStamped holds when frames were observed on the average, and from the first to the last.
 func TestStamped(t *testing.T) {
 	for _, c := range []struct {

@@ -87,7 +87,7 @@ func (s *saw) deliver(from, at, gen int64) {
 // meanNS is the time average in ns over what was integrated; missing when that is nothing.
 func (s *saw) meanNS() Float {
 	length := s.since - s.start
-	if !s.running || length <= 0 {
+	if length <= 0 {
 		return Missing()
 	}
 	return Float(s.twiceArea.float() / 2 / float64(length) / float64(olaf.Nanosecond))

@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -253,6 +255,63 @@ func TestCSVIsDecimal(t *testing.T) {
 	}
 	if want := "\n10,98,11,12.5,13,14,15,16,17,18.5,0000000000000013\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s ends otherwise than %s", b.String(), want)
+	}
+}
+
+// Whatever goes wrong with a file is told, in its kind.
+func TestFilesThatFail(t *testing.T) {
+	for _, err := range []error{ErrFormat, ErrVersion, ErrTruncated, ErrInvalid, ErrPayload, ErrScaling} {
+		if kind, declared := olaf.KindOf(err); kind != olaf.Usage || !declared {
+			t.Errorf("%v is of kind %v", err, kind)
+		}
+	}
+	if _, err := NewWriter(io.Discard, Header{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("a header of nothing: %v", err)
+	}
+	l := sample(1, 1)
+	var head bytes.Buffer
+	if _, err := NewWriter(&head, l.header); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(&limited{head.Len()}, l.header)
+	if err := errors.Join(err, w.Write(&l.updates[0])); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.Flush(); !errors.Is(err, errFull) {
+			t.Errorf("no room for a block: %v", err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("no trace"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := Open(path); r != nil || !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), path+": ") {
+		t.Errorf("%v, %v", r, err)
+	}
+	header := l.header
+	header.Payload = true
+	f, err := Create(path, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path+PayloadSuffix, "taken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err == nil {
+		t.Error("a payload file that could not get its name is no error")
+	}
+	if raw, err := os.ReadFile(path); err != nil || string(raw) != "no trace" {
+		t.Errorf("what was there is %q, %v", raw, err)
+	}
+	for _, seq := range []string{"4294967296", "18446744073709551616", "-1"} {
+		s, err := NewCSVSource(strings.NewReader("gen_ns,worker,cluster,reward,seq\n1,0,0,1,"+seq+"\n"), 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Next(new(Update)); !errors.Is(err, ErrFormat) {
+			t.Errorf("sequence %s: %v", seq, err)
+		}
 	}
 }
 

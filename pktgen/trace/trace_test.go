@@ -706,7 +706,22 @@ func TestCollectorSortsAndRenumbers(t *testing.T) {
 	if err := s.Next(new(Update)); err != io.EOF {
 		t.Errorf("after the last one, where a retransmission was left out: %v", err)
 	}
-	if _, err := new(Collector).Source(); !errors.Is(err, ErrFormat) {
+	if _, err := new(Collector).Source(); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "no update in it") {
 		t.Errorf("nothing collected: %v", err)
+	}
+	var same Collector
+	for _, u := range []olaf.Update{{Worker: 1, Seq: 0, Count: 1}, {Worker: 0, Seq: 5, Reward: 256, Count: 1}, {Worker: 0, Seq: 4, Count: 1}} {
+		if err := same.Add(7, &u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err = same.Source(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Update{{Worker: 0, Seq: 0}, {Worker: 0, Seq: 1, Reward: 1}, {Worker: 1}} { // at one time by worker, then by sequence
+		var u Update
+		if err := s.Next(&u); err != nil || u != want {
+			t.Errorf("%d at one time: %+v, %v", i, u, err)
+		}
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -438,6 +441,94 @@ func TestClusters(t *testing.T) {
 	}
 	if l := d.Clusters[0]; l.Cluster != 0 || l.B.Known() || l.B.Reason != absent || l.ChangePct.Known() || l.A.Mean != 15 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestBothSidesBeside holds that an age which one side set beside the twin's is told, whichever side it is.
+func TestBothSidesBeside(t *testing.T) {
+	plain := func() *Side { return of("plain", `{}`, group("olaf", 3e6, 0, 10, 11)...) }
+	twin := func() *Side { return of("twin", `{}`, besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5)...) }
+	for _, c := range []struct {
+		a, b *Side
+		has  [2]bool
+	}{{plain(), twin(), [2]bool{false, true}}, {twin(), plain(), [2]bool{true, false}}, {twin(), twin(), [2]bool{true, true}}} {
+		d, err := Results(c.a, c.b)
+		if err != nil || len(d.Beside) != 1 || [2]bool{d.Beside[0].A != nil, d.Beside[0].B != nil} != c.has {
+			t.Errorf("%s, %s: %+v, %v", c.a.Name, c.b.Name, d.Beside, err)
+		}
+	}
+	if d, err := Results(plain(), plain()); err != nil || len(d.Beside) > 0 {
+		t.Errorf("%+v, %v", d.Beside, err)
+	}
+}
+
+// TestTooFewAskNothing holds that lines which could show no difference are no questions that the others share a level with.
+func TestTooFewAskNothing(t *testing.T) {
+	line := func(p results.Float, mean results.Float, few bool) Line {
+		return Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: mean}}, toofew: few}
+	}
+	d := &Document{Lines: []Line{line(0.5, 1, true), line(0.03, -1, false), line(0.2, 1, true)}}
+	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != Lower || d.Lines[0].Verdict != TooFew || !d.Significant() {
+		t.Errorf("%+v", d.Lines)
+	}
+	for verdict, want := range map[string]bool{Higher: true, Lower: true, NotSeen: false, TooFew: false} {
+		if got := (&Document{Lines: []Line{{Verdict: NotSeen}, {Verdict: verdict}}}).Significant(); got != want {
+			t.Errorf("%s: significant %t", verdict, got)
+		}
+	}
+	if kind, declared := olaf.KindOf(ErrDifferent); kind != olaf.Usage || !declared {
+		t.Errorf("%v is of kind %v", ErrDifferent, kind)
+	}
+}
+
+// TestIntervalsOfManyResamples holds the interval of a difference to that of 2,000 resamples of its pairs.
+func TestIntervalsOfManyResamples(t *testing.T) {
+	var a, b, differences []float64
+	for i := range 60 {
+		a, b = append(a, float64(i)), append(b, float64(i)+math.Sin(float64(i*i)))
+		differences = append(differences, b[i]-a[i])
+	}
+	d, err := Results(side("a", a...), side("b", b...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high, _ := results.Bootstrap(differences, 2000, 1)
+	if l := line(t, d, "aom_cluster_ns"); float64(l.Difference.Low) != low || float64(l.Difference.High) != high || low >= high {
+		t.Errorf("%v to %v, want %v to %v", l.Difference.Low, l.Difference.High, low, high)
+	}
+	if s := d.Sheet(); !slices.Equal(s.Notes, d.notes()) || len(s.Notes) == 0 {
+		t.Errorf("%q", s.Notes)
+	}
+}
+
+// TestTitlesAreFolded holds that what a line is of may take several lines of a narrow page, and is shortened where it is long.
+func TestTitlesAreFolded(t *testing.T) {
+	const long = "a title of many words which no page of sixty characters has room for beside all its columns"
+	known := results.Describe([]results.Float{1, 2, 3}, "")
+	beside := known
+	beside.Beside = &results.Beside{Plan: 1, Twin: 2, Measured: 3}
+	for name, s := range map[string]*table.Sheet{
+		"lines":    sheetOf([]*Line{{Title: long, Unit: "ns", A: known, B: known}}),
+		"clusters": clusterSheet([]Cluster{{Title: long, A: known, B: known}}),
+		"beside":   (&Document{Beside: []Beside{{Title: long, A: beside.Beside}}}).besideSheet(),
+	} {
+		var b strings.Builder
+		if err := s.WriteText(&b, 100); err != nil {
+			t.Fatal(err)
+		}
+		for text := range strings.Lines(b.String()) {
+			if utf8.RuneCountInString(text) > 101 {
+				t.Errorf("%s: %q", name, text)
+			}
+		}
+		if !strings.HasPrefix(s.Columns[0].Header, "METRIC") && !strings.HasPrefix(b.String(), "AGE ") || !s.Columns[0].Prose {
+			t.Errorf("%s:\n%s", name, b.String())
+		}
+	}
+	for title, want := range map[string]string{"Jain's index, clusters": "Jain, clusters", "Withheld by transmission control": "Withheld by control", "AoM": "AoM"} {
+		if got := sheetOf([]*Line{{Title: title}}).Rows[0][0].Text; got != want {
+			t.Errorf("%s is %s", title, got)
+		}
 	}
 }
 

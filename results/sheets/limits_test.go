@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/table"
 )
@@ -97,6 +98,30 @@ func TestDifferencesOfSummaries(t *testing.T) {
 			t.Errorf("no difference is %q", s.Rows[0][4].Formula)
 		}
 	}
+}
+
+// A sawtooth is drawn up to its thirtieth delivery, at which its age rises and falls.
+func TestSawtoothsAreShort(t *testing.T) {
+	var samples []Sample
+	for i := range int64(40) {
+		samples = append(samples, Sample{Queue: "a", OutRateBPS: 1e9, Observation: olaf.Observation{At: olaf.Time(1000 * 10 * (i + 1)), Update: olaf.Update{GenNS: uint64(10*i + 5)}}})
+	}
+	for n, want := range map[int]int{2: 3, 29: 57, 30: 59, 31: 61, 40: 61} {
+		if s := Sawtooths(samples[:n]); len(s.Rows) != want || s.Rows[want-1][0] != table.N(float64(10*((want+1)/2))) {
+			t.Errorf("%d deliveries: %d corners, want %d, the last %v", n, len(s.Rows), want, s.Rows[len(s.Rows)-1])
+		}
+	}
+}
+
+// Of a run that does not tell a metric nothing enters its statistic, and without statistics nothing is computed.
+func TestCellsThatAreMissing(t *testing.T) {
+	runs := []results.Run{{Queue: "a"}, {Queue: "a"}, {Queue: "b"}, {Queue: "a"}}
+	s := &table.Sheet{Name: "Runs", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}, {table.Missing("late")}, {table.N(9)}, {table.N(4)}}}
+	if ref, values := cellsOf(runs, &results.Row{Queue: "a"}, s, 0); ref != "Runs!A2:A3,Runs!A5:A5" || !slices.Equal(values, []float64{1, 4}) {
+		t.Errorf("%s: %v", ref, values)
+	}
+	b := &table.Book{Sheets: []table.Sheet{*s}}
+	addFormulas(b, &Result{Runs: runs, Bench: &results.Bench{Rows: []results.Row{{Queue: "a", Stats: results.Stats{{}}}}}})
 }
 
 // Of every configuration the first run is shown, be it a single frame.
