@@ -96,7 +96,7 @@ func (s *series) moments() Moments {
 
 // flattener divides each value by the mean of the window around it, in one pass with a bounded memory.
 type flattener struct {
-	recent []float64 // at most 2·trendHalf+1 values, the oldest first
+	recent []float64 // the window of the value that is due, the oldest first
 	center int       // index into recent of the value that is due
 	out    func(float64)
 }
@@ -109,13 +109,7 @@ func (f *flattener) add(v float64) {
 }
 
 func (f *flattener) emit() {
-	low := max(0, f.center-trendHalf)
-	sum := 0.0
-	for _, v := range f.recent[low:] {
-		sum += v
-	}
-	mean := sum / float64(len(f.recent)-low)
-	flat := 1.0
+	mean, flat := average(f.recent), 1.0
 	if mean > 0 {
 		flat = f.recent[f.center] / mean
 	}

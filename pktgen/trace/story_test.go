@@ -281,6 +281,9 @@ func TestFilesThatFail(t *testing.T) {
 		if err := w.Flush(); !errors.Is(err, errFull) {
 			t.Errorf("no room for a block: %v", err)
 		}
+		if err := w.Write(&Update{GenNS: math.MaxInt64, Seq: 1}); !errors.Is(err, errFull) {
+			t.Errorf("written after there was no room: %v", err)
+		}
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("no trace"), 0o600); err != nil {
@@ -312,6 +315,13 @@ func TestFilesThatFail(t *testing.T) {
 		if err := s.Next(new(Update)); !errors.Is(err, ErrFormat) {
 			t.Errorf("sequence %s: %v", seq, err)
 		}
+	}
+	s, err := NewCSVSource(strings.NewReader("gen_ns,worker,cluster,reward\n\"x\n\",0,0,1\n"), 1, 1)
+	if err == nil {
+		err = s.Next(new(Update))
+	}
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 2: ") {
+		t.Errorf("what is no number, over two lines: %v", err)
 	}
 }
 
@@ -357,6 +367,18 @@ func TestPayloadsByDigest(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !(errors.Is(err, ErrPayload) && strings.HasSuffix(err.Error(), c.want)) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
+	}
+}
+
+// Who sent nothing has no statistics, and updates that all came at once have no dispersion.
+func TestStatisticsOfNothing(t *testing.T) {
+	l := &list{header: Header{Clock: Wall, Workers: 4, Clusters: 1}}
+	for i := range uint32(100) {
+		l.updates = append(l.updates, Update{Worker: olaf.WorkerID(1 + i%2), Seq: i / 2, GenNS: 7})
+	}
+	s, err := Measure(l)
+	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 || s.Updates != 100 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

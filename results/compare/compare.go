@@ -290,7 +290,7 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 		A: results.Describe(valuesA, reason(m, a)), B: results.Describe(valuesB, reason(m, b)),
 		Difference: pairedDifference(m, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
 	knownA, knownB := known(valuesA), known(valuesB)
-	if len(knownA)+len(knownB) == 0 || zeros(knownA) && zeros(knownB) {
+	if zeros(knownA) && zeros(knownB) {
 		return line, false
 	}
 	line.test(pairsOf(m, a, b), knownA, knownB)
@@ -446,6 +446,7 @@ func known(values []results.Float) (out []float64) {
 	return out
 }
 
+// zeros says that there is nothing but 0.
 func zeros(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
 }

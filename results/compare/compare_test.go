@@ -532,6 +532,41 @@ func TestTitlesAreFolded(t *testing.T) {
 	}
 }
 
+// TestLinesAreInOrder lists what both sides have as A's runs do, one value or more, and tells the rate where there is one.
+func TestLinesAreInOrder(t *testing.T) {
+	turned := *toy.Declared
+	turned.Metrics = slices.Clone(turned.Metrics)
+	slices.Reverse(turned.Metrics)
+	one, other := group("olaf", 0, 0, 10), group("olaf", 0, 1, 12)
+	other[0].Declared = &turned
+	names := func(a, b []results.Run) (list []string) {
+		d, err := Results(of("a", `{}`, a...), of("b", `{}`, b...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.Lines {
+			list = append(list, d.Lines[i].Metric)
+		}
+		if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "olaf: no seed is on both sides") {
+			t.Error(text)
+		}
+		var page strings.Builder
+		if err := d.WriteText(&page, text.View{Width: 120}, true); err != nil || !strings.HasPrefix(page.String(), "olaf, runs: 1 of A, 1 of B\n") || !strings.Contains(page.String(), "\n\nconfig ") && !strings.Contains(page.String(), "\n\nwarning: ") {
+			t.Errorf("%v\n%s", err, page.String())
+		}
+		return list
+	}
+	forth, back := names(one, other), names(other, one)
+	slices.Reverse(back)
+	if len(forth) < 4 || slices.Index(forth, "aom_cluster_ns") > slices.Index(forth, "aom_worker_ns") || !slices.Equal(forth, back) {
+		t.Errorf("%v, with the sides exchanged %v", forth, back)
+	}
+	one[0].Metrics = toy.Values(map[string]results.Float{})
+	if alone := names(one, other); !slices.Contains(alone, "aom_worker_ns") {
+		t.Errorf("of one value in all: %v", alone)
+	}
+}
+
 // TestPairsAreKnown holds that a run whose value is not known is in no pair.
 func TestPairsAreKnown(t *testing.T) {
 	value := map[uint64]results.Float{1: 10, 2: results.Missing(), 3: 30}

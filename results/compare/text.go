@@ -118,7 +118,7 @@ func sheetOf(lines []*Line) *table.Sheet {
 	for _, l := range lines {
 		by, unit := text.ScaleOf(l.Unit, &l.A, &l.B)
 		title := short.Replace(l.Title)
-		if unit != "" && !strings.HasPrefix(strings.ToLower(title), unit) {
+		if !strings.HasPrefix(strings.ToLower(title), unit) {
 			title += ", " + unit
 		}
 		var row []table.Cell
@@ -164,11 +164,11 @@ func change(pct results.Float) string {
 
 // probability never prints a p of nought, which no test gives.
 func probability(p results.Float) string {
-	if p.Known() && p < 0.0005 {
-		return "<0.001"
-	}
-	if !p.Known() {
+	switch {
+	case !p.Known():
 		return "–"
+	case p < 0.0005:
+		return "<0.001"
 	}
 	return text.Decimal(float64(p), 3)
 }
