@@ -1,12 +1,14 @@
 package trace
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -292,12 +294,34 @@ func TestFilesThatFail(t *testing.T) {
 	if r, _, err := Open(path); r != nil || !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), path+": ") {
 		t.Errorf("%v, %v", r, err)
 	}
+	gone := filepath.Join(path, "gone", "x")
+	if _, _, err := Open(path + ".gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a trace that is not there: %v", err)
+	}
+	if _, err := Create(gone, l.header); err == nil {
+		t.Error("a folder that is not there is no error")
+	}
 	header := l.header
 	header.Payload = true
 	f, err := Create(path, header)
 	if err != nil {
 		t.Fatal(err)
 	}
+	disk := f.pay
+	f.pay = bufio.NewWriterSize(&limited{}, 16)
+	if err := f.Append(&Update{}, []float32{1, 2}); err != nil {
+		t.Errorf("as much as is held back: %v", err)
+	}
+	for name, full := range map[string]func() error{"written": func() error { return f.Append(&Update{Seq: 1}, make([]float32, 2)) }, "flushed": f.Flush} {
+		f.pay.Reset(&limited{})
+		if _, err := f.pay.Write(make([]byte, 12)); err != nil {
+			t.Fatal(err)
+		}
+		if err := full(); !errors.Is(err, errFull) {
+			t.Errorf("no room for gradients that are %s: %v", name, err)
+		}
+	}
+	f.pay = disk
 	if err := os.MkdirAll(filepath.Join(path+PayloadSuffix, "taken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -375,6 +399,36 @@ func TestStatisticsOfNothing(t *testing.T) {
 	l := &list{header: Header{Clock: Wall, Workers: 4, Clusters: 1}}
 	for i := range uint32(100) {
 		l.updates = append(l.updates, Update{Worker: olaf.WorkerID(1 + i%2), Seq: i / 2, GenNS: 7})
+	}
+	again := &list{header: l.header}
+	for i := range uint32(200) {
+		again.updates = append(again.updates, Update{Seq: i, GenNS: int64(i), Reward: float64(i + 1)})
+	}
+	for _, c := range []struct {
+		n           int
+		early, late float64
+		dispersed   bool
+	}{{1, 1, 1, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false}, {200, 10.5, 190.5, true}} {
+		whole := &list{header: again.header, updates: again.updates[:c.n]}
+		got, err := Measure(whole)
+		if err != nil || got.EarlyMean != c.early || got.LateMean != c.late || c.dispersed && len(got.Dispersion) == 0 {
+			t.Errorf("%d updates, one a nanosecond: early %v, late %v, %v, %v", c.n, got.EarlyMean, got.LateMean, got.Dispersion, err)
+		}
+		if _, n, err := Identify(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
+			t.Errorf("%d updates are %d, %v", c.n, n, err)
+		}
+	}
+	recording, err := Load(sample(5, 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := NewScaler(recording, DefaultScaling())
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := []WorkerStatistics{{Intervals: Moments{MeanNS: 0.5}}, {}, {Intervals: Moments{MeanNS: 2}}}
+	if got := sc.Report(Statistics{}, Statistics{PerWork: each}).Achieved; got != 2_500*256*8*olaf.Mbps { // 2.5 frames of 256 bytes a nanosecond
+		t.Errorf("2.5 frames a nanosecond are %v", got)
 	}
 	s, err := Measure(l)
 	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 || s.Updates != 100 {
@@ -541,7 +595,7 @@ func TestManyRewards(t *testing.T) {
 	s := NewStatistic(1)
 	const n = 100_000
 	for i := range n {
-		s.Add(&Update{GenNS: int64(i) * 1000, Seq: uint32(i), Reward: float64(i)})
+		s.Add(&Update{GenNS: int64(i) * 1000, Seq: uint32(i), Reward: float64(i + 1)})
 	}
 	out := s.Result()
 	if math.Abs(out.EarlyMean-n/20) > n/200 || math.Abs(out.LateMean-19*n/20) > n/200 || len(s.rewards) > 1<<14 || s.stride != 8 {
