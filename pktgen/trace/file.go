@@ -87,7 +87,7 @@ func (w *Writer) Write(u *Update) error {
 
 // Flush ends the current block, so that everything written is readable even if nothing follows.
 func (w *Writer) Flush() error {
-	if w.err != nil || w.rows == 0 {
+	if w.rows == 0 { // none is taken after an error
 		return w.err
 	}
 	w.packed = w.encoder.EncodeAll(w.raw, append(w.packed[:0], noHeader[:]...))

@@ -50,7 +50,6 @@ type Statistics struct {
 type series struct {
 	n                int
 	shift, previous  float64
-	first            float64
 	sum, square, lag float64
 	largest          float64
 }
@@ -60,11 +59,7 @@ func (s *series) add(v float64) {
 		s.shift, s.largest = v, v
 	}
 	x := v - s.shift
-	if s.n == 0 {
-		s.first = x
-	} else {
-		s.lag += float64(s.previous * x)
-	}
+	s.lag += float64(s.previous * x) // the first x is 0
 	s.sum += x
 	s.square += float64(x * x)
 	s.largest = max(s.largest, v)
@@ -87,8 +82,8 @@ func (s *series) moments() Moments {
 		m.Burstiness = (sd - m.MeanNS) / (sd + m.MeanNS)
 	}
 	if s.n > 1 && variance > 0 {
-		// Σ(x_i − µ)(x_{i+1} − µ) = Σ x_i x_{i+1} − µ(2Σx − first − last) + (n−1)µ²
-		cross := s.lag - float64(mean*(2*s.sum-s.first-s.previous)) + float64((n-1)*mean*mean)
+		// Σ(x_i − µ)(x_{i+1} − µ) = Σ x_i x_{i+1} − µ(2Σx − first − last) + (n−1)µ², where the first x is 0
+		cross := s.lag - float64(mean*(2*s.sum-s.previous)) + float64((n-1)*mean*mean)
 		m.Lag1 = cross / (n * variance)
 	}
 	return m

@@ -301,6 +301,16 @@ func TestFilesThatFail(t *testing.T) {
 	if _, err := Create(gone, l.header); err == nil {
 		t.Error("a folder that is not there is no error")
 	}
+	if f, err := Create(path+".new", Header{}); f != nil || !errors.Is(err, ErrFormat) {
+		t.Errorf("a file with a header of nothing: %v, %v", f, err)
+	}
+	if left, err := filepath.Glob(path + ".new*"); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %q, %v", left, err)
+	}
+	long := "olaftrace/1\n{\"tool\":\"" + strings.Repeat("x", maxHeaderJSON+1<<17) + "\"}\n"
+	if _, err := NewReader(strings.NewReader(long)); !errors.Is(err, ErrFormat) || !strings.HasSuffix(err.Error(), "its header is longer than 16777216 bytes") {
+		t.Errorf("a header of %d bytes: %.200v", len(long), err)
+	}
 	header := l.header
 	header.Payload = true
 	f, err := Create(path, header)
@@ -408,11 +418,17 @@ func TestStatisticsOfNothing(t *testing.T) {
 		n           int
 		early, late float64
 		dispersed   bool
-	}{{1, 1, 1, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false}, {200, 10.5, 190.5, true}} {
+	}{{1, 1, 1, false}, {2, 1, 2, false}, {3, 1, 3, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false}, {200, 10.5, 190.5, true}} {
 		whole := &list{header: again.header, updates: again.updates[:c.n]}
 		got, err := Measure(whole)
 		if err != nil || got.EarlyMean != c.early || got.LateMean != c.late || c.dispersed && len(got.Dispersion) == 0 {
 			t.Errorf("%d updates, one a nanosecond: early %v, late %v, %v, %v", c.n, got.EarlyMean, got.LateMean, got.Dispersion, err)
+		}
+		if _, windows := got.Dispersion[4]; windows != (c.n > 8) { // of two sums of four gaps at least
+			t.Errorf("%d updates have a dispersion over four: %t", c.n, windows)
+		}
+		if many := c.n > 2; (got.Mean.Count > 0) != many || many && (got.Mean.Count != c.n-1 || got.Mean.MeanNS != 1) {
+			t.Errorf("%d updates: %+v over workers", c.n, got.Mean)
 		}
 		if _, n, err := Identify(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
 			t.Errorf("%d updates are %d, %v", c.n, n, err)
@@ -433,6 +449,22 @@ func TestStatisticsOfNothing(t *testing.T) {
 	s, err := Measure(l)
 	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 || s.Updates != 100 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// Of too many rewards every second one is kept, then every fourth.
+func TestRewardsAreThinned(t *testing.T) {
+	s := NewStatistic(1)
+	for i := range uint32(1 << 15) {
+		s.Add(&Update{Seq: i, GenNS: int64(i), Reward: float64(i)})
+	}
+	for i, r := range s.rewards {
+		if r != float64(uint64(i)*s.stride) {
+			t.Fatalf("place %d has %v, every %d is kept", i, r, s.stride)
+		}
+	}
+	if s.stride != 4 || len(s.rewards) != 1<<13 {
+		t.Errorf("%d rewards, every %d", len(s.rewards), s.stride)
 	}
 }
 

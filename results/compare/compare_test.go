@@ -222,7 +222,7 @@ func TestMarkdown(t *testing.T) {
 }
 
 func TestDigitsForPeople(t *testing.T) {
-	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %", 0.0499: "0.0 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
+	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %", 0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
 		if got := change(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)
 		}
@@ -471,6 +471,12 @@ func TestTooFewAskNothing(t *testing.T) {
 	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != Lower || d.Lines[0].Verdict != TooFew || !d.Significant() {
 		t.Errorf("%+v", d.Lines)
 	}
+	for p, want := range map[results.Float]string{0.05: NotSeen, 0.0499: Higher} {
+		d := &Document{Lines: []Line{line(p, 1, false)}}
+		if d.judge(); d.Lines[0].Verdict != want {
+			t.Errorf("a probability of %v is %s", p, d.Lines[0].Verdict)
+		}
+	}
 	for verdict, want := range map[string]bool{Higher: true, Lower: true, NotSeen: false, TooFew: false} {
 		if got := (&Document{Lines: []Line{{Verdict: NotSeen}, {Verdict: verdict}}}).Significant(); got != want {
 			t.Errorf("%s: significant %t", verdict, got)
@@ -564,6 +570,19 @@ func TestLinesAreInOrder(t *testing.T) {
 	one[0].Metrics = toy.Values(map[string]results.Float{})
 	if alone := names(one, other); !slices.Contains(alone, "aom_worker_ns") {
 		t.Errorf("of one value in all: %v", alone)
+	}
+}
+
+// TestRatesApart prints the lines of one queue at two rates in two tables.
+func TestRatesApart(t *testing.T) {
+	both := append(group("olaf", 40e9, 0, 10, 11), group("olaf", 20e9, 0, 12)...)
+	d, err := Results(of("a", `{}`, both...), of("b", `{}`, both...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := d.WriteMarkdown(&b, true); err != nil || strings.Count(b.String(), "**olaf at 40Gbps, runs: 2 of A, 2 of B**") != 1 || strings.Count(b.String(), "**olaf at 20Gbps, runs: 1 of A, 1 of B**") != 1 {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 
