@@ -468,6 +468,18 @@ func TestRewardsAreThinned(t *testing.T) {
 	}
 }
 
+// A departure is as far off early as it is late, to the picosecond.
+func TestDeparturesEitherWay(t *testing.T) {
+	for _, actual := range []olaf.Time{99, 101} {
+		var e DepartureError
+		e.Add(100, actual, 1)
+		e.Add(100, 100, 1)
+		if e != (DepartureError{Updates: 2, Max: 1, Sum: 1}) {
+			t.Errorf("%d for 100: %+v", actual, e)
+		}
+	}
+}
+
 // Intervals without spread have no autocorrelation, which 0/0 would be.
 func TestIntervalsWithoutSpread(t *testing.T) {
 	s := new(series)
