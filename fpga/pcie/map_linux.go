@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// mapping is BAR2 in this process's memory. The BAR is not prefetchable, so that the kernel maps it uncached; every
-// access is one aligned 32-bit load or store, never a copy.
+// mapping is BAR2 in this process's memory. The BAR is not prefetchable, so the kernel maps it uncached. Every access is
+// one aligned 32-bit load or store, never a copy and never atomic.
 type mapping struct{ bytes []byte }
 
 // mapFile maps a sysfs resource file.
@@ -36,7 +35,18 @@ func (m *mapping) word(offset uint32) *uint32 {
 	return (*uint32)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-// Load32 reads one register. A card that was pulled out faults; that reads as all ones, like a dead link.
+// load32 reads a register with one 32-bit load. It is not inlined, so that the compiler can neither repeat nor merge it.
+//
+//go:noinline
+func load32(register *uint32) uint32 { return *register }
+
+// store32 writes a register with one 32-bit store. An atomic store would be an XCHG on amd64, which reads the register
+// first: that moves a window's index twice and needs a bus lock, which a PCIe card does not support.
+//
+//go:noinline
+func store32(register *uint32, value uint32) { *register = value }
+
+// Load32 reads one register. A page fault, as after a driver took the BAR, reads as all ones, like a dead link.
 func (m *mapping) Load32(offset uint32) (value uint32) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -44,17 +54,17 @@ func (m *mapping) Load32(offset uint32) (value uint32) {
 			value = allOnes
 		}
 	}()
-	return atomic.LoadUint32(m.word(offset))
+	return load32(m.word(offset))
 }
 
-// Store32 writes one register. A write to a card that was pulled out is lost; the read that follows tells.
+// Store32 writes one register. A write that faults is lost; the read that confirms it notices.
 func (m *mapping) Store32(offset uint32, value uint32) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { isFault(recover()) }()
-	atomic.StoreUint32(m.word(offset), value)
+	store32(m.word(offset), value)
 }
 
-// isFault tells a fault of the mapped memory from every other panic, which it lets pass.
+// isFault reports whether a recovered panic is a fault of mapped memory. It repeats every other panic.
 func isFault(r any) bool {
 	if r == nil {
 		return false
