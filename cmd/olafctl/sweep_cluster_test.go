@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 var kubernetes = flag.String("kubernetes", "", "folder api/openapi-spec/v3 of Kubernetes' sources, whose schemas what is written for it is held against")
@@ -44,6 +46,133 @@ func exported(t *testing.T, name string) (objects map[string]map[string]any, spe
 			t.Fatalf("%v\n%s", err, text)
 		}
 		objects[one["kind"].(string)] = one
+	}
+}
+
+// clusterSweep is a sweep of three cells that costs nothing to resolve.
+const clusterSweep = "command: bench\noptions: {updates: 20, versus: none, out-rate: 20G}\nsweep: [slots=2..4]\nruns: 1\n"
+
+// exportScript runs sweep export on a file in a folder of its own, which is the working directory.
+func exportScript(t *testing.T, name, text string, flags ...string) (script, stderr string, code int) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, said bytes.Buffer
+	code = run(t.Context(), testEnvironment(&out, &said), append(append([]string{"sweep", "export"}, flags...), "--store", "store", "--", name))
+	written, err := os.ReadFile("script")
+	if err != nil && code == 0 {
+		t.Fatal(err)
+	}
+	return string(written), said.String(), code
+}
+
+// strangeNames are file names with everything that means something to a shell.
+var strangeNames = []string{"slots.yaml", "my sweep.yaml", "it's.yaml", "$(touch PWNED).yaml", "`touch PWNED`.yaml", "a\"b\\.yaml",
+	"Größe & Slots.yaml", "-dash.yaml", "#SBATCH --wrap=x.yaml", "a;b|c>d.yaml", "*.yaml", "~.yaml", "x${HOME}y!.yaml"}
+
+// TestSlurmScriptQuotes checks that a share is called with exactly the file's name, whatever its characters, and that
+// the script is clean by shellcheck where that is installed.
+func TestSlurmScriptQuotes(t *testing.T) {
+	shellcheck, err := peer.Find("shellcheck")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strangeNames {
+		t.Run(name, func(t *testing.T) {
+			script, stderr, code := exportScript(t, name, clusterSweep, "--slurm", "script", "--shards", "2", "--at-once", "1")
+			if code != 0 {
+				t.Fatalf("exit code %d, want 0: %s", code, stderr)
+			}
+			if got := playScript(t); got != "sweep\x00work\x00--shard\x001/2\x00--processes\x001\x00--quiet\x00--\x00"+name+"\x00" {
+				t.Errorf("the share was called with %q, want the file %q as its last word\n%s", got, name, script)
+			}
+			if _, err := os.Stat("PWNED"); err == nil {
+				t.Error("the file's name was carried out as a command")
+			}
+			if !strings.Contains(script, "#SBATCH --array=1-2%1\n") {
+				t.Errorf("--at-once 1 is not in the array:\n%s", script)
+			}
+			if shellcheck != "" {
+				if said, err := exec.Command(shellcheck, "--shell=bash", "--severity=warning", "script").CombinedOutput(); err != nil {
+					t.Errorf("shellcheck: %v\n%s", err, said)
+				}
+			}
+		})
+	}
+}
+
+// playScript runs the script in this folder as task 1 of an array and returns the arguments that olafctl was called with.
+func playScript(t *testing.T) string {
+	t.Helper()
+	if err := os.WriteFile("olafctl", []byte("#!/bin/sh\nprintf '%s\\0' \"$@\" >called\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "script")
+	cmd.Env = append(os.Environ(), "PATH=.:"+os.Getenv("PATH"), "OLAFCTL_HOME=store", "SLURM_ARRAY_TASK_ID=1", "SLURM_CPUS_PER_TASK=1")
+	if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("bash: %v: %s", err, said)
+	}
+	called, err := os.ReadFile("called")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(called)
+}
+
+// TestClusterScriptsRefuse checks that values that no script can carry are refused, with the flag or file in question.
+func TestClusterScriptsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		name, says string
+		flags      []string
+	}{
+		{"a\nb.yaml", "rename the file", []string{"--slurm", "script"}},
+		{"a\u2028b.yaml", "rename the file", []string{"--k8s", "script"}},
+		{"a\xffb.yaml", "rename the file", []string{"--slurm", "script"}},
+		{"a.yaml", "--image", []string{"--k8s", "script", "--image", "a b: c"}},
+		{"a.yaml", "--image", []string{"--k8s", "script", "--image", ""}},
+		{"a.yaml", "--claim", []string{"--k8s", "script", "--claim", "x} , y"}},
+		{"a.yaml", "--at-once", []string{"--slurm", "script", "--at-once", "-1"}},
+		{"a.yaml", "100000 shares at most", []string{"--k8s", "script", "--shards", "100001"}},
+	} {
+		if _, stderr, code := exportScript(t, c.name, clusterSweep, c.flags...); code != 2 || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q %v: exit code %d and %q, want 2 and %q", c.name, c.flags, code, stderr, c.says)
+		}
+	}
+}
+
+// TestSlurmArrayLimit checks that more shares than Slurm takes by default are stated, in the script and on stderr.
+func TestSlurmArrayLimit(t *testing.T) {
+	many := strings.Replace(clusterSweep, "slots=2..4", "slots=2..40, burst=1..30", 1)
+	for shards, stated := range map[string]bool{"1000": false, "1001": true} {
+		script, stderr, code := exportScript(t, "a.yaml", many, "--slurm", "script", "--shards", shards)
+		if code != 0 || strings.Contains(script, "MaxArraySize") != stated || strings.Contains(stderr, "MaxArraySize") != stated {
+			t.Errorf("%s shares: exit code %d; a word about MaxArraySize wanted: %v\n%s\n%s", shards, code, stated, stderr, script)
+		}
+	}
+}
+
+// TestConfigMapKeepsText checks that the files in a ConfigMap are the files on disk, however they begin, indent and end.
+func TestConfigMapKeepsText(t *testing.T) {
+	for _, text := range []string{
+		"    # an indented comment\n" + clusterSweep,
+		"\n\n  # blank lines first\n" + clusterSweep,
+		clusterSweep + "\n\n",
+		strings.TrimSuffix(clusterSweep, "\n"),
+		strings.ReplaceAll(clusterSweep, "\n", "\r\n"),
+		"# a tab\there, and : # colons\n" + clusterSweep,
+	} {
+		script, stderr, code := exportScript(t, "a.yaml", text, "--k8s", "script", "--shards", "2", "--image", "lab.example:5000/olafctl@sha256:00")
+		if code != 0 {
+			t.Fatalf("%q: exit code %d: %s", text, code, stderr)
+		}
+		var files struct {
+			Data map[string]string
+		}
+		if err := yaml.NewDecoder(strings.NewReader(script)).Decode(&files); err != nil || files.Data["sweep.yaml"] != text {
+			t.Errorf("%v: the ConfigMap holds %q, want %q\n%s", err, files.Data["sweep.yaml"], text, script)
+		}
 	}
 }
 

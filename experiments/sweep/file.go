@@ -91,7 +91,7 @@ const (
 	maxRuns  = 100_000
 	// ManyCells is above how many cells somebody has to say that they are wanted.
 	ManyCells = 1_000_000
-	// mostFaults is how many cells that make no sense are told of.
+	// mostFaults is how many reasons why cells make no sense are printed.
 	mostFaults = 10
 )
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
@@ -85,7 +86,7 @@ func (p *Plan) subject(c *Command) {
 
 // resolve makes the cells: every combination of the given ones and the command's own.
 func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
-	var faults []string
+	var faults faults
 	for _, given := range cells {
 		for _, more := range own {
 			one := Cell{Values: append(slices.Clone(given), more...)}
@@ -95,19 +96,60 @@ func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
 			}
 			var err error
 			if one.Spec, err = r.Cell(options); err != nil {
-				faults = append(faults, fmt.Sprintf("%s: %v", p.where(&one), err))
+				faults.add(p.where(&one), err)
 			}
 			p.Cells = append(p.Cells, one)
 		}
 	}
-	if len(faults) == 0 {
+	if faults.cells == 0 {
 		return p.locate()
 	}
-	more := ""
-	if n := len(faults) - mostFaults; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
+	return fmt.Errorf("%w: %d of %d cells make no sense: %s; nothing was run", ErrSpec, faults.cells, len(p.Cells), &faults)
+}
+
+// faults counts cells that make no sense by reason.
+type faults struct {
+	cells   int
+	reasons []fault // in the order in which they were met
+	at      map[string]int
+}
+
+// fault is a reason, the first cell that has it, and the number of cells.
+type fault struct {
+	reason, first string
+	cells         int
+}
+
+func (f *faults) add(cell string, err error) {
+	reason := err.Error()
+	at, met := f.at[reason]
+	if !met {
+		if f.at == nil {
+			f.at = map[string]int{}
+		}
+		at = len(f.reasons)
+		f.at[reason], f.reasons = at, append(f.reasons, fault{reason: reason, first: cell})
 	}
-	return fmt.Errorf("%w: %d of %d cells make no sense: %s%s; nothing was run", ErrSpec, len(faults), len(p.Cells), strings.Join(faults[:min(len(faults), mostFaults)], "; "), more)
+	f.cells++
+	f.reasons[at].cells++
+}
+
+// String returns every reason once, with the first cell that has it.
+func (f *faults) String() string {
+	var parts []string
+	shown := 0
+	for _, one := range f.reasons[:min(len(f.reasons), mostFaults)] {
+		also := ""
+		if one.cells > 1 {
+			also = fmt.Sprintf(" and %d more", one.cells-1)
+		}
+		shown += one.cells
+		parts = append(parts, fmt.Sprintf("%s%s: %s", one.first, also, one.reason))
+	}
+	if rest := f.cells - shown; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%s with other reasons", olaf.Plural(rest, "cell")))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // patience refuses the first cell of which a run takes too long. The error is that of the command.

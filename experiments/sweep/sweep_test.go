@@ -342,7 +342,7 @@ func TestFiles(t *testing.T) {
 		"command: toy\nsweep: [n=1]\nuntil: never":     "x.yaml:3: bad --until",
 		"command: toy\nsweep: [n=1]\nmetrics: [mm]":    `toy has no metric "mm"; near are m`,
 		"command: toy\nsweep: [n=1]\nmetrics: [m, m]":  "given twice",
-		"command: toy\nsweep: [n=12..14]":              "2 of 6 cells make no sense: n=13 kind=a: 13 brings bad luck; n=13 kind=b: 13 brings bad luck; nothing was run",
+		"command: toy\nsweep: [n=12..14]":              "2 of 6 cells make no sense: n=13 kind=a and 1 more: 13 brings bad luck; nothing was run",
 		"command: toy\nsweep: [n=1]\nschema: other/v1": "is not olafctl.sweep-spec/v1",
 		"command: toy\nswep: [n=1]":                    `has no field "swep"`,
 	} {
@@ -597,5 +597,28 @@ func TestCellsThatTakeLongAreRefused(t *testing.T) {
 		if _, err := f.Resolve(Commands{patient}, true); err != nil {
 			t.Errorf("%s that is meant: %v", sweep, err)
 		}
+	}
+}
+
+// TestFaultsNameReasonsOnce checks that cells with the same fault share one line of the message, with their number.
+func TestFaultsNameReasonsOnce(t *testing.T) {
+	var f faults
+	for i := range 9000 {
+		reason := errors.New("the card has 64 slots")
+		if i < 2*mostFaults {
+			reason = fmt.Errorf("reason %d", i)
+		}
+		f.add(fmt.Sprintf("n=%d", i), reason)
+	}
+	got := f.String()
+	if want := "; n=9: reason 9; 8990 cells with other reasons"; !strings.HasSuffix(got, want) {
+		t.Errorf("9000 cells with 21 reasons: %q, want %d reasons and then %q", got, mostFaults, want)
+	}
+	f = faults{}
+	for i := range 9000 {
+		f.add(fmt.Sprintf("n=%d", i), errors.New("the card has 64 slots"))
+	}
+	if got, want := f.String(), "n=0 and 8999 more: the card has 64 slots"; got != want {
+		t.Errorf("9000 cells with one reason: %q, want %q", got, want)
 	}
 }
