@@ -3,6 +3,7 @@ package pcie
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -14,8 +15,9 @@ type bank struct {
 	known   bool     // the registers' values are what the last snapshot latched
 	going   bool     // nothing was cleared since
 	seen    uint64   // common.cycles when it was read last
-	clear   span     // of common.cycles, in which the counters were cleared last
-	cleared bool     // that is known
+	seenAt  time.Time
+	clear   span // of common.cycles, in which the counters were cleared last
+	cleared bool // that is known
 }
 
 // span is a stretch of common.cycles, both ends included.
@@ -23,8 +25,10 @@ type span struct{ from, to uint64 }
 
 func (s span) holds(c uint64) bool { return s.from <= c && c <= s.to }
 
-// forget is what a reset does to it.
-func (b *bank) forget() { b.known, b.going, b.cleared, b.seen = false, false, false, 0 }
+// forget drops everything that a reset of the card changes.
+func (b *bank) forget() {
+	b.known, b.going, b.cleared, b.seen, b.seenAt = false, false, false, 0, time.Time{}
+}
 
 // command acts on all blocks, and is held against the card's clock: what it did must have happened between two looks at it.
 func (d *Device) command(w *word, value uint32) error {
@@ -140,15 +144,21 @@ func (d *Device) unchanged(addr uint32, w *word, v uint32) (uint32, error) {
 // than any port moves in them.
 const nearby = 1 << 20
 
-// counting reads a counter that goes on: two looks must lie close together, since one alone could be anything.
-func counting(name string, look func() uint64) (uint64, error) {
+// fastest is a rate that no counter of a card exceeds, in counts per second.
+const fastest = 400e6
+
+// counting reads a running counter: two reads in a row must differ by no more than what the time between them explains,
+// since one alone could be anything.
+func (d *Device) counting(name string, look func() uint64) (uint64, error) {
+	began := d.clock.Now()
 	first := look()
 	for range 4 {
 		second := look()
-		if second-first < nearby {
+		now := d.clock.Now()
+		if second-first < nearby+uint64(fastest*now.Sub(began).Seconds()) {
 			return second, nil
 		}
-		first = second
+		first, began = second, now
 	}
 	return 0, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", name, ErrUnsteady)
 }
@@ -160,7 +170,7 @@ func (d *Device) cycles() (uint64, error) {
 	}
 	c, err := d.clockNow()
 	if err == nil && c >= d.bank.seen {
-		d.bank.seen = c
+		d.bank.seen, d.bank.seenAt = c, d.clock.Now()
 		return c, nil
 	}
 	return c, errors.Join(d.verify(), err) // which looks for the reason
@@ -168,22 +178,44 @@ func (d *Device) cycles() (uint64, error) {
 
 // clockNow reads the low word first, which latches the high one.
 func (d *Device) clockNow() (uint64, error) {
-	return counting("common.cycles", func() uint64 {
+	return d.counting("common.cycles", func() uint64 {
 		low := d.load(regmap.CommonCycles)
 		return uint64(d.load(regmap.CommonCycles+4))<<32 | uint64(low)
 	})
 }
 
-// goesOn holds the clock against the last look at it: where nothing was written that a card could forget, only that shows that
-// it was switched off and on.
+// goesOn compares the clock with its last value and with the time that passed since. Where nothing was written that a card
+// could forget, only this shows a power cycle with the same image. A clock that counted less than the time that passed
+// started anew, even if it is past its last value by now.
 func (d *Device) goesOn() error {
+	b, now := &d.bank, d.clock.Now()
 	c, err := d.clockNow()
 	if err != nil {
 		return err
 	}
-	if c < d.bank.seen {
-		return fmt.Errorf("%w: its clock was at cycle %d and is at %d; it was switched off and on, so that it must be configured again", ErrRestarted, d.bank.seen, c)
+	if c < b.seen || d.onTime && !b.seenAt.IsZero() && d.isSlow(c-b.seen, now.Sub(b.seenAt)) {
+		return fmt.Errorf("%w: its clock was at cycle %d and is at %d; it was switched off and on, so that it must be configured again", ErrRestarted, b.seen, c)
 	}
-	d.bank.seen = c
+	b.seen, b.seenAt = c, d.clock.Now()
+	return nil
+}
+
+// slowestCard is the share of its stated rate at which a card's clock counts at least: it may come from the slot's reference
+// clock, which spread spectrum slows by 0.5 %.
+const slowestCard = 0.98
+
+// isSlow reports whether the card's clock counted less than belongs to the time that passed.
+func (d *Device) isSlow(cycles uint64, passed time.Duration) bool {
+	return float64(cycles+1) < slowestCard*passed.Seconds()*float64(d.clockHz)
+}
+
+// measureClock finds out whether the card's clock keeps the rate that it states. One that a simulator drives does not.
+func (d *Device) measureClock() error {
+	b := &d.bank
+	began, at, now := b.seen, b.seenAt, d.clock.Now()
+	if err := d.goesOn(); err != nil {
+		return err
+	}
+	d.onTime = !d.isSlow(b.seen-began, now.Sub(at))
 	return nil
 }

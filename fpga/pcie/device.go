@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// How often the card is asked again who it is.
+// How often the card's identity is verified again.
 const (
 	verifyAccesses = 1 << 16
 	verifyInterval = 100 * time.Millisecond
@@ -50,6 +50,7 @@ type Device struct {
 	failed   error    // the card is lost; every access gives this
 	accesses int      // since the last verification
 	verified time.Time
+	onTime   bool // its clock keeps the rate that it states, so that a standstill shows
 	stale    int
 	lies     int // answers that were lost or wrong, and came right when they were asked for again
 	bank     bank
@@ -160,8 +161,8 @@ func (d *Device) LostReads() int { return d.lies }
 // Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones is asked
 // for again; from a card that is gone it is an error that matches fpga.ErrGone.
 func (d *Device) Read32(addr uint32) (uint32, error) {
-	if d.failed != nil {
-		return 0, d.failed
+	if err := d.checkFresh(); err != nil {
+		return 0, err
 	}
 	w := d.find(addr)
 	if w == nil || !d.ours || d.options.ReadOnly {
@@ -322,7 +323,7 @@ func (d *Device) load(addr uint32) uint32 {
 	return v
 }
 
-// count verifies who the card is every so many accesses.
+// count verifies the card's identity every so many accesses.
 func (d *Device) count() error {
 	if d.accesses++; d.accesses < verifyAccesses {
 		return nil
@@ -330,58 +331,101 @@ func (d *Device) count() error {
 	return d.verify()
 }
 
-// verify asks the card who it is, and whether it still holds what was written. What it finds wrong stays: no later access
+// checkFresh verifies the card's identity if the last time was verifyInterval ago, so that neither a value nor a write
+// meets another card than the one that was opened. A dry run prints its accesses, so it makes none of its own.
+func (d *Device) checkFresh() error {
+	if d.failed != nil {
+		return d.failed
+	}
+	if d.options.DryRun != nil || d.clock.Now().Sub(d.verified) < verifyInterval {
+		return nil
+	}
+	return d.verify()
+}
+
+// Check verifies now that the card is the one that was opened, and that it still holds what was written. The error
+// matches fpga.ErrGone.
+func (d *Device) Check() error { return d.verify() }
+
+// verify checks the card's identity, its clock, and the registers that were written. A failure is final: no later access
 // reaches the card.
 func (d *Device) verify() error {
 	if d.failed != nil {
 		return d.failed
 	}
-	d.accesses, d.verified = 0, d.clock.Now()
-	if err := d.whoIsIt(); err != nil {
+	if err := d.checkIdentity(); err != nil {
 		d.failed = fmt.Errorf("%s: %w", d.card.BDF, err)
+		if d.options.Lost != nil {
+			d.options.Lost(d.failed)
+		}
 	}
+	d.accesses, d.verified = 0, d.clock.Now()
 	return d.failed
 }
 
-func (d *Device) whoIsIt() error {
-	d.window.Load32(ShellCanary) // whatever was written before has arrived when these are back
+var errDead = fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
+
+func (d *Device) checkIdentity() error {
+	d.window.Load32(ShellCanary) // earlier writes have arrived when these are back
 	d.window.Load32(regmap.CommonMagic)
-	canary, built := d.load(ShellCanary), d.load(ShellBuildTime)
+	canary, _ := d.compare(ShellCanary, canaryLive)
+	built, sameBuild := d.compare(ShellBuildTime, d.built)
 	switch {
 	case canary == allOnes || built == allOnes:
-		return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
+		return errDead
 	case canary != canaryLive:
 		return fmt.Errorf("%w: 0x008 reads %#x; it is being reset", fpga.ErrGone, canary)
-	case built != d.built:
+	case !sameBuild:
 		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; start again", ErrChanged, d.built, built)
 	case !d.ours:
 		return nil
 	}
-	if magic := d.load(regmap.CommonMagic); magic != regmap.CommonMagicResetValue {
+	if magic, same := d.compare(regmap.CommonMagic, regmap.CommonMagicResetValue); !same {
 		text, _ := Placeholder(magic)
 		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
 	}
+	if hash, same := d.compare(regmap.CommonBuildHash, d.hash); !same {
+		return fmt.Errorf("%w: the build changed from %08x to %08x; start again", ErrChanged, d.hash, hash)
+	}
+	if err := d.checkWritten(); err != nil {
+		return err
+	}
+	return d.goesOn()
+}
+
+// compare reads a register, and once more if it does not hold the value, because one answer may be damaged on its way.
+func (d *Device) compare(addr, want uint32) (got uint32, same bool) {
+	if got = d.load(addr); got != want {
+		got = d.load(addr)
+	}
+	return got, got == want
+}
+
+// checkWritten reads back the registers that only this session writes.
+func (d *Device) checkWritten() error {
 	for _, addr := range d.steady {
 		w := d.find(addr)
 		if !w.written {
 			continue
 		}
-		if got := d.load(addr); got != w.value {
-			if d.load(ShellCanary) == allOnes {
-				return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
-			}
-			return fmt.Errorf("%w: %s reads %#x, %#x was written; somebody reset the card, so that it must be configured again", ErrForgot, w.name(), got, w.value)
+		got, same := d.compare(addr, w.value)
+		switch {
+		case same:
+		case d.load(ShellCanary) == allOnes:
+			return errDead
+		default:
+			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the card, so it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
 	}
-	return d.goesOn()
+	return nil
 }
 
 // Write32 writes a register, waits until it has arrived, and reads back what can be read back. A write that the card
 // declines matches fpga.ErrRefused, or fpga.ErrAddress when the register is read-only; the card's own error bits stay
 // readable. Nothing is ever written twice.
 func (d *Device) Write32(addr, value uint32) error {
-	if d.failed != nil {
-		return d.failed
+	if err := d.checkFresh(); err != nil {
+		return err
 	}
 	w := d.find(addr)
 	if err := d.mayWrite(addr, w); err != nil {
@@ -580,6 +624,9 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 		chunk = uint32(len(words))
 	}
 	for len(words) > 0 {
+		if err := d.checkFresh(); err != nil {
+			return err
+		}
 		n := min(int(chunk), len(words))
 		if err := d.burst(words[:n]); err != nil {
 			return err
@@ -640,7 +687,7 @@ func (d *Device) idleMemory() error {
 	return fmt.Errorf("%w: generator.mem_status was busy for a second", fpga.ErrRefused)
 }
 
-// Sleep waits, and looks at who the card is from time to time.
+// Sleep waits, and verifies the card's identity from time to time.
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	if d.failed != nil {
 		return d.failed
@@ -652,10 +699,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	if err := d.clock.Wait(ctx, t); err != nil {
 		return err
 	}
-	if d.clock.Now().Sub(d.verified) < verifyInterval {
-		return nil
-	}
-	return d.verify()
+	return d.checkFresh()
 }
 
 var errClosed = fmt.Errorf("%w: it was closed", fpga.ErrGone)

@@ -24,6 +24,8 @@ type Options struct {
 	Force bool
 	// Clock is how time passes; nil is the host's.
 	Clock Clock
+	// Lost is called once, when the card turns out to be gone, reset or another one; nil calls nothing.
+	Lost func(error)
 }
 
 // Clock is how time passes for a card.
@@ -283,6 +285,12 @@ var patterns = [...]uint32{0xA5C3_1E78, 0x5A3C_E187}
 func (x *examination) scratch() error {
 	d := x.device
 	d.layout()
+	if d.ours {
+		if err := d.measureClock(); err != nil {
+			return x.fail("clock", err, "", "")
+		}
+	}
+	d.verified = d.clock.Now()
 	if !x.writes() || !d.ours {
 		x.say("writes arrive", NotRun, "nothing is written in this session", "")
 		return nil

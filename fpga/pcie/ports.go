@@ -99,8 +99,8 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	if err != nil {
 		return totals, 0, err
 	}
-	if d.failed != nil {
-		return p.totals, p.foreign, d.failed
+	if err := d.checkFresh(); err != nil {
+		return p.totals, p.foreign, err
 	}
 	if d.options.ReadOnly || d.options.DryRun != nil {
 		return totals, 0, fmt.Errorf("latch the counters of port %d: %w: it clears them, and the session is read-only", i, ErrDenied)
@@ -123,7 +123,7 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 func (d *Device) tick(i int, p *port) error {
 	base := cmacBase + p.base
 	sinceTick := func() (uint32, error) {
-		c, err := counting(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
+		c, err := d.counting(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
 		return uint32(c), err
 	}
 	now := d.clock.Now() // before the MAC is asked, and after it has ticked: whoever is held up in between must not look robbed
@@ -181,6 +181,9 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 	if err != nil {
 		return c, err
 	}
+	if err := d.checkFresh(); err != nil {
+		return c, err
+	}
 	last := p.adapter
 	for _, a := range adapterCounters {
 		v := a.value(&c)
@@ -221,7 +224,7 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 
 // unlatched64 reads a running 64-bit counter: high, low, high, until high held still, and all of that twice.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
-	v, err := counting(fmt.Sprintf("%#x", addr), func() uint64 {
+	v, err := d.counting(fmt.Sprintf("%#x", addr), func() uint64 {
 		high := d.load(addr + 4)
 		for range 8 {
 			low, again := d.load(addr), d.load(addr+4)

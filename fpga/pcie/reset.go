@@ -50,13 +50,14 @@ func Targets() []string {
 // who the card is. Whatever was written to that part is lost and must be written again. The system reset is not offered.
 func (d *Device) Reset(t Target) error {
 	r, ok := resets[t]
+	if err := d.checkFresh(); err != nil {
+		return err
+	}
 	switch {
 	case r.own:
 		return d.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 	case !ok:
 		return fmt.Errorf("%w: nothing is named %q; there are %s", ErrDenied, t, strings.Join(Targets(), ", "))
-	case d.failed != nil:
-		return d.failed
 	case d.options.ReadOnly:
 		return fmt.Errorf("reset %s: %w: the session is read-only", t, ErrDenied)
 	case r.port > len(d.ports):

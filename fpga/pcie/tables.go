@@ -20,9 +20,11 @@ type Tables struct{ device *Device }
 func (d *Device) Tables() Tables { return Tables{d} }
 
 func (t Tables) check(addr uint32, write bool) error {
-	switch d := t.device; {
-	case d.failed != nil:
-		return d.failed
+	d := t.device
+	if err := d.checkFresh(); err != nil {
+		return err
+	}
+	switch {
 	case addr%4 != 0 || addr < TablesBase || addr-TablesBase >= TablesBytes:
 		return fmt.Errorf("%w: %#x is outside of the table windows", fpga.ErrAddress, addr)
 	case !d.ours:
