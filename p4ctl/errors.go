@@ -23,6 +23,8 @@ var (
 	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
 	// ErrPreempted says that this session was primary until a higher election id came.
 	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
+	// ErrTablesUnknown says that the device behind the server is gone, was replaced, or failed half-way.
+	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
 	// ErrClosed says that the session was closed or ended for good.
 	ErrClosed = errors.New("P4Runtime session is closed")
 	// ErrNoPipeline says that the device has no pipeline config yet.
@@ -155,7 +157,7 @@ type ContestError struct {
 func (e *ContestError) Error() string { return e.why.Error() }
 func (e *ContestError) Unwrap() error { return e.why }
 
-// rpcError puts an RPC's failure into words.
+// rpcError describes an RPC's failure.
 func rpcError(what string, err error) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -167,6 +169,8 @@ func rpcError(what string, err error) error {
 	switch st.Code() {
 	case codes.Unavailable:
 		return say(ErrUnreachable)
+	case codes.DataLoss:
+		return say(ErrTablesUnknown)
 	case codes.PermissionDenied:
 		return say(ErrNotPrimary)
 	case codes.FailedPrecondition:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -37,7 +38,8 @@ socket that only you can open, and at a loopback address, which every user of th
 
 Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
 makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
-(docs/bring-up.md). A bench needs all three.`,
+(docs/bring-up.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
+exit code 3.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
   olafctl serve --system iswitch                  # with isw.members: who may contribute to which job
   olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
@@ -95,8 +97,12 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		what = append(what, "P4Runtime")
 	}
 	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, f.secure.Describe())
-	<-cmd.Context().Done()
-	return s.Close() // being told to stop is how it ends
+	select {
+	case err := <-s.Lost():
+		return errors.Join(fmt.Errorf("the agent ended: %w", err), s.End())
+	case <-cmd.Context().Done(): // the usual end
+		return s.Close()
+	}
 }
 
 // toldSystems are those whose switches are told about jobs by tables.

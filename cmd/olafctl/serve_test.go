@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -224,6 +225,35 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 		}
 	}, "--listen", target, "-d", "pci:"+pcietest.BDF)
 	step{"device watch --count 1 -o csv -d grpc:" + target, 0, `,port0_rx_dropped,.*,port1_foreign_ticks\n.*,4,0,0,0,0,0,0,0,0,0\n$`, ""}.run(t, strings.NewReplacer())
+}
+
+// TestAgentEndsWithItsCard holds that an agent whose card was replaced tells its client, ends, and leaves with exit code 3.
+func TestAgentEndsWithItsCard(t *testing.T) {
+	card, err := pcietest.New(twin.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ready := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
+	env := testEnvironment(&bytes.Buffer{}, ready)
+	env.CardClock = card
+	if env.Bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
+		t.Fatal(err)
+	}
+	code := make(chan int, 1)
+	target := "unix:" + filepath.Join(dir, "s")
+	go func() {
+		code <- run(t.Context(), env, []string{"serve", "--listen", target, "-d", "pci:" + pcietest.BDF})
+	}()
+	<-ready.seen
+	card.Reprogram()
+	if err := card.Wait(t.Context(), olaf.Second); err != nil {
+		t.Fatal(err)
+	}
+	step{"reg write queue.depth=5 -d grpc:" + target, 3, "^$", "another image answers"}.run(t, strings.NewReplacer())
+	if c := <-code; c != cli.ExitDevice || !strings.Contains(ready.all.String(), "the agent ended: "+pcietest.BDF+": device is gone: another image answers") {
+		t.Errorf("the agent ended with %d: %s", c, ready.all.String())
+	}
 }
 
 // TestAgentOfACardHasNoTables lends registers alone and says so.

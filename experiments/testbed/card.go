@@ -94,7 +94,9 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 
 // lendCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
 func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
-	card, err := pcie.Open(o.Device.bus(), bdf, o.Device.card())
+	options := o.Device.card()
+	options.Lost = s.lose
+	card, err := pcie.Open(o.Device.bus(), bdf, options)
 	if err != nil {
 		return err
 	}
@@ -111,12 +113,13 @@ func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
 	if o.Device.Card.Tables == nil {
 		return nil
 	}
-	backend, stop, err := o.Device.Card.Tables(&CardTables{server, card})
+	tables := &CardTables{server, card}
+	backend, stop, err := o.Device.Card.Tables(tables)
 	if err != nil {
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
 	s.close = append([]func() error{stop}, s.close...) // before the card
-	return s.control(backend, p4.Lab(), nil, o)
+	return s.control(backend, p4.Lab(), nil, tables.Check, o)
 }
 
 // examineCard goes through what a card must show before it is used.

@@ -29,6 +29,12 @@ func (c *CardTables) Write32(addr, value uint32) (err error) {
 	return err
 }
 
+// Check returns an error if the card is no longer the one that was opened.
+func (c *CardTables) Check() (err error) {
+	c.server.Do(func() { err = c.device.Check() })
+	return err
+}
+
 // SetGroup makes a multicast group hold exactly these members. A group that failed half-way is removed.
 func (c *CardTables) SetGroup(id uint32, members []agent.Member) (err error) {
 	c.server.Do(func() { err = setGroup(c.device, id, members) })

@@ -10,6 +10,7 @@ import (
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
@@ -94,5 +95,65 @@ func want(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTablesOfAReplacedCard holds that an agent whose card was replaced while nobody used it neither lists tables nor
+// reports any as written, and says that it is lost. So it does where that happens during a batch.
+func TestTablesOfAReplacedCard(t *testing.T) {
+	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
+	others := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.9"), Cluster: 2, ID: 9}}}.WithGroups(3)
+	write := func(s *p4ctl.Session) error {
+		_, err := s.Apply(context.Background(), p4ctl.Diff(tables, others))
+		return err
+	}
+	read := func(s *p4ctl.Session) error { _, err := s.Read(context.Background()); return err }
+	replace := func(card *pcietest.Card) { card.Reprogram() }
+	for name, c := range map[string]struct {
+		happens func(*pcietest.Card)
+		use     func(*p4ctl.Session) error
+	}{
+		"before a list":              {replace, read},
+		"before a write":             {replace, write},
+		"power cycle before a write": {func(card *pcietest.Card) { want(t, card.PowerCycle()) }, write},
+		"in a batch": {func(card *pcietest.Card) {
+			card.OnStore = func(_ int, offset, _ uint32) bool {
+				if offset == pcie.TablesBase {
+					card.Reprogram()
+				}
+				return false
+			}
+		}, write},
+	} {
+		t.Run(name, func(t *testing.T) {
+			card, err := pcietest.New(twin.Config{})
+			want(t, err)
+			want(t, card.Wait(context.Background(), olaf.Second))
+			bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
+			want(t, err)
+			s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+				Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
+					Tables: func(c *CardTables) (agent.Backend, func() error, error) {
+						return &keyWriter{c}, func() error { return nil }, nil
+					}}}}})
+			want(t, err)
+			session, err := p4ctl.Dial(context.Background(), s.Target, p4ctl.Options{})
+			want(t, err)
+			_, err = session.Sync(context.Background(), tables)
+			want(t, err)
+			c.happens(card)
+			if err := c.use(session); !errors.Is(err, p4ctl.ErrTablesUnknown) || !strings.Contains(err.Error(), "device is gone") {
+				t.Errorf("%v; want %q", err, p4ctl.ErrTablesUnknown)
+			}
+			select {
+			case err := <-s.Lost():
+				if !errors.Is(err, fpga.ErrGone) {
+					t.Errorf("lost: %v", err)
+				}
+			default:
+				t.Error("the agent did not notice that its card is lost")
+			}
+			want(t, errors.Join(session.Close(), s.End()))
+		})
 	}
 }

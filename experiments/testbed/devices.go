@@ -259,7 +259,7 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 			return err
 		}
 		s.lend(parts.Cards[0].Device, parts.Cards[0].Tap)
-		return s.control(parts.Tables, parts.Profile, row.told(&o.Device.Access), o)
+		return s.control(parts.Tables, parts.Profile, row.told(&o.Device.Access), nil, o)
 	}
 	if row.Registers == nil {
 		row.Registers = func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -49,6 +50,7 @@ type Service struct {
 	pipeline *v1.ForwardingPipelineConfig // to begin with
 	server   *grpc.Server
 	done     chan error
+	lost     chan error // has room for one error
 	close    []func() error
 }
 
@@ -129,7 +131,7 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	if o.Calls != nil {
 		options = append(options, grpc.StatsHandler(o.Calls))
 	}
-	s := &Service{done: make(chan error, 1), server: grpc.NewServer(options...)}
+	s := &Service{done: make(chan error, 1), lost: make(chan error, 1), server: grpc.NewServer(options...)}
 	if err = lend(s); err == nil {
 		err = s.install()
 	}
@@ -144,9 +146,9 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	return s, nil
 }
 
-// control puts a P4Runtime agent in front of the tables.
-func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, o ServeOptions) error {
-	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Journal: o.Journal, Warn: o.Warn})
+// control puts a P4Runtime agent in front of the tables. check returns an error once the device is another one; it may be nil.
+func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, check func() error, o ServeOptions) error {
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Check: check, Journal: o.Journal, Warn: o.Warn})
 	if err != nil {
 		return err
 	}
@@ -170,6 +172,27 @@ func (s *Service) install() error {
 		return nil
 	}
 	return s.agent.Install(s.pipeline)
+}
+
+// Lost receives the reason when the device turns out to be gone, reset or another one. Nothing can be lent any more then.
+func (s *Service) Lost() <-chan error { return s.lost }
+
+func (s *Service) lose(err error) {
+	select {
+	case s.lost <- err:
+	default: // the first reason counts
+	}
+}
+
+// lastAnswers is how long clients of a lost device have to receive the answer that says so.
+const lastAnswers = time.Second
+
+// End closes the service after answers that are on their way have arrived, or lastAnswers later.
+func (s *Service) End() error {
+	timer := time.AfterFunc(lastAnswers, s.server.Stop)
+	defer timer.Stop()
+	s.server.GracefulStop()
+	return s.Close()
 }
 
 // Close ends all sessions and gives the device back.

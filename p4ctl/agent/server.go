@@ -63,6 +63,8 @@ type Options struct {
 	// Journal is the file in which pipeline and tables survive the agent; empty keeps them in memory only. After a crash
 	// the device is reset and the journal replayed. Election ids are forgotten, as the specification wants.
 	Journal string
+	// Check returns an error once the device is no longer the one that the tables were written to; nil if that can't happen.
+	Check func() error
 	// Warn is told, in a sentence, what a person should know of a journal that was taken all the same; nil tells nobody.
 	Warn func(string)
 	// MaxStreams bounds the controllers of one role; 0 means 64.
@@ -177,8 +179,14 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	if p == nil {
 		return nil, noPipeline()
 	}
+	if err := a.checkDevice(); err != nil {
+		return nil, err
+	}
 	state, changes, faults, err := p.write(a.options.Backend, role, req)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.checkDevice(); err != nil { // before anything is reported as written
 		return nil, err
 	}
 	if len(changes) > 0 {
@@ -190,6 +198,17 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 		return nil, err
 	}
 	return &v1.WriteResponse{}, nil
+}
+
+// checkDevice returns a status if the device is no longer the one that the tables were written to.
+func (a *Agent) checkDevice() error {
+	if a.options.Check == nil {
+		return nil
+	}
+	if err := a.options.Check(); err != nil {
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	return nil
 }
 
 // publish makes a batch durable and visible to reads and, when the pipeline is on the device, to the data path. A batch
@@ -243,7 +262,7 @@ func noPipeline() error {
 // chunk is how many entities go into one message of a Read.
 const chunk = 512
 
-// Read streams what the request lists, all of it from one snapshot.
+// Read streams the entities that the request names, all of them from one snapshot.
 func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 	if req.GetDeviceId() != a.device {
 		return unknownDevice(req.GetDeviceId(), a.device)
@@ -254,6 +273,9 @@ func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error 
 	p := a.current.Load()
 	if p == nil {
 		return noPipeline()
+	}
+	if err := a.checkDevice(); err != nil {
+		return err
 	}
 	role := a.roleOf(req.GetRole())
 	answer := new(v1.ReadResponse)
@@ -299,7 +321,14 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	if !role.allowsPipeline() {
 		return nil, status.Errorf(codes.PermissionDenied, "role %q may not push a pipeline", req.GetRole())
 	}
-	if err := a.pipeline(req); err != nil {
+	err = a.checkDevice()
+	if err == nil {
+		err = a.pipeline(req)
+	}
+	if lost := a.checkDevice(); lost != nil {
+		err = lost
+	}
+	if err != nil {
 		if _, said := status.FromError(err); !said {
 			err = status.Error(codes.Internal, err.Error())
 		}
