@@ -47,7 +47,7 @@ kept runs are listed, newest first. A run is named by its id, an unambiguous beg
 	where.Add(cmd)
 	cmd.AddCommand(
 		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
-		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env, &where),
+		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env),
 	)
 	return cmd
 }
@@ -420,20 +420,17 @@ func parseAge(s string) (time.Duration, error) {
 	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, mostDays)
 }
 
-func newRunsReindexCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+// newRunsReindexCmd keeps an old command working: the store once had an index to make again.
+func newRunsReindexCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reindex",
-		Short:   "Make the index again from the run folders",
+		Short:   "Does nothing: runs are listed from their folders",
 		Example: "  olafctl runs reindex",
 		Args:    cobra.NoArgs,
+		Hidden:  true,
 		RunE: func(*cobra.Command, []string) error {
-			return where.With(env, func(s *store.Store) error {
-				n, err := s.Reindex()
-				if err == nil {
-					fmt.Fprintf(env.Stdout, "%s indexed\n", olaf.Plural(n, "run"))
-				}
-				return err
-			})
+			fmt.Fprintln(env.Stdout, "nothing to do: runs are listed from their folders")
+			return nil
 		},
 	}
 }

@@ -1,12 +1,11 @@
-// Package store keeps runs: an immutable folder each, and an SQLite index that can be made again from the folders.
+// Package store keeps runs, each in an immutable folder; a list of runs is read from their manifests.
 //
-// A run is written into a hidden folder whose name ends in .incomplete and which its writer holds locked; finishing writes
-// the digests of all its files and renames it. So a killed process leaves a folder that says so, never half a run.
-// Several processes may write at once. What the files mean is up to the caller: the store knows the manifest's outline and
-// the digests. Notes live beside the runs and may change.
+// A writer creates a hidden folder whose name ends in .incomplete and locks it. Finishing writes the digests of all files
+// and renames the folder, so a killed process never leaves half a run that looks whole. Several processes may write at
+// once. The store reads the manifest's outline and the digests; the other files belong to the caller. Notes are stored
+// beside the runs and may change.
 //
 //	VERSION                        the layout's version
-//	index.db                       the index, a cache
 //	runs/<id>/                     a finished run: manifest.json, digests.json, and the caller's files
 //	runs/.<id>.incomplete/         one that is being written, or was when its process died
 //	notes/<id>                     a line of text
@@ -25,6 +24,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -93,11 +93,10 @@ type Entry struct {
 
 // Store is an open store. It is safe for concurrent use, by several processes too.
 type Store struct {
-	dir   string
-	index *index
+	dir string
 }
 
-// Open opens the store in dir and makes it when there is none. Close it after use.
+// Open opens the store in dir and creates it if it does not exist.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"), filepath.Join(dir, "exports")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -107,11 +106,7 @@ func Open(dir string) (*Store, error) {
 	if err := checkVersion(filepath.Join(dir, "VERSION")); err != nil {
 		return nil, err
 	}
-	ix, err := openIndex(filepath.Join(dir, "index.db"))
-	if err != nil {
-		return nil, err
-	}
-	return &Store{dir: dir, index: ix}, nil
+	return &Store{dir: dir}, nil
 }
 
 func checkVersion(path string) error {
@@ -131,11 +126,31 @@ func checkVersion(path string) error {
 	return nil
 }
 
-// Close closes the index.
-func (s *Store) Close() error { return s.index.close() }
+// Close does nothing: a store holds no file open between calls. Callers pair it with Open.
+func (s *Store) Close() error { return nil }
 
-// ReadOnly says that the store can be looked at and no more, because its index can't be written.
-func (s *Store) ReadOnly() bool { return s.index.path == inMemory }
+// CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or full.
+// It creates a file in the store and removes it, so only a caller that is about to add a run asks.
+func (s *Store) CheckWritable() error {
+	probe, err := os.CreateTemp(filepath.Join(s.dir, "runs"), ".probe-*")
+	if err == nil {
+		_, err = probe.Write(make([]byte, 4096))
+		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, reason(err))
+	}
+	return nil
+}
+
+// reason returns the innermost error, which names neither the operation nor the probe's file.
+func reason(err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number
+	}
+	return err
+}
 
 // Dir is where the store is.
 func (s *Store) Dir() string { return s.dir }
@@ -216,19 +231,17 @@ func (s *Store) folders() (finished, unfinished []string, err error) {
 	return finished, unfinished, nil
 }
 
-// List lists all runs, newest first. Folders that the index does not know yet are taken in, those that are gone are
-// forgotten.
+// List returns all runs, newest first. A run that is removed meanwhile by another process is left out.
 func (s *Store) List() ([]Entry, error) {
 	finished, unfinished, err := s.folders()
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.index.list()
-	if err != nil {
-		return nil, err
-	}
-	if entries, err = s.reconcile(entries, finished); err != nil {
-		return nil, err
+	var entries []Entry
+	for _, id := range finished {
+		if _, err := os.Stat(s.path(id)); err == nil {
+			entries = append(entries, s.entryOf(id))
+		}
 	}
 	for _, id := range unfinished {
 		entries = append(entries, s.unfinishedEntry(id))
@@ -246,36 +259,6 @@ func (s *Store) List() ([]Entry, error) {
 func (s *Store) Abandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
 	return slices.DeleteFunc(unfinished, func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
-}
-
-// reconcile makes the index agree with the folders.
-func (s *Store) reconcile(entries []Entry, finished []string) ([]Entry, error) {
-	known := make(map[string]bool, len(entries))
-	there := make(map[string]bool, len(finished))
-	for i := range entries {
-		known[entries[i].ID] = true
-	}
-	var missing []Entry
-	for _, id := range finished {
-		if there[id] = true; !known[id] {
-			missing = append(missing, s.entryOf(id))
-		}
-	}
-	var gone []string
-	entries = slices.DeleteFunc(entries, func(e Entry) bool {
-		if there[e.ID] {
-			return false
-		}
-		gone = append(gone, e.ID)
-		return true
-	})
-	if len(missing) == 0 && len(gone) == 0 {
-		return entries, nil
-	}
-	if err := s.index.change(missing, gone); err != nil && !unwritable(err) { // the next list tries again
-		return nil, err
-	}
-	return append(entries, missing...), nil
 }
 
 // entryOf reads the entry from the folder; a damaged one is listed as not valid.
@@ -338,19 +321,6 @@ func sizeOf(dir string) (bytes int64) {
 	return bytes
 }
 
-// Reindex makes the index anew from the folders and returns how many runs it holds.
-func (s *Store) Reindex() (int, error) {
-	finished, _, err := s.folders()
-	if err != nil {
-		return 0, err
-	}
-	entries := make([]Entry, len(finished))
-	for i, id := range finished {
-		entries[i] = s.entryOf(id)
-	}
-	return len(entries), s.index.replace(entries)
-}
-
 // Note sets a run's note; an empty one removes it.
 func (s *Store) Note(id, note string) error {
 	if _, err := s.Load(id); err != nil {
@@ -360,7 +330,7 @@ func (s *Store) Note(id, note string) error {
 	if err := renameio.WriteFile(s.notePath(id), []byte(note+"\n"), 0o644); err != nil {
 		return fmt.Errorf("the note can't be written: %w", err)
 	}
-	return s.index.change([]Entry{s.entryOf(id)}, nil)
+	return nil
 }
 
 // Remove removes a run, finished or not, and its note. One that is being written is refused.
@@ -382,7 +352,7 @@ func (s *Store) Remove(id string) error {
 	if err := errors.Join(os.RemoveAll(trash), os.Rename(path, trash)); err != nil {
 		return fmt.Errorf("%s can't be removed: %w", id, err)
 	}
-	if err := errors.Join(os.RemoveAll(trash), s.index.change(nil, []string{id})); err != nil {
+	if err := os.RemoveAll(trash); err != nil {
 		return fmt.Errorf("%s can't be removed: %w", id, err)
 	}
 	for _, beside := range []string{s.notePath(id), s.exportsPath(id)} {

@@ -72,16 +72,6 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
-// withoutIndex takes the index of a store away that is closed.
-func withoutIndex(t testing.TB, dir string) {
-	t.Helper()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func store(t testing.TB, s *Store, started time.Time) string {
 	t.Helper()
 	w, err := s.Create("table1", started)
@@ -207,66 +197,31 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-func TestIndexIsOnlyACache(t *testing.T) {
+func TestRunsCopiedOrRemovedByHandAreListedAsTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	first, second := store(t, s, noon), store(t, s, noon.Add(time.Hour))
 	if err := s.Note(first, "kept"); err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
-	if err := os.WriteFile(filepath.Join(dir, "index.db"), []byte(strings.Repeat("this is no database ", 300)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, dir)
-	if entries := list(t, s); len(entries) != 2 || entries[1].Note != "kept" {
-		t.Fatalf("after a broken index: %+v", entries)
-	}
-	// A folder removed or copied by hand.
 	if err := os.RemoveAll(s.path(second)); err != nil {
 		t.Fatal(err)
 	}
-	if entries := list(t, s); len(entries) != 1 {
-		t.Fatalf("after a removal by hand: %+v", entries)
-	}
-	if n, err := s.Reindex(); err != nil || n != 1 {
-		t.Fatal(n, err)
-	}
 	if entries := list(t, s); len(entries) != 1 || entries[0].Note != "kept" {
-		t.Fatalf("after reindex: %+v", entries)
+		t.Fatalf("after one of two runs was removed by hand, want the other with its note; got %+v", entries)
 	}
 }
 
-// A folder in place of the index stands for a store of somebody else's, whose index root could write after all.
-func TestStoreIsListedWithoutAnIndexOfItsOwn(t *testing.T) {
+// An old release kept an SQLite index here, so a leftover one is ignored.
+func TestIndexOfAnOldReleaseIsIgnored(t *testing.T) {
 	dir := t.TempDir()
-	if err := child(dir, false); err != nil {
-		t.Fatal(err)
-	}
-	withoutIndex(t, dir)
-	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "index.db"), []byte("SQLite format 3"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, dir)
-	entries, err := s.List()
-	if err != nil || len(entries) != 20 || !s.ReadOnly() {
-		t.Fatalf("%d runs, read-only %t: %v", len(entries), s.ReadOnly(), err)
-	}
-}
-
-// TestARunIsKeptThoughItsIndexFails finishes a run after its index can no longer be written.
-func TestARunIsKeptThoughItsIndexFails(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	w, err := s.Create("table1", noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Put("data", []byte("some")), s.index.close(), w.Finish(manifest())); err != nil {
-		t.Fatal(err)
-	}
-	if entries, err := open(t, dir).List(); err != nil || len(entries) != 1 || !entries[0].Valid {
-		t.Errorf("%+v %v", entries, err)
+	id := store(t, s, noon)
+	if entries := list(t, s); len(entries) != 1 || entries[0].ID != id || s.CheckWritable() != nil {
+		t.Errorf("want the one run %s in a writable store, got %+v, %v", id, entries, s.CheckWritable())
 	}
 }
 
@@ -377,11 +332,11 @@ func TestTwoProcessesWriteAtOnce(t *testing.T) {
 	}
 	wait.Wait()
 	s := open(t, dir)
-	entries, err := s.index.list()
-	if err != nil || len(entries) != 40 {
-		t.Errorf("the index knows %d of 40 runs (%v)", len(entries), err)
+	entries := list(t, s)
+	if len(entries) != 40 {
+		t.Errorf("%d of 40 runs are listed", len(entries))
 	}
-	for _, e := range list(t, s) {
+	for _, e := range entries {
 		f, err := s.Load(e.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -392,22 +347,13 @@ func TestTwoProcessesWriteAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkList10k lists a store of 10,000 runs from a cold start: open, list, close.
+// BenchmarkList10k lists a store of 10,000 runs from a cold start.
 func BenchmarkList10k(b *testing.B) {
 	dir := b.TempDir()
 	s := open(b, dir)
-	var entries []Entry
 	for i := range 10_000 {
-		id := fmt.Sprintf("%s-table1", noon.Add(time.Duration(i)*time.Second).Format(idTime))
-		if err := os.Mkdir(s.path(id), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		entries = append(entries, Entry{ID: id, Experiment: "table1", Device: "twin:", Started: startedOf(id), Valid: true, SpecSHA256: strings.Repeat("a", 64), Bytes: 12345})
+		store(b, s, noon.Add(time.Duration(i)*time.Second))
 	}
-	if err := s.index.replace(entries); err != nil {
-		b.Fatal(err)
-	}
-	s.Close()
 	for b.Loop() {
 		s, err := Open(dir)
 		if err != nil {
@@ -416,6 +362,5 @@ func BenchmarkList10k(b *testing.B) {
 		if got, err := s.List(); err != nil || len(got) != 10_000 {
 			b.Fatal(len(got), err)
 		}
-		s.Close()
 	}
 }

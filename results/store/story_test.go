@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -144,8 +143,6 @@ func TestStoreSays(t *testing.T) {
 	c.say("abandoned: %v, %v", abandoned, err)
 	c.entries("abandoned")
 	c.say("remove: %v, %v, %v", c.Remove(half.ID()), c.Remove(first), c.Remove(first))
-	n, err := c.Reindex()
-	c.say("%d in the index, %v", n, err)
 	c.entries("removed")
 	for _, left := range []string{"notes", "exports", "runs"} {
 		names, _ := os.ReadDir(filepath.Join(c.Dir(), left))
@@ -356,66 +353,6 @@ func TestStoresThatAreRefused(t *testing.T) {
 	}
 }
 
-// An index that is no index of ours is made anew from the folders; one that a caller closed says so.
-func TestIndexIsMadeAnew(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	id := store(t, s, noon)
-	s.Close()
-	for what, damage := range map[string]func() error{
-		"junk": func() error {
-			return os.WriteFile(filepath.Join(dir, "index.db"), bytes.Repeat([]byte("junk"), 2000), 0o600)
-		},
-		"a torn page": func() error {
-			file, err := os.OpenFile(filepath.Join(dir, "index.db"), os.O_WRONLY, 0)
-			if err != nil {
-				return err
-			}
-			_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, 64), 100) // behind the header
-			return errors.Join(err, file.Close())
-		},
-		"another version": func() error {
-			ix := &index{path: filepath.Join(dir, "index.db")}
-			if err := ix.open(); err != nil {
-				return err
-			}
-			_, err := ix.db.Exec("PRAGMA user_version = 77")
-			return errors.Join(err, ix.close())
-		},
-	} {
-		if err := damage(); err != nil {
-			t.Fatal(what, err)
-		}
-		again := open(t, dir)
-		if all := list(t, again); len(all) != 1 || all[0].ID != id || again.ReadOnly() {
-			t.Errorf("%s: %+v", what, all)
-		}
-		again.Close()
-		if _, err := again.List(); err == nil {
-			t.Errorf("%s: a closed index lists", what)
-		}
-		if _, err := again.Reindex(); err == nil {
-			t.Errorf("%s: a closed index is written", what)
-		}
-	}
-	if err := (&index{}).close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// An index that is junk and can't be taken away is refused with a way out.
-func TestIndexThatStays(t *testing.T) {
-	dir := t.TempDir()
-	open(t, dir).Close()
-	err := errors.Join(os.WriteFile(filepath.Join(dir, "index.db"), bytes.Repeat([]byte("junk"), 2000), 0o600), os.MkdirAll(filepath.Join(dir, "index.db-shm", "x"), 0o700))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err := Open(dir); err == nil || !strings.Contains(err.Error(), "the index of the run store can't be written") || !strings.Contains(err.Error(), "choose another place with --store") {
-		t.Errorf("%v, %v", s, err)
-	}
-}
-
 // A store whose folder of runs is gone says so, whoever asks.
 func TestRunsThatAreGone(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -428,7 +365,6 @@ func TestRunsThatAreGone(t *testing.T) {
 		"older":     func() error { _, err := s.Older(noon); return err },
 		"last":      func() error { _, err := s.Resolve("last"); return err },
 		"abandoned": func() error { _, err := s.Abandoned(); return err },
-		"reindex":   func() error { _, err := s.Reindex(); return err },
 		"remove":    func() error { return s.Remove("x") },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "the run store can't be read") {
@@ -441,39 +377,6 @@ func TestRunsThatAreGone(t *testing.T) {
 	r := &Singles{filepath.Join(s.Dir(), "VERSION")}
 	if _, _, err := r.List(); err == nil || !strings.Contains(err.Error(), "the results can't be read") {
 		t.Errorf("a file for the results: %v", err)
-	}
-}
-
-// What the index holds is listed without a look into folders, of every run: it is a cache of all.
-func TestIndexHoldsAllRuns(t *testing.T) {
-	s := open(t, t.TempDir())
-	for k := range 4 {
-		store(t, s, noon.Add(time.Duration(k)*time.Hour))
-	}
-	if n, err := s.Reindex(); n != 4 || err != nil {
-		t.Fatal(n, err)
-	}
-	before := list(t, s)
-	for _, e := range before {
-		if err := os.Remove(filepath.Join(s.path(e.ID), manifestName)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if after := list(t, s); !slices.Equal(after, before) {
-		t.Errorf("%+v, before %+v", after, before)
-	}
-	// One that can't be told of a new run says so.
-	if _, err := s.index.db.Exec("CREATE TRIGGER no BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'no more'); END"); err != nil {
-		t.Fatal(err)
-	}
-	store(t, s, noon.Add(9*time.Hour))
-	for what, ask := range map[string]func() error{
-		"list": func() error { _, err := s.List(); return err },
-		"last": func() error { _, err := s.Resolve("last"); return err },
-	} {
-		if err := ask(); err == nil || !strings.Contains(err.Error(), "no more") {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }
 
@@ -495,55 +398,6 @@ func TestRunsThatComeBack(t *testing.T) {
 		all := list(t, s)
 		if want := []int{1, 0, 1}[step]; len(all) != want || len(all) > 0 && all[0].Valid != (step == 0) {
 			t.Errorf("step %d: %+v", step, all)
-		}
-	}
-}
-
-// A store without an index of its own answers many at once.
-func TestMemoryIsShared(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	id := store(t, s, noon)
-	s.Close()
-	withoutIndex(t, dir)
-	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, dir)
-	if !s.ReadOnly() {
-		t.Fatal("the index is a folder")
-	}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 10 {
-				if entries, err := s.List(); err != nil || len(entries) != 1 || entries[0].ID != id {
-					t.Errorf("%+v, %v", entries, err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// An index that lost its table says so, whatever is asked of it; the runs themselves are not touched.
-func TestIndexThatFails(t *testing.T) {
-	s := open(t, t.TempDir())
-	id := store(t, s, noon)
-	if _, err := s.index.db.Exec("DROP TABLE runs"); err != nil {
-		t.Fatal(err)
-	}
-	for what, do := range map[string]func() error{
-		"list":    func() error { _, err := s.List(); return err },
-		"reindex": func() error { _, err := s.Reindex(); return err },
-		"note":    func() error { return s.Note(id, "x") },
-		"insert":  func() error { return s.index.change([]Entry{{ID: "x"}}, nil) },
-		"forget":  func() error { return s.index.change(nil, []string{"x"}) },
-		"remove":  func() error { return s.Remove(id) },
-	} {
-		if err := do(); err == nil {
-			t.Errorf("%s: no error", what)
 		}
 	}
 }

@@ -189,8 +189,6 @@ func (w *Writer) Finish(m Manifest) error {
 	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)), w.lock.Close()); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
-	// The run is there. An index that could not be told, on a full disk or a busy one, takes it in with the next list.
-	_ = w.store.index.change([]Entry{w.store.entryOf(w.id)}, nil)
 	return nil
 }
 

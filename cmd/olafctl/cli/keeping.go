@@ -39,16 +39,7 @@ func (f *KeepFlags) Check(env *Env) error {
 	if !f.keep || f.Store.dir == "" {
 		return nil
 	}
-	return f.Store.With(env, func(s *store.Store) error {
-		if s.ReadOnly() {
-			return unwritable(s)
-		}
-		return nil
-	})
-}
-
-func unwritable(s *store.Store) error {
-	return fmt.Errorf("the run store %s can't be written; make room ('olafctl runs prune') or choose another place with --store", s.Dir())
+	return f.Store.With(env, (*store.Store).CheckWritable)
 }
 
 // open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
@@ -62,8 +53,8 @@ func (f *KeepFlags) open(env *Env) *store.Store {
 		f.refused(env, err)
 		return nil
 	}
-	if s.ReadOnly() {
-		f.refused(env, errors.Join(unwritable(s), s.Close()))
+	if err := s.CheckWritable(); err != nil {
+		f.refused(env, err)
 		return nil
 	}
 	return s
