@@ -40,6 +40,7 @@ func run(ctx context.Context, env *cli.Env, args []string) int {
 }
 
 func newRootCmd(env *cli.Env) *cobra.Command {
+	env.Briefs, env.SweepCommands, env.WorkCommands = briefs(), sweepCommands, workCommands
 	root := &cobra.Command{
 		Use:   "olafctl",
 		Short: "Run an in-network-aggregation testbed: card or software twin, tables, generator, capture, AoM",

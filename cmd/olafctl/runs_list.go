@@ -128,7 +128,7 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	}
 	var b results.Bench
 	if f.ReadJSON(archive.BenchFile, &b) != nil {
-		return differs, brief(f)
+		return differs, brief(env, f)
 	}
 	if d, ok := specDiffers(env, &b); ok {
 		differs = d
@@ -136,15 +136,15 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	return differs, text.Brief(&b)
 }
 
-// brief is what a document of another kind found, where that can be said in a few words.
-func brief(f *store.Folder) string {
+// brief summarises the document of another kind of run; a kind without a summary has none.
+func brief(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
 	var head cli.Head
 	if f.ReadJSON(archive.DocumentFile, &raw) != nil || json.Unmarshal(raw, &head) != nil {
 		return ""
 	}
 	kind, _, _ := strings.Cut(head.Schema, "/")
-	if say := briefs()[kind]; say != nil {
+	if say := env.Briefs[kind]; say != nil {
 		return say(raw)
 	}
 	return ""

@@ -187,7 +187,7 @@ func (f *gridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	if err := f.check(); err != nil {
 		return err
 	}
-	plan, err := file.Resolve(sweepCommands(env), f.yes)
+	plan, err := file.Resolve(env.SweepCommands(env), f.yes)
 	if err != nil {
 		return err
 	}
@@ -445,7 +445,7 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			commands := workCommands(env)
+			commands := env.WorkCommands(env)
 			err = sweep.Serve(cmd.Context(), commands, build, env.Stdin, env.Stdout)
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
 				err = nil // whoever asked is gone

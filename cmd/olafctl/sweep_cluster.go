@@ -275,7 +275,7 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 	}
 	began := env.Now()
 	job := plan.Job(0, 0)
-	commands := sweepCommands(env)
+	commands := env.SweepCommands(env)
 	result, err := commands.Do(cmd.Context(), job)
 	if err := errors.Join(err, commands.Close()); err != nil {
 		return 0, err

@@ -88,9 +88,9 @@ func (o *oneSweep) document(env *cli.Env, metrics []string) (*found.Document, er
 
 func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 	if o.kept != nil {
-		return sweep.Kept(o.kept, sweepCommands(env))
+		return sweep.Kept(o.kept, env.SweepCommands(env))
 	}
-	plan, err := o.folders.Plan(o.id, sweepCommands(env))
+	plan, err := o.folders.Plan(o.id, env.SweepCommands(env))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +101,7 @@ func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 
 // openBegun opens a sweep that is not finished, unless another build began it.
 func openBegun(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
-	folder, err := one.folders.Open(one.id, sweepCommands(env))
+	folder, err := one.folders.Open(one.id, env.SweepCommands(env))
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +333,7 @@ func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id strin
 		for _, f := range beat.Failures {
 			st.Failures = append(st.Failures, sweepFailure(f))
 		}
-		if plan, err := folders.Plan(id, sweepCommands(env)); err == nil {
+		if plan, err := folders.Plan(id, env.SweepCommands(env)); err == nil {
 			st.Command = strings.Join(plan.Line, " ")
 		}
 		if beat.Seconds > 0 {
@@ -349,7 +349,7 @@ func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id strin
 	if err != nil {
 		return sweepStatus{}, err
 	}
-	plan, err := folders.Plan(id, sweepCommands(env))
+	plan, err := folders.Plan(id, env.SweepCommands(env))
 	if err != nil {
 		return sweepStatus{}, err
 	}
@@ -430,7 +430,7 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 
 // sweepSide is a finished sweep as a side of a comparison, cell by cell.
 func sweepSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
-	plan, cells, err := sweep.Kept(f, sweepCommands(env))
+	plan, cells, err := sweep.Kept(f, env.SweepCommands(env))
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +440,7 @@ func sweepSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 
 // verifySweep makes a finished sweep again from its results and, of this very build, all of its results.
 func verifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
-	commands := sweepCommands(env)
+	commands := env.SweepCommands(env)
 	plan, cells, err := sweep.Recompute(f, commands)
 	if err != nil {
 		return err

@@ -423,7 +423,7 @@ func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := file.Resolve(sweepCommands(env), large)
+	plan, err := file.Resolve(env.SweepCommands(env), large)
 	if err == nil {
 		plan.Order = sweep.Random
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -46,6 +47,10 @@ type Env struct {
 	Programs []program.Description
 	// Layouts says how documents of kept experiments become tables and figures.
 	Layouts archive.Layouts
+	// Briefs summarise the documents of kept experiments in a few words, by kind of document.
+	Briefs map[string]func(document []byte) string
+	// SweepCommands returns the commands whose runs can be swept; WorkCommands adds those whose jobs only workers run.
+	SweepCommands, WorkCommands func(*Env) sweep.Commands
 	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.
 	Bus       pcie.Bus
 	CardClock pcie.Clock
