@@ -24,7 +24,7 @@ type farmFlags struct {
 }
 
 func (f *farmFlags) add(cmd *cobra.Command) {
-	f.queue.add(cmd, "workers", "let so many processes work side by side, or machines that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.addWorkers(cmd, "let so many processes work side by side, or machines that take jobs from this work queue ('olafctl sweep serve')")
 	f.where.Add(cmd)
 }
 
@@ -172,7 +172,7 @@ func (f *reproduceFlags) elsewhere(ctx context.Context, env *cli.Env, chosen exp
 func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Plan, s *store.Store) ([]found.Outcome, error) {
 	host := presence(env, "", plan.Build).Host
 	engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.workers.processes(), Host: host, Now: env.Now, Start: processes(env, plan.Build)}
-	handedOut := func() ([]string, error) { return nil, nil }
+	handedOut := func(error) (handed, error) { return handed{}, nil }
 	if engine.Workers == 0 {
 		var err error
 		if handedOut, err = f.workers.queue.handOut(ctx, env, engine); err != nil {
@@ -183,8 +183,8 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 	bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, sweepNote(env, engine))
 	cells, differ, err := engine.Run(ctx)
 	bar.Stop()
-	elsewhere, lost := handedOut()
-	if differ = append(differ, elsewhere...); err == nil {
+	elsewhere, lost := handedOut(err)
+	if differ = append(differ, elsewhere.differences...); err == nil {
 		err = lost
 	}
 	p := engine.Progress()
@@ -203,6 +203,9 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 		}
 	}
 	if !f.quiet {
+		for i := range elsewhere.checked {
+			fmt.Fprintf(env.Stderr, "checked: %v\n", &elsewhere.checked[i])
+		}
 		fmt.Fprintf(env.Stderr, "%s, %d of them found\n", olaf.Plural(p.Cells, "piece"), p.Found)
 	}
 	return cells, nil

@@ -133,7 +133,7 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "start even more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
-	f.queue.add(cmd, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.addWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd
@@ -239,7 +239,7 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	if engine.Workers == 0 {
 		engine.Workers = runtime.GOMAXPROCS(0)
 	}
-	handedOut := func() ([]string, error) { return nil, nil }
+	handedOut := func(error) (handed, error) { return handed{}, nil }
 	if f.queue.url != "" {
 		if handedOut, err = f.queue.handOut(ctx, env, engine); err != nil {
 			return errors.Join(err, folder.Leave())
@@ -254,15 +254,15 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	stopBeat := beat(env, engine, folder, host)
 	cells, differences, err := f.work(ctx, env, engine)
 	stopBeat()
-	elsewhere, lost := handedOut()
-	differences = append(differences, elsewhere...)
+	elsewhere, lost := handedOut(err)
+	differences = append(differences, elsewhere.differences...)
 	if err == nil {
 		err = lost
 	}
 	if err != nil {
 		return errors.Join(f.unfinished(env, engine, folder, err), folder.Leave())
 	}
-	return f.finish(env, s, folder, cells, differences)
+	return f.finish(env, s, folder, cells, handed{differences, elsewhere.checked})
 }
 
 // work works on all cells beside a dashboard or a progress bar.
@@ -333,7 +333,7 @@ func (f *gridFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep
 }
 
 // finish keeps a whole sweep, prints it and writes what was asked for.
-func (f *gridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, differences []string) error {
+func (f *gridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, from handed) error {
 	d, err := folder.Plan.Document(cells)
 	if err != nil {
 		return errors.Join(err, folder.Leave())
@@ -342,7 +342,7 @@ func (f *gridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, c
 	if err != nil {
 		started = env.Now()
 	}
-	d.Provenance, d.Differences = cli.MadeBy(env, started), differences
+	d.Provenance, d.Differences, d.Checked = cli.MadeBy(env, started), from.differences, from.checked
 	d.Provenance.Command = folder.Plan.Line
 	id, err := folder.Finish(d, cells)
 	if err != nil {
@@ -469,6 +469,7 @@ func (f *sweptFlags) addTo(cmd *cobra.Command) {
 		f.addWhat(cmd)
 		f.addWork(cmd)
 		f.queue.addToken(cmd)
+		f.queue.addCheck(cmd)
 	})
 	f.machine = cli.AddQueueTo(cmd)
 }
@@ -483,7 +484,7 @@ func (f *sweptFlags) settle() error {
 }
 
 // sweepOnly are the flags that do nothing without --sweep.
-var sweepOnly = []string{"metric", "until", "order", "processes", "token-file"}
+var sweepOnly = []string{"metric", "until", "order", "processes", "token-file", "check"}
 
 // refuse refuses flags that do nothing without --sweep, and those of the command that are like them.
 func (f *sweptFlags) refuse(cmd *cobra.Command, also ...string) error {
@@ -500,7 +501,7 @@ func (f *sweptFlags) refuse(cmd *cobra.Command, also ...string) error {
 func (f *sweptFlags) file(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
 	file := &sweep.File{Command: of.Name, Sweep: f.axes, Options: map[string]string{}}
 	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes", "explain", "runs", "file",
-		"tui", "keys", "theme", "mouse", "token-file", "tls-ca", "tls-cert", "tls-key", "tls-server-name")
+		"tui", "keys", "theme", "mouse", "token-file", "check", "tls-ca", "tls-cert", "tls-key", "tls-server-name")
 	var refused []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch {

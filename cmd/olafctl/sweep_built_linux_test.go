@@ -341,7 +341,7 @@ func TestBuiltMeets(t *testing.T) {
 	want := p.alone()
 	server := p.server()
 	server.begin()
-	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far"})
+	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far", Token: ownToken(testEnvironment(nil, nil), "nats://"+p.address)})
 	p.must(err)
 	defer q.Close()
 	other := sweep.Build{Commit: "0123456789abcdef", Go: "another", Arch: "riscv"}

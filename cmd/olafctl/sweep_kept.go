@@ -150,7 +150,7 @@ finished, elsewhere the newest.`,
 		},
 	}
 	f.addWork(cmd)
-	f.queue.add(cmd, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.addWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd

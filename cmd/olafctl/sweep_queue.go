@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +25,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 	"github.com/olafctl/olaf/results/store"
+	found "github.com/olafctl/olaf/results/sweep"
 )
 
 // queueProgram is the server that 'make' builds beside olafctl.
@@ -30,7 +34,8 @@ const queueProgram = "olafctl-queue"
 // queueFlags say where work is handed out.
 type queueFlags struct {
 	url   string
-	token string // file
+	token string  // file
+	share float64 // of the results that are repeated here, in per cent
 }
 
 // add adds the flags; name is the one of the address.
@@ -41,11 +46,25 @@ func (f *queueFlags) add(cmd *cobra.Command, name, usage string) {
 
 // addToken adds what belongs to any address; TLS does too.
 func (f *queueFlags) addToken(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.token, "token-file", "", "what the queue wants to hear from us stands in this file")
+	cmd.Flags().StringVar(&f.token, "token-file", "", "file with the queue's token; that of an own queue on this host is found without it")
+}
+
+// addWorkers adds the flags of a command that hands work out.
+func (f *queueFlags) addWorkers(cmd *cobra.Command, usage string) {
+	f.add(cmd, "workers", usage)
+	f.addCheck(cmd)
+}
+
+// addCheck adds the share of results that are checked.
+func (f *queueFlags) addCheck(cmd *cobra.Command) {
+	cmd.Flags().Float64Var(&f.share, "check", 2, "with a work queue: per cent of the results to repeat here, at least one of each worker; 0 for none")
 }
 
 // check refuses what is no address.
 func (f *queueFlags) check() error {
+	if !(f.share >= 0 && f.share <= 100) {
+		return cli.UsageError("--check %v: use 0 to 100 per cent", f.share)
+	}
 	if f.url != "" && !cli.IsAddress(f.url) {
 		return cli.UsageError("%q is no address of a work queue; write it as nats://HOST:4222 (processes of this machine are --processes N)", f.url)
 	}
@@ -62,7 +81,9 @@ func (f *queueFlags) dial(ctx context.Context, env *cli.Env) (*queue.Queue, erro
 	if o.TLS, err = env.TLS.Config(env.Now()); err != nil {
 		return nil, err
 	}
-	if o.Token, err = readToken(f.token); err != nil {
+	if f.token == "" {
+		o.Token = ownToken(env, f.url)
+	} else if o.Token, err = readToken(f.token); err != nil {
 		return nil, err
 	}
 	return queue.Dial(ctx, o)
@@ -82,17 +103,32 @@ func readToken(path string) (string, error) {
 // outstanding is how many jobs of a sweep wait in the queue at once.
 const outstanding = 256
 
-// handOut lets an engine hand its jobs out instead of starting processes. done ends that, and tells of results that machines
-// disagree about.
-func (f *queueFlags) handOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func() ([]string, error), err error) {
+// handed is the evidence about results that came through a work queue.
+type handed struct {
+	differences []string
+	checked     []found.Checked
+}
+
+// handOut lets an engine hand its jobs out instead of starting processes. done, which is given the engine's error, ends that
+// and repeats some of the results.
+func (f *queueFlags) handOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func(error) (handed, error), err error) {
 	q, err := f.dial(ctx, env)
 	if err != nil {
 		return nil, err
 	}
+	whole := ctx
 	ctx, stop := context.WithCancel(ctx)
 	h, err := queue.NewHandout(ctx, q, engine.Plan.Build)
+	arrived := make(chan struct{}, 1)
 	if err == nil {
-		err = q.Others(ctx, meet(env, queue.Works, engine.Plan.Build, nil))
+		err = q.Others(ctx, meet(env, queue.Works, engine.Plan.Build, func(_ queue.Presence, own bool) {
+			if own {
+				select {
+				case arrived <- struct{}{}:
+				default: // one is enough
+				}
+			}
+		}))
 	}
 	if err != nil {
 		stop()
@@ -101,20 +137,41 @@ func (f *queueFlags) handOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	}
 	var here sync.WaitGroup
 	here.Go(q.Present(ctx, presence(env, queue.HandsOut, engine.Plan.Build), env.Now))
+	here.Go(func() { awaitWorker(ctx, env, f.url, arrived) })
 	engine.Start, engine.Workers = h.Start, outstanding
-	return func() ([]string, error) {
+	return func(work error) (all handed, err error) {
 		keys := map[string]bool{}
 		for cell := range engine.Plan.Cells {
 			for lot := range engine.Plan.Lots() {
 				keys[engine.Plan.Job(cell, lot).Key] = true
 			}
 		}
-		said, err := q.Differences(ctx, func(key string) bool { return keys[key] })
+		if work == nil {
+			all.differences, err = q.Differences(ctx, func(key string) bool { return keys[key] })
+		}
 		stop()
 		here.Wait()
 		q.Close()
-		return said, err
+		if work != nil || err != nil {
+			return all, err
+		}
+		commands := workCommands(env)
+		checked, differ, err := engine.Check(whole, sweep.SpotCheck{Share: f.share / 100, Do: commands.Do})
+		return handed{append(all.differences, differ...), checked}, errors.Join(err, commands.Close())
 	}, nil
+}
+
+// lonely is how long a sweep waits for a worker before it reports that there is none.
+const lonely = 2 * time.Second
+
+// awaitWorker prints a remark when no worker of this build is there yet.
+func awaitWorker(ctx context.Context, env *cli.Env, url string, arrived <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-arrived:
+	case <-time.After(lonely):
+		fmt.Fprintf(env.Stderr, "no worker of this build is there yet; start some with 'olafctl sweep work --from %s'\n", url)
+	}
 }
 
 func presence(env *cli.Env, role string, build sweep.Build) queue.Presence {
@@ -168,7 +225,9 @@ func newSweepServeCmd(env *cli.Env) *cobra.Command {
 JetStream, which 'make' builds beside olafctl. Jobs and results wait in the store. Any number of sweeps may use it
 ('olafctl sweep run --workers'), and any number of machines join and leave ('olafctl sweep work --from').
 
-Without TLS only a loopback address is listened on, unless --insecure says that everybody in the network may send work.`,
+Without TLS only a loopback address is listened on, unless --insecure says otherwise. Clients need a token: that of --token-file, or
+else one that the command makes in its store (queue-token), and that your own commands on this host find. With --tls-client-ca their
+certificates take its place.`,
 		Example: `  olafctl sweep serve
   olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
 		Args: cobra.NoArgs,
@@ -176,7 +235,7 @@ Without TLS only a loopback address is listened on, unless --insecure says that 
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
-	flags.StringVar(&f.token, "token-file", "", "let in only those who say what stands in this file")
+	flags.StringVar(&f.token, "token-file", "", "file with the token that clients need; without it a token is made in the store, unless there is --tls-client-ca")
 	flags.BoolVar(&f.insecure, "insecure", false, "listen to a network without TLS")
 	f.secure.Add(flags)
 	f.where.Add(cmd)
@@ -198,17 +257,28 @@ func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
 	if _, err := readToken(f.token); err != nil {
 		return err
 	}
-	var folder string
-	err = f.where.With(env, func(s *store.Store) error { folder = filepath.Join(s.Dir(), "queue"); return nil })
+	var folder, made string
+	err = f.where.With(env, func(s *store.Store) (err error) {
+		folder = filepath.Join(s.Dir(), "queue")
+		if f.token == "" && !f.secure.Mutual() {
+			made, err = makeToken(s.Dir())
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	args := append([]string{"-listen", f.listen, "-store", folder, "-token-file", f.token}, f.secure.Arguments()...)
+	token := cmp.Or(f.token, made)
+	args := append([]string{"-listen", f.listen, "-store", folder, "-token-file", token}, f.secure.Arguments()...)
 	beside := f.secure.Beside()
-	if f.token != "" {
+	switch {
+	case made != "" && loopback(f.listen): // found without it
+	case made != "":
+		beside += " --token-file " + made
+	case f.token != "":
 		beside += " --token-file FILE"
 	}
-	return serveQueue(ctx, env, args, f.secure.Describe(), beside)
+	return serveQueue(ctx, env, args, f.secure.Describe(), beside, made)
 }
 
 // loopback says whether an address is this host's alone.
@@ -233,8 +303,9 @@ func findQueue(env *cli.Env) (string, error) {
 	return path, nil
 }
 
-// serveQueue runs the server until ctx ends; beside is what its clients have to say beside its address.
-func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, beside string) error {
+// serveQueue runs the server until ctx ends. beside are the flags that its clients need beside its address; token is the file
+// that clients on this host find by themselves, empty for none.
+func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, beside, token string) error {
 	path, err := findQueue(env)
 	if err != nil {
 		return err
@@ -258,6 +329,7 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, besid
 		return cli.UsageError("the queue's server did not start")
 	}
 	address = strings.TrimSpace(address)
+	defer shareToken(env, address, token)()
 	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s (Ctrl-C ends it)\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
 		address, secured, address, beside, address, beside)
 	ended := make(chan error, 1)
@@ -324,13 +396,14 @@ func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags
 	defer q.Close()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	me := presence(env, queue.Works, build)
+	me, id := presence(env, queue.Works, build), make([]byte, 4)
+	_, _ = rand.Read(id) // never fails
 	var here sync.WaitGroup
 	here.Go(q.Present(ctx, me, env.Now)) // before we look around, so that we are seen even if there is nothing for us
 	if err := q.Others(ctx, meet(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
-	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, Now: env.Now, Start: processes(env, build), Idle: idle}
+	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, ID: hex.EncodeToString(id), Now: env.Now, Start: processes(env, build), Idle: idle}
 	if l.Workers == 0 {
 		l.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -15,7 +15,7 @@ import (
 
 // verifySweepCommand is what can be varied of a question about all arrival patterns.
 func verifySweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Metrics: lot.QuestionMetrics(), Run: lot.Verify}
+	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Timed: true, Metrics: lot.QuestionMetrics(), Run: lot.Verify}
 	c.Options, c.Fields = optionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters

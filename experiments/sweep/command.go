@@ -55,6 +55,8 @@ type Command struct {
 	// Runs is how many a cell has where nobody says; Once says that every run of a cell would be the same.
 	Runs int
 	Once bool
+	// Timed says that results depend on wall time, so that a repetition may come out differently.
+	Timed bool
 	// Resolve reads what all cells share; file is one that the command reads itself, empty for none.
 	Resolve func(file string, options []Option) (Resolver, error)
 	// Run carries out some runs of a cell, from the number of the first on.

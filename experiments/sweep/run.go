@@ -20,12 +20,19 @@ import (
 // ErrGone says that a worker ended without an answer. Its job is given to another one.
 var ErrGone = olaf.NewError(olaf.Failed, "a worker is gone")
 
-// Worker carries out jobs, one at a time. An error that matches ErrGone is of the worker, any other is of the job.
+// ErrTransport says that jobs or results could not be passed on. It ends the sweep and is no outcome of a cell.
+var ErrTransport = olaf.NewError(olaf.Device, "the work queue failed")
+
+// Worker carries out jobs, one at a time. An error that matches ErrGone is of the worker, one that matches ErrTransport is
+// of the way to it, any other is of the job.
 type Worker interface {
 	Name() string
 	Do(ctx context.Context, j Job) (result json.RawMessage, err error)
 	Close() error
 }
+
+// credited is a Worker that lets others do its jobs and names the maker of its last result.
+type credited interface{ By() store.Maker }
 
 // Results are where results are kept; *store.Singles is one.
 type Results interface {
@@ -53,6 +60,7 @@ type Engine struct {
 	progress Progress
 	faults   map[unit]int // how often its worker ended
 	differ   []string
+	foreign  []taken
 }
 
 // unit is one lot of one cell.
@@ -155,6 +163,9 @@ func (e *Engine) begin() error {
 				return err
 			}
 			e.progress.Found++
+			if one.By.Worker != "" {
+				e.foreign = append(e.foreign, taken{unit: unit{i, lot}, Single: one})
+			}
 		}
 		for lot := range c.want {
 			if !e.mine(i) {
@@ -272,11 +283,16 @@ func (e *Engine) worker(ctx context.Context) error {
 				return err
 			}
 			continue
+		case errors.Is(err, ErrTransport):
+			return errors.Join(err, w.Close())
 		case err != nil:
 			e.fail(u, err)
 			continue
 		}
 		by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339), Seconds: e.Now().Sub(begun).Seconds()}
+		if other, ok := w.(credited); ok {
+			by = other.By()
+		}
 		if err := e.done(u, store.Single{Key: job.Key, Result: result, By: by}); err != nil {
 			return errors.Join(err, w.Close())
 		}
@@ -335,6 +351,9 @@ func (e *Engine) done(u unit, one store.Single) error {
 	defer e.mu.Unlock()
 	defer e.waiting.Broadcast()
 	e.inflight--
+	if one.By.Worker != "" {
+		e.foreign = append(e.foreign, taken{unit: u, Single: one})
+	}
 	c := &e.cells[u.cell]
 	wanted := c.want
 	if err := e.take(u, one.Result); err != nil {

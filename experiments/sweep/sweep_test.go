@@ -622,3 +622,28 @@ func TestFaultsNameReasonsOnce(t *testing.T) {
 		t.Errorf("9000 cells with one reason: %q, want %q", got, want)
 	}
 }
+
+// TestResultsThatAreNotRepeated checks which results of other machines a spot check leaves out, and why.
+func TestResultsThatAreNotRepeated(t *testing.T) {
+	here := Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "amd64"}
+	there := Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "arm64"}
+	for _, c := range []struct {
+		name  string
+		build Build
+		took  float64
+		timed bool
+		share float64
+		want  string
+	}{
+		{"a short one", here, 59, false, 0.02, ""},
+		{"turned off", here, 1, false, 0, "turned off"},
+		{"a long one", here, 60, false, 1, "took a minute or longer"},
+		{"wall time", here, 1, true, 1, "depends on wall time"},
+		{"another architecture", there, 1, false, 1, "another build or architecture, " + there.String()},
+	} {
+		e := &Engine{Plan: &Plan{Build: here, command: &Command{Timed: c.timed}}}
+		if got := e.uncheckable(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type Single struct {
 // Maker says who made a result, and when.
 type Maker struct {
 	Host     string  `json:"host"`
+	Worker   string  `json:"worker,omitempty"` // the process that took the job from a work queue; empty for our own
 	Build    string  `json:"build"`
 	Finished string  `json:"finished"` // RFC 3339
 	Seconds  float64 `json:"seconds"`  // of wall time

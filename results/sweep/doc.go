@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -126,8 +127,54 @@ type Document struct {
 	Analysis
 	// Differences are results that came out otherwise a second time.
 	Differences []string `json:"differences,omitempty"`
-	Statements  []string `json:"statements,omitempty"`
-	Partial     bool     `json:"partial"`
+	// Checked are the workers of a work queue, with how many of their results were repeated by the machine that started the sweep.
+	Checked    []Checked `json:"checked,omitempty"`
+	Statements []string  `json:"statements,omitempty"`
+	Partial    bool      `json:"partial"`
+}
+
+// Checked is a worker of a work queue whose results were checked. It names itself; only the queue's token protects the names.
+type Checked struct {
+	Host       string `json:"host"`
+	Worker     string `json:"worker"`
+	Build      string `json:"build"`
+	Results    int    `json:"results"`
+	Repeated   int    `json:"repeated"`
+	Differ     int    `json:"differ"`                // of those that were repeated
+	NotChecked string `json:"not_checked,omitempty"` // why others, or all, could not be repeated
+}
+
+// String describes the check in a line.
+func (c *Checked) String() string {
+	text := fmt.Sprintf("%s (worker %s): %s", c.Host, c.Worker, olaf.Plural(c.Results, "result"))
+	switch {
+	case c.Repeated == 0 && c.NotChecked == "":
+		return text + ", not checked"
+	case c.Repeated == 0:
+		return text + ", not checked: " + c.NotChecked
+	case c.Differ > 0:
+		text += fmt.Sprintf(", %d repeated here, %d of them differ", c.Repeated, c.Differ)
+	default:
+		text += fmt.Sprintf(", %d repeated here and equal", c.Repeated)
+	}
+	if c.NotChecked != "" {
+		text += "; others not checked: " + c.NotChecked
+	}
+	return text
+}
+
+// mostChecked is the number of workers that the text names.
+const mostChecked = 8
+
+// checks describes the spot checks, in a line for each worker.
+func (d *Document) checks() (lines []string) {
+	for i := range d.Checked[:min(len(d.Checked), mostChecked)] {
+		lines = append(lines, d.Checked[i].String())
+	}
+	if more := len(d.Checked) - mostChecked; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s more; -o json has them all", olaf.Plural(more, "worker")))
+	}
+	return lines
 }
 
 // Outcome is what there is of a cell.

@@ -63,6 +63,9 @@ func (d *Document) WriteText(w io.Writer, v text.View) error {
 	for _, s := range d.Differences {
 		p.Say("DIFFERS: ", "%s", s)
 	}
+	for _, s := range d.checks() {
+		p.Say("checked: ", "%s", s)
+	}
 	p.Say("", "%s", d.validity())
 	p.Printf("digest %s\n", d.Digest)
 	return p.Err()

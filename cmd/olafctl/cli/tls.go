@@ -162,6 +162,9 @@ func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 	return config, err
 }
 
+// Mutual reports whether clients need a certificate.
+func (s *ServerTLS) Mutual() bool { return s.clients != "" }
+
 // Arguments are the flags as they are given to another program.
 func (s *ServerTLS) Arguments() []string {
 	return []string{"-tls-cert", s.cert, "-tls-key", s.key, "-tls-client-ca", s.clients}

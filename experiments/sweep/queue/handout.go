@@ -1,10 +1,14 @@
 package queue
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // Handout hands out the jobs of one build. What it starts are workers as an engine has them; each is one job that waits in the queue.
@@ -22,6 +27,7 @@ type Handout struct {
 	wait  map[string]chan answer // by key
 	last  int
 	deaf  turn // results were not told of for a while
+	lost  context.Context
 }
 
 // look is how often a result is looked for that nobody told of.
@@ -29,11 +35,64 @@ const look = 5 * time.Second
 
 // NewHandout begins to listen for results, until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
-	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
+	lost, lose := context.WithCancelCause(context.Background())
+	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}, lost: lost}
 	if err := q.follow(ctx, resultsKept, h.told, h.deaf.happens, jetstream.UpdatesOnly()); err != nil {
 		return nil, fmt.Errorf("listen for results: %w", err)
 	}
+	began, err := q.made(ctx)
+	if err != nil {
+		return nil, transport(err)
+	}
+	go h.monitor(ctx, began, lose)
 	return h, nil
+}
+
+// transport marks an error as the queue's own, which ends the sweep and is not an outcome of a cell.
+func transport(err error) error {
+	return fmt.Errorf("%w: %w%s", sweep.ErrTransport, err, remedy(err))
+}
+
+// made returns when the streams for jobs and for results were created.
+func (q *Queue) made(ctx context.Context) (at [2]time.Time, err error) {
+	for i, name := range []string{jobsStream, "KV_" + resultBucket} {
+		err = q.keepTrying(ctx, func(ctx context.Context) error {
+			s, err := q.js.Stream(ctx, name)
+			if err == nil {
+				at[i] = s.CachedInfo().Created
+			}
+			return err
+		})
+		if err != nil {
+			return at, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return at, nil
+}
+
+// monitor looks now and then whether the streams are still those that were there at the beginning. A deleted one, even
+// if it was made anew, has lost jobs or results that this sweep waits for.
+func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, err := h.queue.made(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && now == began:
+			continue
+		case err == nil:
+			err = errors.New("somebody deleted its streams and made them anew")
+		}
+		lose(transport(err))
+		return
+	}
 }
 
 // told hands a result to whoever waits for it.
@@ -54,14 +113,18 @@ func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last++
-	return &place{h, fmt.Sprintf("queue %d", h.last)}, nil
+	return &place{Handout: h, name: fmt.Sprintf("queue %d", h.last)}, nil
 }
 
 // place is a job in the queue.
 type place struct {
 	*Handout
 	name string
+	by   store.Maker
 }
+
+// By returns the maker of the last result.
+func (p *place) By() store.Maker { return p.by }
 
 func (p *place) Name() string { return p.name }
 func (p *place) Close() error { return nil }
@@ -80,19 +143,19 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	a, there, err := p.queue.answer(ctx, j.Key)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, transport(err)
 	case there && a.Error == "":
-		return a.Result, nil
+		return p.take(a)
 	}
 	id := j.Key
 	if there { // it failed, and has been forgotten under its first name
 		id += nats.NewInbox()
 		if err := p.queue.keepTrying(ctx, func(ctx context.Context) error { return p.queue.results.Delete(ctx, j.Key) }); err != nil {
-			return nil, err
+			return nil, transport(err)
 		}
 	}
 	if err := p.queue.publish(ctx, p.build, j, id); err != nil {
-		return nil, err
+		return nil, transport(err)
 	}
 	return p.await(ctx, j.Key, c)
 }
@@ -107,21 +170,31 @@ func (p *place) await(ctx context.Context, key string, told <-chan answer) (json
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case a := <-told:
-			return a.outcome()
+			return p.take(a)
+		case <-p.lost.Done():
+			return nil, context.Cause(p.lost)
 		case <-p.deaf.await().Done():
 		case <-ticker.C:
 		}
 		a, there, err := p.queue.answer(ctx, key)
 		if err != nil {
-			return nil, err
+			return nil, transport(err)
 		}
 		if there {
-			return a.outcome()
+			return p.take(a)
 		}
 	}
 }
 
-// outcome is a job's result, or why there is none.
+// take notes the maker of a job's outcome and returns it.
+func (p *place) take(a answer) (json.RawMessage, error) {
+	if p.by = a.By; p.by.Worker == "" {
+		p.by.Worker = "unnamed"
+	}
+	return a.outcome()
+}
+
+// outcome returns a job's result, or the reason why there is none.
 func (a *answer) outcome() (json.RawMessage, error) {
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
@@ -158,8 +231,63 @@ func (q *Queue) answer(ctx context.Context, key string) (a answer, there bool, e
 	return a, there, err
 }
 
-// Differences lists the second results of some keys that were others, with both makers.
+// Differences lists results of some keys that differ from the first one of their key, with both makers: those that workers
+// put aside, and those that took the place of another one.
 func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+	aside, err := q.setAside(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	over, err := q.overwritten(ctx, wanted)
+	return append(aside, over...), err
+}
+
+// differs describes two results of a key.
+func differs(key string, first, second *answer) string {
+	who := func(by *store.Maker) string {
+		return fmt.Sprintf("%s (worker %s, build %s, %s)", by.Host, cmp.Or(by.Worker, "unnamed"), by.Build, by.Finished)
+	}
+	return fmt.Sprintf("%.12s… of %s and of %s", key, who(&first.By), who(&second.By))
+}
+
+// overwritten lists keys under which results were replaced by others. Workers create results and never replace them.
+func (q *Queue) overwritten(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+	prefix := "$KV." + resultBucket + "."
+	stream, err := q.js.Stream(ctx, "KV_"+resultBucket)
+	if err != nil {
+		return nil, transport(err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return nil, transport(err)
+	}
+	for subject, n := range info.State.Subjects {
+		key := strings.TrimPrefix(subject, prefix)
+		if n < 2 || !wanted(key) {
+			continue
+		}
+		entries, err := q.results.History(ctx, key)
+		if err != nil {
+			return nil, transport(err)
+		}
+		var first *answer
+		for _, entry := range entries {
+			a, err := readAnswer(entry.Value())
+			switch {
+			case entry.Operation() != jetstream.KeyValuePut || err != nil || a.Error != "":
+			case first == nil:
+				first = &a
+			case !bytes.Equal(first.Result, a.Result):
+				said = append(said, differs(key, first, &a))
+			}
+		}
+	}
+	slices.Sort(said)
+	return said, nil
+}
+
+// setAside lists second results that workers put aside.
+func (q *Queue) setAside(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	keys, err := q.differ.Keys(ctx)
 	if errors.Is(err, jetstream.ErrNoKeysFound) {
 		return nil, nil
@@ -183,7 +311,7 @@ func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (
 		if err != nil {
 			return nil, fmt.Errorf("job %.12s…, its second result: %w", name, err)
 		}
-		said = append(said, fmt.Sprintf("%.12s… of %s (%s) and of %s (%s)", name, first.By.Host, first.By.Finished, second.By.Host, second.By.Finished))
+		said = append(said, differs(name, &first, &second))
 	}
 	return said, nil
 }

@@ -57,6 +57,9 @@ func readAnswer(raw []byte) (a answer, err error) {
 		if (len(a.Result) > 0) == (a.Error != "") {
 			return errors.New("neither a result alone nor an error alone")
 		}
+		if strings.ContainsFunc(a.By.Host+a.By.Worker+a.By.Build+a.By.Finished, unicode.IsControl) {
+			return errors.New("a maker whose name has control characters")
+		}
 		return nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,12 @@ import (
 // ErrUnreachable says that nobody hands out work at an address, or not to us.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no work queue there")
 
+// Remedies for errors of the server.
+const (
+	moreRoom    = "give its JetStream more room (max_file_store, max_memory_store)"
+	noJetStream = "the NATS server there has no JetStream; start it with -js, or use 'olafctl sweep serve'"
+)
+
 const (
 	jobsStream   = "SWEEP_JOBS"
 	jobsSubject  = "sweep.jobs."
@@ -36,6 +43,8 @@ const (
 	differBucket = "SWEEP_DIFFERENCES"
 	hereBucket   = "SWEEP_PRESENCE"
 
+	// versions is the number of results of one key that the server keeps, so that an overwritten one is noticed.
+	versions = 8
 	// duplicates is for how long a job that was handed in twice is one.
 	duplicates = 10 * time.Minute
 	// resultsLast is for how long results wait for whoever wanted them.
@@ -57,7 +66,7 @@ const (
 
 // The buckets. The one in memory is gone with the server.
 var (
-	resultsKept     = jetstream.KeyValueConfig{Bucket: resultBucket, TTL: resultsLast, Storage: jetstream.FileStorage}
+	resultsKept     = jetstream.KeyValueConfig{Bucket: resultBucket, History: versions, TTL: resultsLast, Storage: jetstream.FileStorage}
 	differencesKept = jetstream.KeyValueConfig{Bucket: differBucket, TTL: resultsLast, Storage: jetstream.FileStorage}
 	presenceKept    = jetstream.KeyValueConfig{Bucket: hereBucket, TTL: presence, Storage: jetstream.MemoryStorage}
 )
@@ -81,6 +90,15 @@ type Queue struct {
 	differ  jetstream.KeyValue
 	here    jetstream.KeyValue
 	back    turn // of a connection that was lost
+	remark  func(string)
+	said    sync.Map // remarks that were made
+}
+
+// remarkOnce passes a remark on unless it was made before.
+func (q *Queue) remarkOnce(text string) {
+	if _, made := q.said.LoadOrStore(text, true); !made {
+		q.remark(text)
+	}
 }
 
 // turn is something that happens now and then.
@@ -116,7 +134,7 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Remark == nil {
 		o.Remark = func(string) {}
 	}
-	q := new(Queue)
+	q := &Queue{remark: o.Remark}
 	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.Timeout(request),
 		nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -141,7 +159,7 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	}
 	if err := q.open(ctx); err != nil {
 		q.conn.Close()
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, o.URL, err)
+		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, remedy(err))
 	}
 	return q, nil
 }
@@ -175,6 +193,17 @@ func advice(err error, o *Options) string {
 		if m.when && strings.Contains(text, m.seen) {
 			return m.say
 		}
+	}
+	return ""
+}
+
+// remedy returns what to do about an error of a server that was reached, with a semicolon in front; empty for nothing.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return "; " + noJetStream
+	case noRoom(err):
+		return "; " + moreRoom
 	}
 	return ""
 }
@@ -328,6 +357,9 @@ func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) 
 		if err == nil || ctx.Err() != nil || !passing(err) && back.Err() == nil {
 			return errors.Join(err, ctx.Err())
 		}
+		if noRoom(err) {
+			q.remarkOnce(fmt.Sprintf("the queue stores nothing (%v); waiting for room", err))
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -340,10 +372,19 @@ func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) 
 // storeFailed is how the server says that it could not write, which passes when there is room and it was started again.
 const storeFailed jetstream.ErrorCode = 10077
 
+// full are the server's codes for limits of JetStream that are reached: of the account, the server, its memory or disk, a stream.
+var full = []jetstream.ErrorCode{10002, 10023, 10027, 10028, 10047, 10122}
+
+// noRoom reports whether the server refused to store something for want of room.
+func noRoom(err error) bool {
+	var said *jetstream.APIError
+	return errors.As(err, &said) && (said.ErrorCode == storeFailed || slices.Contains(full, said.ErrorCode))
+}
+
 // passing says that an error is of the connection or of the server's disk, and not of what was asked.
 func passing(err error) bool {
 	var said *jetstream.APIError
-	if errors.As(err, &said) && said.ErrorCode == storeFailed {
+	if errors.As(err, &said) && said.ErrorCode == storeFailed && !strings.Contains(said.Description, "maximum") {
 		return true
 	}
 	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection,

@@ -26,6 +26,7 @@ type Labour struct {
 	Workers int
 	Start   func(context.Context) (sweep.Worker, error)
 	Host    string
+	ID      string // of this worker, beside others of the host
 	Now     func() time.Time
 	Done    atomic.Int64 // jobs that this machine did
 	// Idle ends the work when there was none for so long; 0 for never.
@@ -34,20 +35,25 @@ type Labour struct {
 
 // Work takes jobs until ctx ends.
 func (l *Labour) Work(ctx context.Context) error {
-	var consumer jetstream.Consumer
-	err := l.Queue.keepTrying(ctx, func(ctx context.Context) (err error) {
-		consumer, err = l.Queue.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "w-" + l.Build.Hash(), FilterSubject: subject(l.Build),
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: deliveries, MaxAckPending: 100_000})
-		return err
-	})
+	consumer, err := l.consumer(ctx)
 	if err != nil {
-		return err
+		return transport(err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for range l.Workers {
 		g.Go(func() error { return l.worker(ctx, consumer) })
 	}
 	return g.Wait()
+}
+
+// consumer finds or makes this build's share of the stream.
+func (l *Labour) consumer(ctx context.Context) (c jetstream.Consumer, err error) {
+	err = l.Queue.keepTrying(ctx, func(ctx context.Context) (err error) {
+		c, err = l.Queue.js.CreateOrUpdateConsumer(ctx, jobsStream, jetstream.ConsumerConfig{Durable: "w-" + l.Build.Hash(), FilterSubject: subject(l.Build),
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: deliveries, MaxAckPending: 100_000})
+		return err
+	})
+	return c, err
 }
 
 // wants is how long one question for a job waits for one.
@@ -63,11 +69,15 @@ func (l *Labour) worker(ctx context.Context, c jetstream.Consumer) error {
 	for ctx.Err() == nil {
 		msg, err := c.Next(jetstream.FetchMaxWait(wants))
 		if err != nil {
+			trouble := !quiet(err) && ctx.Err() == nil
 			if idle += wants; l.Idle > 0 && idle > l.Idle {
+				if trouble {
+					return transport(err)
+				}
 				return nil
 			}
-			if !quiet(err) {
-				pause(ctx)
+			if trouble {
+				c = l.recover(ctx, c, err)
 			}
 			continue
 		}
@@ -80,6 +90,21 @@ func (l *Labour) worker(ctx context.Context, c jetstream.Consumer) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// recover reports an error of the server, waits, and finds the consumer again: the stream may have been deleted and made
+// anew meanwhile.
+func (l *Labour) recover(ctx context.Context, c jetstream.Consumer, err error) jetstream.Consumer {
+	pause(ctx)
+	again, lost := l.consumer(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case lost != nil:
+		l.Queue.remarkOnce(fmt.Sprintf("the queue hands out no jobs (%v%s); waiting", lost, remedy(lost)))
+	default:
+		return again
+	}
+	return c
 }
 
 // quiet says that there was no job, as opposed to no server.
@@ -127,7 +152,7 @@ func (l *Labour) one(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (go
 			a.Result = result
 		}
 	}
-	a.By = store.Maker{Host: l.Host, Build: l.Build.String(), Finished: l.Now().UTC().Format(time.RFC3339), Seconds: l.Now().Sub(begun).Seconds()}
+	a.By = store.Maker{Host: l.Host, Worker: l.ID, Build: l.Build.String(), Finished: l.Now().UTC().Format(time.RFC3339), Seconds: l.Now().Sub(begun).Seconds()}
 	err = l.store(ctx, j.Key, a)
 	if errors.Is(err, nats.ErrMaxPayload) { // nobody's would be shorter
 		a.Error, a.Result = fmt.Sprintf("its result of %d bytes is more than the queue takes", len(a.Result)), nil
@@ -174,13 +199,20 @@ func (l *Labour) store(ctx context.Context, key string, a answer) error {
 		return err
 	}
 	exists := false
-	err = l.Queue.keepTrying(ctx, func(ctx context.Context) error {
-		_, err := l.Queue.results.Create(ctx, key, raw)
-		if exists = errors.Is(err, jetstream.ErrKeyExists); exists {
-			return nil
+	for {
+		err = l.Queue.keepTrying(ctx, func(ctx context.Context) error {
+			_, err := l.Queue.results.Create(ctx, key, raw)
+			if exists = errors.Is(err, jetstream.ErrKeyExists); exists {
+				return nil
+			}
+			return err
+		})
+		if !noRoom(err) || ctx.Err() != nil {
+			break
 		}
-		return err
-	})
+		l.Queue.remarkOnce(fmt.Sprintf("the queue takes no results (%v); %s; waiting for room", err, moreRoom))
+		pause(ctx)
+	}
 	if err != nil || !exists {
 		return err
 	}

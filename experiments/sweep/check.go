@@ -1,0 +1,148 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// SpotCheck repeats some of the results that came through a work queue: any worker that knows the queue's token can
+// invent results.
+type SpotCheck struct {
+	Share float64 // of all results, from 0 to 1; 0 repeats none
+	Do    func(context.Context, Job) (json.RawMessage, error)
+}
+
+// longestCheck is the longest job that is repeated.
+const longestCheck = time.Minute
+
+// taken is a result of another machine.
+type taken struct {
+	unit
+	store.Single
+	machine int
+}
+
+// Check repeats results of other machines in this process: the share of all, and at least one of every worker with results
+// that can be repeated. A result that differs is kept beside the first one, and its description names both makers.
+func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Checked, differences []string, err error) {
+	able, machines := e.checkable(c.Share)
+	total := int(math.Ceil(c.Share * float64(len(e.foreign))))
+	g, limited := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	for _, one := range choose(able, total) {
+		g.Go(func() error {
+			said, late, err := e.repeat(limited, c, one)
+			mu.Lock()
+			defer mu.Unlock()
+			m := &machines[one.machine]
+			switch {
+			case err != nil:
+				return err
+			case late:
+				m.NotChecked = "a repetition took longer than a minute"
+				return nil
+			case said != "":
+				m.Differ++
+				differences = append(differences, said)
+			}
+			m.Repeated++
+			return nil
+		})
+	}
+	err = g.Wait()
+	slices.Sort(differences)
+	return machines, differences, err
+}
+
+// checkable groups results by the worker that made them, and returns those that can be repeated.
+func (e *Engine) checkable(share float64) (able [][]taken, machines []sweep.Checked) {
+	by := map[string][]taken{}
+	for _, one := range e.foreign {
+		name := one.By.Host + "\x00" + one.By.Worker
+		by[name] = append(by[name], one)
+	}
+	for i, name := range slices.Sorted(maps.Keys(by)) {
+		first := &by[name][0].By
+		m := sweep.Checked{Host: first.Host, Worker: first.Worker, Build: first.Build, Results: len(by[name])}
+		var here []taken
+		for _, one := range by[name] {
+			if why := e.uncheckable(&one.By, share); why != "" {
+				m.NotChecked = why
+				continue
+			}
+			one.machine = i
+			here = append(here, one)
+		}
+		able, machines = append(able, here), append(machines, m)
+	}
+	return able, machines
+}
+
+// uncheckable returns why a result can't be repeated here; empty if it can.
+func (e *Engine) uncheckable(by *store.Maker, share float64) string {
+	switch {
+	case share <= 0:
+		return "turned off"
+	case by.Build != e.Plan.Build.String():
+		return "another build or architecture, " + by.Build
+	case e.Plan.command.Timed:
+		return "depends on wall time"
+	case by.Seconds >= longestCheck.Seconds():
+		return "took a minute or longer"
+	}
+	return ""
+}
+
+// choose draws results at random, so that no worker can foresee them: one of every machine, then others up to the total.
+func choose(able [][]taken, total int) (chosen []taken) {
+	var rest []taken
+	for _, one := range able {
+		if len(one) == 0 {
+			continue
+		}
+		rand.Shuffle(len(one), func(i, j int) { one[i], one[j] = one[j], one[i] })
+		chosen, rest = append(chosen, one[0]), append(rest, one[1:]...)
+	}
+	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+	return append(chosen, rest[:min(len(rest), max(0, total-len(chosen)))]...)
+}
+
+// repeat carries a job out again and compares the results. said describes a difference; late reports that it took too long.
+func (e *Engine) repeat(ctx context.Context, c SpotCheck, one taken) (said string, late bool, err error) {
+	short, stop := context.WithTimeout(ctx, longestCheck)
+	defer stop()
+	where := e.Plan.where(&e.Plan.Cells[one.cell])
+	begun := e.Now()
+	again, err := c.Do(short, e.Plan.Job(one.cell, one.lot))
+	switch {
+	case ctx.Err() != nil:
+		return "", false, ctx.Err()
+	case short.Err() != nil:
+		return "", true, nil
+	case err != nil:
+		return fmt.Sprintf("%s: the result of %s (worker %s) can't be repeated here: %v", where, one.By.Host, one.By.Worker, err), false, nil
+	case bytes.Equal(again, one.Result):
+		return "", false, nil
+	}
+	by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339), Seconds: e.Now().Sub(begun).Seconds()}
+	if err = e.Results.Put(store.Single{Key: one.Key, Result: again, By: by}); !errors.Is(err, store.ErrConflict) {
+		return "", false, err
+	}
+	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) comes out differently: %v", where, e.Host, one.By.Host, one.By.Worker, err), false, nil
+}
