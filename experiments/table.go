@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
@@ -107,9 +108,14 @@ func (t *Table) Sheets() []table.Sheet {
 func (b *Block) sheet() table.Sheet {
 	s := table.Sheet{Title: b.Name, Columns: []table.Column{{Header: ""}}}
 	chart := table.Chart{Kind: table.Bars, Title: b.Name, YTitle: b.Unit}
+	other := table.Chart{Kind: table.Bars, YTitle: "%"}
 	for i, column := range b.Columns {
-		s.Columns = append(s.Columns, table.Column{Header: column, Unit: b.Unit, Format: table.General}, table.Column{Header: column + " ±", Unit: b.Unit, Format: table.General})
-		chart.Series = append(chart.Series, table.Series{Name: column, Column: 2*i + 1, ErrorColumn: 2*i + 2})
+		of, unit := &chart, b.Unit
+		if strings.HasSuffix(column, " %") && unit != "%" { // a share has an axis of its own
+			of, unit = &other, "%"
+		}
+		s.Columns = append(s.Columns, table.Column{Header: column, Unit: unit, Format: table.General}, table.Column{Header: column + " ±", Unit: unit, Format: table.General})
+		of.Series = append(of.Series, table.Series{Name: strings.TrimSuffix(column, " %"), Column: 2*i + 1, ErrorColumn: 2*i + 2})
 	}
 	for _, line := range b.Rows {
 		cells := []table.Cell{table.S(line.Name)}
@@ -121,7 +127,14 @@ func (b *Block) sheet() table.Sheet {
 		}
 		s.Rows = append(s.Rows, cells)
 	}
-	s.Charts = []table.Chart{chart}
+	for _, c := range []table.Chart{chart, other} {
+		if len(c.Series) > 0 {
+			s.Charts = append(s.Charts, c)
+		}
+	}
+	if len(s.Charts) > 1 {
+		s.Charts[1].Title = "shares of " + b.Name
+	}
 	return s
 }
 

@@ -142,10 +142,16 @@ func CSV(dir string, r *sheets.Result) []Target {
 
 // Figures is a file in dir for every sheet that has a figure, in one of figure.Formats.
 func Figures(dir, format string, r *sheets.Result) (targets []Target) {
+	taken := map[string]int{}
 	for _, s := range sheets.Book(r).Sheets {
-		if figure.Drawable(&s) {
-			targets = append(targets, Figure(dir, format, FileName(&s), &s))
+		if !figure.Drawable(&s) {
+			continue
 		}
+		name := FileName(&s)
+		if taken[name]++; taken[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, taken[name])
+		}
+		targets = append(targets, Figure(dir, format, name, &s))
 	}
 	return targets
 }
@@ -157,7 +163,22 @@ func Figure(dir, format, name string, s *table.Sheet) Target {
 
 var numbered = regexp.MustCompile(`^(fig|table)\.? (\d)`)
 
-// FileName is the name of a sheet as part of a file's: fig10-age of Fig. 10 age.
+var notInNames = regexp.MustCompile(`[^\pL\pN._+]+`)
+
+// longestName is the length from which on a name ends at a word.
+const longestName = 24
+
+// FileName returns the name of a sheet as part of a file name, without commas and with whole words only: fig10-age for
+// Fig. 10 age.
 func FileName(s *table.Sheet) string {
-	return strings.ReplaceAll(numbered.ReplaceAllString(strings.ToLower(s.Name), "$1$2"), " ", "-")
+	name := numbered.ReplaceAllString(strings.ToLower(s.Name), "$1$2")
+	words := strings.Split(strings.Trim(notInNames.ReplaceAllString(name, "-"), "-."), "-")
+	name = words[0]
+	for _, word := range words[1:] {
+		if len(name)+1+len(word) > longestName {
+			break
+		}
+		name += "-" + word
+	}
+	return name
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"html"
 	"image/color"
 	"io"
 	"regexp"
@@ -73,7 +74,27 @@ func svgOf(s *table.Sheet, background color.Color) (string, error) {
 	f.draw(draw.New(canvas), background)
 	var b bytes.Buffer
 	_, err = canvas.WriteTo(&b)
-	return b.String(), err
+	return fixWidths(b.String()), err
+}
+
+// svgText matches a text with its style, as vgsvg writes it.
+var svgText = regexp.MustCompile(`<text ([^>]*style="([^"]*)"[^>]*)>([^<]*)</text>`)
+
+// fixWidths states the width of every text, for which the figure has room. A reader whose font is wider, such as DejaVu Sans,
+// then sees narrower letters and no label over another one.
+func fixWidths(svg string) string {
+	return svgText.ReplaceAllStringFunc(svg, func(element string) string {
+		part := svgText.FindStringSubmatch(element)
+		style := plain()
+		if strings.Contains(part[2], "bold") {
+			style = bold()
+		}
+		width := style.Width(html.UnescapeString(part[3])).Points()
+		if width <= 0 {
+			return element
+		}
+		return fmt.Sprintf(`<text textLength="%.2f" lengthAdjust="spacingAndGlyphs" %s>%s</text>`, width, part[1], part[3])
+	})
 }
 
 func pdfFile(w io.Writer, s *table.Sheet) error {

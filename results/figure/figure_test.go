@@ -196,10 +196,43 @@ func TestMap(t *testing.T) {
 	if scale, cells, got := 24, 13*40-20, strings.Count(svg, "<path")-strings.Count(svg, "fill:none"); got < scale+cells {
 		t.Errorf("%d areas, want the %d of the scale and %d cells", got, scale, cells)
 	}
-	for _, want := range []string{"0 to 23: mean AoM [µs], empty where there is none", ">30<", ">10<"} {
+	for _, want := range []string{"0 to 23: mean AoM [µs]; empty: none", ">30<", ">10<"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the map does not say %s", want)
 		}
+	}
+}
+
+// TestDivergingMap checks that a map of signed numbers has the same scale on both sides of 0, 0 marked, and axes whose labels
+// leave their common unit to the title.
+func TestDivergingMap(t *testing.T) {
+	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"}},
+		Rows: [][]table.Cell{{table.S("2")}, {table.S("4")}}}
+	chart := table.Chart{Kind: table.Map, Title: "Loss", XTitle: "out-rate", YTitle: "slots", ZTitle: "change, %", Diverging: true, Empty: "can't be told from 0"}
+	for k := range 8 {
+		name := fmt.Sprintf("%dGbps", 5*(k+1))
+		s.Columns = append(s.Columns, table.Column{Header: name, Format: table.General})
+		s.Rows[0] = append(s.Rows[0], table.N(float64(k)-80))
+		s.Rows[1] = append(s.Rows[1], map[bool]table.Cell{true: table.Missing("no value"), false: table.N(float64(k))}[k == 0])
+		chart.Series = append(chart.Series, table.Series{Name: name, Column: k + 1})
+	}
+	s.Charts = []table.Chart{chart}
+	svg := drawn(t, s, figure.Formats()...)
+	for _, want := range []string{"−80 … 0 … 80: change, %; empty: can", ">5<", ">10<", ">40<", "out-rate [Gbps]"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the map does not say %q", want)
+		}
+	}
+	if faults, err := figuretest.Faults(strings.NewReader(svg)); err != nil || len(faults) > 0 {
+		t.Errorf("%v: %q, want no faults", err, faults)
+	}
+}
+
+// TestLabelsHaveTheirWidth checks that every text states the width that the figure has room for, whatever font draws it.
+func TestLabelsHaveTheirWidth(t *testing.T) {
+	svg := drawn(t, bars(3, "olaf tc (N = clusters) &"))
+	if texts, fixed := strings.Count(svg, "<text "), strings.Count(svg, "<text textLength="); texts == 0 || texts != fixed {
+		t.Errorf("%d of %d texts state their width, want all", fixed, texts)
 	}
 }
 

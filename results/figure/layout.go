@@ -101,6 +101,7 @@ type panel struct {
 	looks  []int // of the series
 	bars   *barPlan
 	axes   vg.Length // height of the axes with their labels
+	width  vg.Length // of the panel
 }
 
 // Wide says that a figure has panels side by side, so that it needs the width of a page.
@@ -131,7 +132,7 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 	for _, p := range f.panels {
 		title := bold()
 		p.title = wrapped(&title, p.chart.Title, each-8)
-		p.axes = height
+		p.axes, p.width = height, each
 		p.planBars(each)
 	}
 	f.shareLegend(each)
@@ -195,10 +196,12 @@ func (f *laidOut) shareLegend(each vg.Length) {
 	}
 	if shared {
 		f.legend = newLegend(first, paper, f.width)
+		f.legend.scale = f.panels[0]
 		return
 	}
 	for _, p := range f.panels {
 		p.legend = newLegend(p.entries(), p.printed(), each)
+		p.legend.scale = p
 	}
 }
 

@@ -3,6 +3,7 @@ package figure
 import (
 	"image/color"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot/vg"
@@ -55,6 +56,7 @@ type legend struct {
 	entries []entry
 	places  []vg.Point // of their left ends below the legend's own top left
 	height  vg.Length
+	scale   *panel // whose colours are shown; nil without a map
 }
 
 func (e *entry) swatch() vg.Length {
@@ -67,6 +69,7 @@ func (e *entry) swatch() vg.Length {
 	return 22 // a line has to show its dashes
 }
 
+// newLegend places names on lines. A name that is wider than the page continues on the next line.
 func newLegend(entries []entry, paper bool, width vg.Length) legend {
 	if paper {
 		entries = append(entries, entry{name: paperName, look: paperLook})
@@ -81,6 +84,8 @@ func newLegend(entries []entry, paper bool, width vg.Length) legend {
 			x, y = 4, y+line
 		}
 		l.places = append(l.places, vg.Point{X: x, Y: -y})
+		e.name = wrapped(&style, e.name, width-x-e.swatch()-4)
+		y += (linesIn(e.name) - 1) * line
 		x += needed + 10
 	}
 	if len(entries) > 0 {
@@ -95,7 +100,7 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 		x, y, wide := left+l.places[i].X, top+l.places[i].Y, e.swatch()
 		switch {
 		case e.look == scaleLook:
-			drawScale(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + wide, Y: y + 4}})
+			l.drawScale(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + wide, Y: y + 4}})
 		case e.look == outlineLook || e.look == dashedLook:
 			drawOutline(c, e.look == dashedLook, x, y, x+wide, y)
 		case e.look == paperLook:
@@ -108,7 +113,9 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 				c.DrawGlyph(markerOf(e.look), vg.Point{X: x + wide/2, Y: y})
 			}
 		}
-		c.FillText(plain(), vg.Point{X: x + wide + 4, Y: y}, e.name)
+		for k, words := range strings.Split(e.name, "\n") {
+			c.FillText(plain(), vg.Point{X: x + wide + 4, Y: y - vg.Length(k)*line}, words)
+		}
 	}
 }
 

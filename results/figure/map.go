@@ -1,10 +1,13 @@
 package figure
 
 import (
-	"fmt"
+	"cmp"
 	"image/color"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot"
@@ -12,8 +15,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The colours of a map go from light to dark, so that they keep their order in grey; what is not known stays empty.
-var lightest, darkest = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff}
+// The colours of a map go from light to dark, so that they keep their order in grey; what is not known stays empty. Those
+// of a diverging map are light at 0, blue below and brown above.
+var lightest, darkest, above = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff}, color.RGBA{0x8c, 0x3a, 0x00, 0xff}
 
 // scaleSteps are the colours that a map has.
 const scaleSteps = 24
@@ -29,13 +33,43 @@ func (p *panel) addCells(out *plot.Plot) {
 	for i := range p.chart.Series {
 		columns[i] = p.chart.Series[i].Name
 	}
-	out.X.Tick.Marker, out.Y.Tick.Marker = someOf(columns), someOf(rows)
+	out.X.Label.Text = shareUnit(columns, out.X.Label.Text)
+	out.Y.Label.Text = shareUnit(rows, out.Y.Label.Text)
+	style := plain()
+	widest := vg.Length(0)
+	for _, name := range columns {
+		widest = max(widest, wide(&style, name))
+	}
+	const used = 0.7 // of a panel by the axes themselves
+	out.X.Tick.Marker = someOf(columns, int(used*p.width/(widest+6)))
+	out.Y.Tick.Marker = someOf(rows, int(used*p.axes/line))
 	out.X.Padding, out.Y.Padding = 0, 0
 }
 
-// someOf marks about six places by their names, the first among them.
-func someOf(names []string) plot.ConstantTicks {
-	step := max(1, int(roundStep(float64(len(names))/6)))
+var quantity = regexp.MustCompile(`^(-?[0-9.]+)([^0-9.]+)$`)
+
+// shareUnit takes the unit that all names end in out of them and returns the axis title with that unit.
+func shareUnit(names []string, title string) string {
+	unit := ""
+	for i, name := range names {
+		parts := quantity.FindStringSubmatch(name)
+		if parts == nil || i > 0 && parts[2] != unit {
+			return title
+		}
+		unit = parts[2]
+	}
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(name, unit)
+	}
+	return title + " [" + strings.TrimSpace(unit) + "]"
+}
+
+// someOf marks places by their names, the first among them: all of them if there is room.
+func someOf(names []string, room int) plot.ConstantTicks {
+	step := 1
+	if len(names) > room {
+		step = max(1, int(roundStep(float64(len(names))/float64(max(1, min(room, 6))))))
+	}
 	var marks []plot.Tick
 	for i := 0; i < len(names); i += step {
 		marks = append(marks, plot.Tick{Value: float64(i), Label: names[i]})
@@ -67,7 +101,7 @@ func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 			if steps[from] >= 0 {
 				x0, x1 := trX(float64(from)-0.5), trX(float64(to)-0.5)
-				c.FillPolygon(stepColour(steps[from]), rectangle(x0, trY(float64(i)-0.5), x1, trY(float64(i)+0.5)))
+				c.FillPolygon(m.colour(steps[from]), rectangle(x0, trY(float64(i)-0.5), x1, trY(float64(i)+0.5)))
 			}
 			from = to
 		}
@@ -124,13 +158,16 @@ func (p *panel) scale() (low, high float64) {
 			}
 		}
 	}
+	if p.chart.Diverging {
+		high = max(math.Abs(low), math.Abs(high))
+		low = -high
+	}
 	return low, high
 }
 
 // scaleName says what the colours stand for.
 func (p *panel) scaleName() string {
 	low, high := p.scale()
-	any := table.Column{Format: table.General}
 	name := p.chart.ZTitle
 	missing := slices.ContainsFunc(p.rows, func(k int) bool {
 		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {
@@ -139,21 +176,47 @@ func (p *panel) scaleName() string {
 		})
 	})
 	if missing {
-		name += ", empty where there is none"
+		name += "; empty: " + cmp.Or(p.chart.Empty, "none")
 	}
-	return fmt.Sprintf("%s to %s: %s", any.Pretty(table.N(low)), any.Pretty(table.N(high)), name)
+	middle := " to "
+	if p.chart.Diverging {
+		middle = " … 0 … "
+	}
+	return rounded(low) + middle + rounded(high) + ": " + name
 }
 
-func stepColour(step int) color.RGBA {
-	mix := func(a, b uint8) uint8 { return uint8(int(a) + (int(b)-int(a))*step/(scaleSteps-1)) }
-	return color.RGBA{mix(lightest.R, darkest.R), mix(lightest.G, darkest.G), mix(lightest.B, darkest.B), 0xff}
+// rounded prints an end of a scale with three digits.
+func rounded(v float64) string {
+	return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "-", "−", 1)
 }
 
-// drawScale draws all colours of a map, from the lightest.
-func drawScale(c draw.Canvas, r vg.Rectangle) {
+// colour returns the colour of a step of the panel's scale.
+func (p *panel) colour(step int) color.RGBA {
+	if !p.chart.Diverging {
+		return mixed(lightest, darkest, step, scaleSteps-1)
+	}
+	const half = scaleSteps / 2
+	if step < half {
+		return mixed(lightest, darkest, half-step, half)
+	}
+	return mixed(lightest, above, step-half+1, half)
+}
+
+// mixed returns the colour at a step of the way between two.
+func mixed(from, to color.RGBA, step, steps int) color.RGBA {
+	mix := func(a, b uint8) uint8 { return uint8(int(a) + (int(b)-int(a))*step/steps) }
+	return color.RGBA{mix(from.R, to.R), mix(from.G, to.G), mix(from.B, to.B), 0xff}
+}
+
+// drawScale draws all colours of a map from the lowest value, and marks 0 on a diverging scale.
+func (l *legend) drawScale(c draw.Canvas, r vg.Rectangle) {
 	wide := (r.Max.X - r.Min.X) / scaleSteps
 	for i := range scaleSteps {
 		x := r.Min.X + vg.Length(i)*wide
-		c.FillPolygon(stepColour(i), rectangle(x, r.Min.Y, x+wide, r.Max.Y))
+		c.FillPolygon(l.scale.colour(i), rectangle(x, r.Min.Y, x+wide, r.Max.Y))
+	}
+	if l.scale.chart.Diverging {
+		middle := (r.Min.X + r.Max.X) / 2
+		c.StrokeLine2(draw.LineStyle{Color: color.Black, Width: 0.5}, middle, r.Min.Y-1, middle, r.Max.Y+1)
 	}
 }

@@ -37,16 +37,23 @@ func roundStep(about float64) float64 {
 	return 10 * magnitude
 }
 
-// inUnits marks an axis of ns in a larger unit where its numbers would be long.
+// larger lists larger units, the largest first, for axes whose numbers would be long.
+var larger = map[string][]struct {
+	from, unit float64
+	name       string
+}{
+	"ns":  {{1e10, 1e9, "s"}, {1e7, 1e6, "ms"}, {1e5, 1e3, "µs"}},
+	"bps": {{1e9, 1e9, "Gbps"}, {1e6, 1e6, "Mbps"}, {1e4, 1e3, "kbps"}},
+	"B":   {{1e10, 1e9, "GB"}, {1e7, 1e6, "MB"}, {1e5, 1e3, "kB"}},
+}
+
+// inUnits marks an axis in a larger unit where its numbers would be long.
 func inUnits(axis *plot.Axis) {
-	title, ns := strings.CutSuffix(axis.Label.Text, " [ns]")
-	if !ns {
+	title, unit, found := strings.Cut(strings.TrimSuffix(axis.Label.Text, "]"), " [")
+	if !found {
 		return
 	}
-	for _, u := range []struct {
-		from, unit float64
-		name       string
-	}{{1e10, 1e9, "s"}, {1e7, 1e6, "ms"}, {1e5, 1e3, "µs"}} {
+	for _, u := range larger[unit] {
 		if axis.Max >= u.from {
 			axis.Label.Text, axis.Tick.Marker = title+" ["+u.name+"]", ticks{u.unit}
 			return

@@ -207,7 +207,10 @@ func (m *Map) sheet(n int) table.Sheet {
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours(), Outlines: m.outlines()}
+	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours(), Diverging: m.Compared, Outlines: m.outlines()}
+	if m.Compared {
+		chart.Empty = "can't be told from 0"
+	}
 	for _, o := range chart.Outlines {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s line: %s", map[bool]string{true: "dashed", false: "full"}[o.Dashed], o.Name))
 	}
@@ -221,7 +224,7 @@ func (m *Map) sheet(n int) table.Sheet {
 // colours says what those of a drawn map stand for.
 func (m *Map) colours() string {
 	if m.Compared {
-		return "change, %; what can't be told from 0 is left out"
+		return "change, %"
 	}
 	return m.Title
 }

@@ -25,6 +25,8 @@ type Chart struct {
 	X              int     // column of the categories, or of x
 	ZTitle         string  // of a map, what its colours stand for
 	YMax           float64 // of a map that of the colours, which then begin at 0; 0 leaves it to the viewer
+	Empty          string  // of a map, the reason why cells have no number
+	Diverging      bool    // of a map: its numbers have signs, so that the colours part at 0
 	Series         []Series
 	Outlines       []Outline // of a map
 }

@@ -59,7 +59,7 @@ func panels(s *table.Sheet) (list []table.Chart) {
 	return list
 }
 
-// colourScales colours the numbers of a sheet's maps from light to dark.
+// colourScales colours the numbers of a sheet's maps from light to dark, or of a diverging map on both sides of 0.
 func colourScales(s *table.Sheet) string {
 	var b strings.Builder
 	for k := range s.Charts {
@@ -71,9 +71,13 @@ func colourScales(s *table.Sheet) string {
 		if c.YMax > 0 {
 			low, high = `<cfvo type="num" val="0"/>`, fmt.Sprintf(`<cfvo type="num" val="%g"/>`, c.YMax)
 		}
+		colours := `<color rgb="FFF2F6FA"/><color rgb="FF6699CC"/>`
+		if c.Diverging {
+			low, colours = low+`<cfvo type="num" val="0"/>`, `<color rgb="FF6699CC"/><color rgb="FFF2F6FA"/><color rgb="FFD9A066"/>`
+		}
 		from, to := c.Series[0].Column, c.Series[len(c.Series)-1].Column
-		fmt.Fprintf(&b, `<conditionalFormatting sqref="%s2:%s%d"><cfRule type="colorScale" priority="%d"><colorScale>%s%s<color rgb="FFF2F6FA"/><color rgb="FF6699CC"/></colorScale></cfRule></conditionalFormatting>`,
-			xlsx.ColIndexToLetters(from), xlsx.ColIndexToLetters(to), 1+min(len(s.Rows), MaxRows), k+1, low, high)
+		fmt.Fprintf(&b, `<conditionalFormatting sqref="%s2:%s%d"><cfRule type="colorScale" priority="%d"><colorScale>%s%s%s</colorScale></cfRule></conditionalFormatting>`,
+			xlsx.ColIndexToLetters(from), xlsx.ColIndexToLetters(to), 1+min(len(s.Rows), MaxRows), k+1, low, high, colours)
 	}
 	return b.String()
 }

@@ -35,8 +35,7 @@ const look = 5 * time.Second
 
 // NewHandout begins to listen for results, until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
-	lost, lose := context.WithCancelCause(context.Background())
-	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}, lost: lost}
+	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
 	if err := q.follow(ctx, resultsKept, h.told, h.deaf.happens, jetstream.UpdatesOnly()); err != nil {
 		return nil, fmt.Errorf("listen for results: %w", err)
 	}
@@ -44,6 +43,8 @@ func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, err
 	if err != nil {
 		return nil, transport(err)
 	}
+	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	h.lost = lost
 	go h.monitor(ctx, began, lose)
 	return h, nil
 }
@@ -73,6 +74,7 @@ func (q *Queue) made(ctx context.Context) (at [2]time.Time, err error) {
 // monitor looks now and then whether the streams are still those that were there at the beginning. A deleted one, even
 // if it was made anew, has lost jobs or results that this sweep waits for.
 func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
+	defer lose(nil)
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
@@ -172,7 +174,7 @@ func (p *place) await(ctx context.Context, key string, told <-chan answer) (json
 		case a := <-told:
 			return p.take(a)
 		case <-p.lost.Done():
-			return nil, context.Cause(p.lost)
+			return nil, errors.Join(ctx.Err(), context.Cause(p.lost))
 		case <-p.deaf.await().Done():
 		case <-ticker.C:
 		}
