@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // Distributions of burst lengths and gaps.
@@ -187,5 +188,5 @@ func (w *Burst) burstLength(uniform float64) int {
 	if w.BurstDist == Fixed || w.BurstPackets == 1 {
 		return w.BurstPackets
 	}
-	return 1 + int(math.Floor(math.Log(1-uniform)/math.Log(1-1/float64(w.BurstPackets))))
+	return 1 + int(math.Floor(exactmath.Log(1-uniform)/exactmath.Log(1-1/float64(w.BurstPackets))))
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed always
@@ -132,7 +133,7 @@ func (s *Schedule) draws() {
 	worker := s.pick()
 	s.update = regmap.Descriptor{
 		Flow: worker * uint16(s.segments), Sequence: (s.next[worker] - 1) * uint32(s.segments),
-		Reward: int32(math.RoundToEven(s.prize.NormFloat64() * 256)),
+		Reward: int32(math.RoundToEven(exactmath.NormFloat64(s.prize) * 256)),
 	}
 	s.left--
 }
@@ -144,7 +145,7 @@ func (s *Schedule) startBurst() {
 	}
 	gap := 1.0
 	if s.w.GapDist == Exponential {
-		gap = s.draw.ExpFloat64()
+		gap = exactmath.ExpFloat64(s.draw)
 	}
 	s.clock.start(gap)
 	fresh := s.bursts%s.w.HoldBursts == 0
@@ -173,7 +174,7 @@ func (s *Schedule) activate() {
 		if s.drawnIn[c] != s.period {
 			s.drawnIn[c], s.logs[c] = s.period, 0
 			if s.w.ClusterSigma > 0 {
-				s.logs[c] = s.w.ClusterSigma * s.draw.NormFloat64()
+				s.logs[c] = s.w.ClusterSigma * exactmath.NormFloat64(s.draw)
 			}
 		}
 		top = max(top, s.logs[c])
@@ -182,7 +183,7 @@ func (s *Schedule) activate() {
 	// bits in which math.Exp may differ between processors.
 	s.weights = s.weights[:n]
 	for i, c := range s.active {
-		s.weights[i] = max(1, uint64(math.Round(math.Exp(s.logs[c]-top)*(1<<30))))
+		s.weights[i] = max(1, uint64(math.Round(exactmath.Exp(s.logs[c]-top)*(1<<30))))
 	}
 	s.tree.build(s.weights)
 }

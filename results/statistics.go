@@ -5,8 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // confidence is the level of every interval.
@@ -28,14 +27,14 @@ func Describe(values []Float, reason string) Statistic {
 	if len(known) == 0 {
 		return s
 	}
-	mean, sd := stat.MeanStdDev(known, nil)
+	mean, sd := exactmath.MeanStdDev(known)
 	s.Mean, s.Min, s.Max = Float(mean), Float(slices.Min(known)), Float(slices.Max(known))
 	if len(known) < 2 {
 		return s
 	}
 	s.SD = Float(sd)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(known) - 1)}
-	s.CI95 = Float(t.Quantile(1-(1-confidence)/2) * sd / math.Sqrt(float64(len(known))))
+	t := exactmath.StudentQuantile(float64(len(known)-1), 1-(1-confidence)/2)
+	s.CI95 = Float(t * sd / math.Sqrt(float64(len(known))))
 	return s
 }
 
@@ -55,5 +54,5 @@ func Bootstrap(values []float64, resamples int, seed uint64) (low, high float64,
 	}
 	slices.Sort(means)
 	tail := (1 - confidence) / 2
-	return stat.Quantile(tail, stat.LinInterp, means, nil), stat.Quantile(1-tail, stat.LinInterp, means, nil), true
+	return exactmath.SortedQuantile(tail, means), exactmath.SortedQuantile(1-tail, means), true
 }

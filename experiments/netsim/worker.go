@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
@@ -74,7 +75,7 @@ const never = math.MaxInt64
 // generation is when update w.seq is generated, given that the one before was at w.gen.
 func (s *source) generation(w *worker) int64 {
 	if s.poisson {
-		gap := -math.Log1p(-uniform(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
+		gap := -exactmath.Log1p(-uniform(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
 		return w.gen + int64(gap*float64(w.period)/1000)*1000
 	}
 	at := w.offset + int64(w.seq)*w.period

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -57,7 +57,7 @@ func poisson(seed uint64, updates int) ([]arrival, error) {
 		stream := splitmix.Mix(splitmix.Mix(seed) ^ uint64(w+1)<<32)
 		for k := range updates {
 			unit := (float64(splitmix.Mix(stream+uint64(k))>>11) + 0.5) / (1 << 53)
-			at -= gap * math.Log(unit)
+			at -= gap * exactmath.Log(unit)
 			all = append(all, arrival{olaf.Time(at), w, uint32(k)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/results"
 )
@@ -52,7 +53,7 @@ func (p *player) rounds(set system.Set, rate olaf.Rate, updates int, seed uint64
 	mean := gap()
 	j.Begin = func(worker int, vector uint32) olaf.Duration {
 		unit := (float64(splitmix.Mix(splitmix.Mix(splitmix.Mix(seed)^uint64(worker+1)<<32)+uint64(vector))>>11) + 0.5) / (1 << 53)
-		return olaf.Duration(-mean * math.Log(unit))
+		return olaf.Duration(-mean * exactmath.Log(unit))
 	}
 	return net, j, &parts, nil
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/pktgen"
 )
 
@@ -277,11 +278,11 @@ func (sc *Scaler) begin(w *emulated, r *Recording, j int) {
 	cluster := int(s.Cluster(j))
 	spread := 0.0
 	if s.Clusters > 1 {
-		spread = math.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5)
+		spread = exactmath.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5)
 	}
-	own := rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j))).NormFloat64() * s.Jitter
+	own := exactmath.NormFloat64(rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j)))) * s.Jitter
 	// Rounded, so that the last bits, in which math.Exp differs between processors, do not matter.
-	w.factor = math.Round(math.Exp(spread+own)*(1<<30)) / (1 << 30)
+	w.factor = math.Round(exactmath.Exp(spread+own)*(1<<30)) / (1 << 30)
 	w.turn = int64(cluster) % sc.turns
 }
 

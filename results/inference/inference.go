@@ -10,8 +10,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // Result is the outcome of one test.
@@ -30,8 +29,8 @@ func PairedT(differences []float64) Result {
 	if n == 0 {
 		return Result{math.NaN(), 1}
 	}
-	signs := 2 * math.Pow(0.5, float64(n))
-	mean, sd := stat.MeanStdDev(differences, nil)
+	signs := 2 * exactmath.Pow(0.5, float64(n))
+	mean, sd := exactmath.MeanStdDev(differences)
 	switch {
 	case !slices.ContainsFunc(differences, func(d float64) bool { return d != differences[0] }):
 		if differences[0] == 0 {
@@ -42,7 +41,7 @@ func PairedT(differences []float64) Result {
 		return Result{math.NaN(), 1}
 	}
 	t := math.Abs(mean) / (sd / math.Sqrt(float64(n)))
-	return Result{2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Survival(t), 0}
+	return Result{2 * exactmath.StudentSurvival(float64(n-1), t), 0}
 }
 
 // exactTo is the sample size up to which distributions are counted out; beyond it they are normal to many digits.
@@ -62,7 +61,7 @@ func SignedRank(differences []float64) Result {
 		if len(differences) == 0 {
 			return Result{math.NaN(), 1}
 		}
-		return Result{1, 2 * math.Pow(0.5, float64(len(differences)))}
+		return Result{1, 2 * exactmath.Pow(0.5, float64(len(differences)))}
 	}
 	ranks := doubleRanks(sizes)
 	positive, total := 0, 0
@@ -77,7 +76,7 @@ func SignedRank(differences []float64) Result {
 		}
 		i++
 	}
-	least := 2 * math.Pow(0.5, float64(n))
+	least := 2 * exactmath.Pow(0.5, float64(n))
 	if n > exactTo {
 		variance := 0.0
 		for _, r := range ranks {
@@ -182,7 +181,7 @@ func normalTail(distance, variance float64) float64 {
 	if variance == 0 {
 		return 1
 	}
-	return 2 * distuv.UnitNormal.Survival(max(0, distance)/math.Sqrt(variance))
+	return 2 * exactmath.NormalSurvival(max(0, distance)/math.Sqrt(variance))
 }
 
 // doubleRanks are twice the mean ranks of values, so that they are whole.

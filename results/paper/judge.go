@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -262,13 +261,12 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 	if b.SD == 0 {
 		return mean, float64(a.CI95)
 	}
-	ofA, ofB := math.Pow(float64(a.SD), 2)/float64(a.N), math.Pow(float64(b.SD), 2)/float64(b.N)
-	freedom := math.Pow(ofA+ofB, 2) / (ofA*ofA/float64(a.N-1) + ofB*ofB/float64(b.N-1))
+	ofA, ofB := exactmath.Pow(float64(a.SD), 2)/float64(a.N), exactmath.Pow(float64(b.SD), 2)/float64(b.N)
+	freedom := exactmath.Pow(ofA+ofB, 2) / (ofA*ofA/float64(a.N-1) + ofB*ofB/float64(b.N-1))
 	if math.IsNaN(freedom) { // one of them is of one run
 		return mean, math.NaN()
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}
-	return mean, t.Quantile(1-(1-confidence)/2) * math.Sqrt(ofA+ofB)
+	return mean, exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB)
 }
 
 // note says what a reader must know beside the number: why it was not judged, how it is taken or what keeps it from a match, and

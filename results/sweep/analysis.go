@@ -5,9 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/inference"
 )
@@ -184,7 +182,7 @@ func paired(a, b []results.Float) Comparison {
 	if len(plain) == 0 {
 		return c
 	}
-	mean := stat.Mean(base, nil)
+	mean := exactmath.Mean(base)
 	if mean != 0 {
 		c.ChangePct = results.Float(100 * float64(c.Difference.Mean) / math.Abs(mean))
 	}
@@ -200,8 +198,9 @@ func paired(a, b []results.Float) Comparison {
 
 // Detectable is the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.
 func Detectable(sd float64, n int) float64 {
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}
-	return (t.Quantile(1-alpha/2) + t.Quantile(power)) * sd / math.Sqrt(float64(n))
+	freedom := float64(n - 1)
+	t := exactmath.StudentQuantile(freedom, 1-alpha/2) + exactmath.StudentQuantile(freedom, power)
+	return t * sd / math.Sqrt(float64(n))
 }
 
 // cross finds along every axis of numbers where comparisons change their sign.
@@ -320,7 +319,7 @@ func (d *Document) sensitivity(name string) *Sensitivity {
 		}
 		means[i] = float64(s.Mean)
 	}
-	grand, total := stat.PopMeanVariance(means, nil)
+	grand, total := exactmath.PopMeanVariance(means)
 	if total <= 1e-18*grand*grand {
 		return nil
 	}
@@ -333,7 +332,7 @@ func (d *Document) sensitivity(name string) *Sensitivity {
 		for i := range d.Cells {
 			levels[d.Cells[i].at[k]] += means[i] * float64(len(levels)) / float64(size)
 		}
-		_, of := stat.PopMeanVariance(levels, nil)
+		_, of := exactmath.PopMeanVariance(levels)
 		share := results.Float(of / total)
 		s.Shares, s.Rest = append(s.Shares, Share{d.Axes[k].Name, share}), s.Rest-share
 	}

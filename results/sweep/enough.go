@@ -6,10 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // ErrRule is the kind of every refused stopping rule.
@@ -71,10 +69,10 @@ func halfWidth(values []float64, level float64) float64 {
 	if len(values) < 2 {
 		return math.Inf(1)
 	}
-	mean, sd := stat.MeanStdDev(values, nil)
+	mean, sd := exactmath.MeanStdDev(values)
 	if sd == 0 {
 		return 0
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(values) - 1)}
-	return t.Quantile(1-level/2) * sd / math.Sqrt(float64(len(values))) / math.Abs(mean)
+	t := exactmath.StudentQuantile(float64(len(values)-1), 1-level/2)
+	return t * sd / math.Sqrt(float64(len(values))) / math.Abs(mean)
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // Book is a document of sheets.
@@ -155,7 +157,7 @@ func grouped(v float64, decimals int) string {
 		whole -= 3
 	}
 	out = s[:whole] + out
-	if v < 0 && math.Abs(v) >= 0.5*math.Pow(10, -float64(decimals)) {
+	if v < 0 && math.Abs(v) >= 0.5*exactmath.Pow(10, -float64(decimals)) {
 		return "−" + out
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/internal/exactmath"
 )
 
 // Kind is what the jobs are.
@@ -92,7 +93,7 @@ func Generate(s Spec) (*sched.Problem, error) {
 	for i := range s.Jobs {
 		j := sched.Job{ID: "j" + strconv.Itoa(i+1), Update: s.Update, Workers: map[string]int{}}
 		if s.PerSecond > 0 && i > 0 {
-			at += random.ExpFloat64() / s.PerSecond
+			at += exactmath.ExpFloat64(random) / s.PerSecond
 		}
 		j.Arrival = olaf.Duration(math.Round(at*1e6)) * olaf.Microsecond
 		s.place(&j, p.Units, random)
@@ -139,7 +140,7 @@ func (s *Spec) place(j *sched.Job, units []sched.Unit, random *rand.Rand) {
 		// Widths to 64 with as many in each octave; volumes log-normal with a median of 30 MB, 5 % of them above 800 MB.
 		workers = 1 << random.IntN(6)
 		workers += random.IntN(workers)
-		j.Volume = olaf.Size(min(max(30e6*math.Exp(2*random.NormFloat64()), 1e6), 1e10))
+		j.Volume = olaf.Size(min(max(30e6*exactmath.Exp(2*exactmath.NormFloat64(random)), 1e6), 1e10))
 	}
 	if s.Kind != MapReduce {
 		j.Volume = s.Volume[0] + olaf.Size(random.Float64()*float64(s.Volume[1]-s.Volume[0]))
