@@ -62,7 +62,7 @@ func (h *ageHistogram) add(t tooth) {
 
 // belowNS is the age, in ns, below which a share of the time was spent, taking ages within a bucket as even.
 func (h *ageHistogram) belowNS(share float64) Float {
-	want := share * float64(h.total)
+	want := float64(share * float64(h.total))
 	var below, crossing int64
 	for i := range h.part {
 		crossing += h.crossed[i]
@@ -70,7 +70,7 @@ func (h *ageHistogram) belowNS(share float64) Float {
 		inside := h.part[i] + crossing*width
 		if inside > 0 && float64(below)+float64(inside) >= want {
 			within := (want - float64(below)) / float64(inside)
-			return Float((float64(low) + within*float64(width)) / 1000)
+			return Float((float64(low) + float64(within*float64(width))) / 1000)
 		}
 		below += inside
 	}

@@ -167,7 +167,7 @@ func (c cells) sawtooth(corners []corner, shown window, top float64) {
 			continue
 		}
 		for x := max(column(from.at), 0); x < min(column(to.at), plotColumns); x++ {
-			middle := (float64(x)+0.5)/plotColumns*width + float64(shown.from-from.at)
+			middle := float64((float64(x)+0.5)/plotColumns*width) + float64(shown.from-from.at)
 			c[row((float64(from.age)+max(middle, 0))/top)][x] = '/'
 		}
 	}

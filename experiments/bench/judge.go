@@ -150,7 +150,7 @@ func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string
 // peak, it stays higher by d at most.
 func raised(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
 	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
-	return way, (results.Float(p.StallAreaNS2) + results.Float(p.StallNS)*peak) / span
+	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span
 }
 
 // PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at

@@ -93,9 +93,9 @@ const (
 func (s *Simulation) FrameBytes() (bytes float64) {
 	for i := range s.Networks {
 		sent, delivered := s.Networks[i].Topology.Traffic()
-		bytes += frameBytes * delivered
+		bytes += float64(frameBytes * delivered)
 		if s.Networks[i].Topology.Merges() {
-			bytes += insideBytes * sent
+			bytes += float64(insideBytes * sent)
 		}
 	}
 	return bytes

@@ -13,7 +13,7 @@ type span struct {
 	rate     float64
 }
 
-func (s *span) bits() float64 { return float64(s.to-s.from) / float64(olaf.Second) * s.rate }
+func (s *span) bits() float64 { return float64(float64(s.to-s.from) / float64(olaf.Second) * s.rate) }
 
 // spans are when the workers of a share send and how fast: slot by slot, and while a connection is set up only as fast as
 // before.

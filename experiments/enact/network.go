@@ -123,7 +123,7 @@ func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*pl
 	optics := newOptics(in, plan)
 	all := 0.0
 	for k := range in.Jobs {
-		all += in.Jobs[k].Volume * float64(in.Jobs[k].Workers)
+		all += float64(in.Jobs[k].Volume * float64(in.Jobs[k].Workers))
 	}
 	stands := max(float64(Line.Bits()), all/float64(packets))
 	trunks := map[[2]int]int32{}

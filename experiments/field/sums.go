@@ -53,7 +53,7 @@ func (l *Learner) Compute(context.Context, uint32) process.Computed {
 // Apply implements process.Work: it steps the weights by the mean of all gradients.
 func (l *Learner) Apply(a *endpoint.Aggregate) {
 	for i, v := range a.Values {
-		l.weights[i] += l.config.StepSize * rl.OfFixedPoint(int32(v), l.config.Workers)
+		l.weights[i] += float32(l.config.StepSize * rl.OfFixedPoint(int32(v), l.config.Workers))
 	}
 }
 

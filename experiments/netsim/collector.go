@@ -47,7 +47,7 @@ func (t *Topology) Traffic() (sent, delivered float64) {
 		}
 	}
 	for _, l := range t.outputs() {
-		delivered += float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span
+		delivered += float64(float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span)
 	}
 	return sent, min(sent, delivered)
 }

@@ -39,7 +39,7 @@ func (t *Topology) Estimate() (float64, error) {
 	for i := range n.ports {
 		p := &n.ports[i]
 		rate := float64(p.spec.Rate) / float64((t.Update + p.spec.Overhead).Bits()) // frames a second at most
-		events += 3 * math.Min(rate*(t.Warmup+t.Duration).Seconds(), events)
+		events += float64(3 * math.Min(rate*(t.Warmup+t.Duration).Seconds(), events))
 	}
 	return events, nil
 }

@@ -22,7 +22,7 @@ type Efforts struct{ total closed.Effort }
 
 // Add counts runs of a job of which each takes so much.
 func (e *Efforts) Add(one closed.Effort, runs int) {
-	e.total.Packets += one.Packets * float64(runs)
+	e.total.Packets += float64(one.Packets * float64(runs))
 	e.total.Memory = max(e.total.Memory, one.Memory*float64(min(runs, runtime.GOMAXPROCS(0))))
 }
 

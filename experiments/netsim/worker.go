@@ -90,7 +90,7 @@ func (k *Clusters) newWorker(seed uint64, index int) worker {
 	w := worker{base: splitmix.Mix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
 	w.gen = w.offset
 	if k.Spread > 0 {
-		u := 2*uniform(splitmix.Mix(w.base^saltSpread)) - 1
+		u := float64(2*uniform(splitmix.Mix(w.base^saltSpread))) - 1
 		w.period += int64(math.Round(float64(u*float64(k.Spread)) * float64(k.Period)))
 	}
 	span := k.Phase

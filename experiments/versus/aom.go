@@ -57,7 +57,7 @@ func poisson(seed uint64, updates int) ([]arrival, error) {
 		stream := splitmix.Mix(splitmix.Mix(seed) ^ uint64(w+1)<<32)
 		for k := range updates {
 			unit := (float64(splitmix.Mix(stream+uint64(k))>>11) + 0.5) / (1 << 53)
-			at -= gap * exactmath.Log(unit)
+			at -= float64(gap * exactmath.Log(unit))
 			all = append(all, arrival{olaf.Time(at), w, uint32(k)})
 		}
 	}

@@ -79,10 +79,10 @@ func (p *player) expected(rate olaf.Rate) results.Float {
 	first, variance := 0.0, 0.0
 	for i := 1; i <= n; i++ {
 		first += mean / float64(i)
-		variance += mean * mean / float64(i*i)
+		variance += float64(mean*mean) / float64(i*i)
 	}
 	d := float64(p.links) * float64(rate.TimeToSend(size+overhead)) / float64(olaf.Nanosecond)
-	return results.Float(d + (variance+(first+d)*(first+d))/(2*(first+d)))
+	return results.Float(d + (variance+float64((first+d)*(first+d)))/(2*(first+d)))
 }
 
 // near is how far a measured age in rounds may be from the arithmetic, in per cent.

@@ -143,7 +143,7 @@ func (s *Switch) take(port int, b []byte) {
 	s.count(func(c *SwitchCounts) {
 		c.Arrived++
 		c.Switched++
-		c.Held += float64(c.Slots) * float64(now.Sub(c.Since))
+		c.Held += float64(float64(c.Slots) * float64(now.Sub(c.Since)))
 		c.Since, c.Slots, c.Most = now, held, max(c.Most, held)
 	})
 }

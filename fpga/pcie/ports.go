@@ -172,7 +172,7 @@ const slowest = 0.999
 // that longer spans say nothing.
 func stolen(cycles uint32, passed time.Duration) bool {
 	want := passed.Seconds() * rxClockHz
-	return want < 1<<32 && float64(cycles) < want*slowest-1000
+	return want < 1<<32 && float64(cycles) < float64(want*slowest)-1000
 }
 
 // Adapter is the counters of a port's packet adapter.

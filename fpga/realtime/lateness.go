@@ -84,7 +84,7 @@ func (p *pacing) sent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	if stall = lateNS*100 > serviceNS*LatePercent; stall {
 		p.stalls++
 		p.stallNS += lateNS
-		p.area += float64(lateNS) * float64(lateNS) / 2
+		p.area += float64(float64(lateNS) * float64(lateNS) / 2)
 	}
 	return stall
 }

@@ -24,7 +24,7 @@ func StudentSurvival(nu, x float64) float64 {
 	if x == 0 {
 		return 0.5
 	}
-	tail := 0.5 * incompleteBeta(nu/2, 0.5, nu/(float64(x*x)+nu))
+	tail := float64(0.5 * incompleteBeta(nu/2, 0.5, nu/(float64(x*x)+nu)))
 	if x > 0 {
 		return tail
 	}
@@ -32,7 +32,7 @@ func StudentSurvival(nu, x float64) float64 {
 }
 
 // NormalSurvival returns the probability that a draw from the standard normal distribution exceeds x.
-func NormalSurvival(x float64) float64 { return 0.5 * (1 - erf(x/math.Sqrt2)) }
+func NormalSurvival(x float64) float64 { return float64(0.5 * (1 - erf(x/math.Sqrt2))) }
 
 // incompleteBeta returns the regularized incomplete beta function for 0 <= x <= 1, by the method of Cephes.
 func incompleteBeta(a, b, x float64) float64 {

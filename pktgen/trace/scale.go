@@ -278,10 +278,10 @@ func (sc *Scaler) begin(w *emulated, r *Recording, j int) {
 	cluster := int(s.Cluster(j))
 	spread := 0.0
 	if s.Clusters > 1 {
-		spread = exactmath.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5)
+		spread = float64(exactmath.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5))
 	}
-	own := exactmath.NormFloat64(rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j)))) * s.Jitter
-	// Rounded, so that the last bits, in which math.Exp differs between processors, do not matter.
+	own := float64(exactmath.NormFloat64(rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j)))) * s.Jitter)
+	// Rounded to 30 bits, as in every run that was kept before exactmath.
 	w.factor = math.Round(exactmath.Exp(spread+own)*(1<<30)) / (1 << 30)
 	w.turn = int64(cluster) % sc.turns
 }
@@ -314,10 +314,10 @@ func (sc *Scaler) perUnit(workers []emulated) float64 {
 
 // timeOf is the instant of w's next update. Where clusters take turns, a cluster's own clock only runs in its turns.
 func (sc *Scaler) timeOf(w *emulated) int64 {
-	ns := w.clock * sc.unitNS
+	ns := float64(w.clock * sc.unitNS)
 	if sc.turns > 1 {
 		whole := math.Floor(ns / sc.turnNS)
-		ns += sc.turnNS * (whole*float64(sc.turns-1) + float64(w.turn))
+		ns += float64(sc.turnNS * (float64(whole*float64(sc.turns-1)) + float64(w.turn)))
 	}
 	return int64(ns + 0.5)
 }
@@ -349,7 +349,7 @@ func (sc *Scaler) Next(u *Update) error {
 		sc.heap[0] = sc.heap[last]
 		sc.heap = sc.heap[:last]
 	} else {
-		w.clock += w.next() * w.factor
+		w.clock += float64(w.next() * w.factor)
 		w.nextNS = sc.timeOf(w)
 	}
 	sc.sink(0)

@@ -80,9 +80,9 @@ func SignedRank(differences []float64) Result {
 	if n > exactTo {
 		variance := 0.0
 		for _, r := range ranks {
-			variance += float64(r) * float64(r) / 4
+			variance += float64(float64(r) * float64(r) / 4)
 		}
-		return Result{normalTail(math.Abs(float64(positive)-float64(total)/2)-1, variance), least}
+		return Result{normalTail(math.Abs(float64(positive)-float64(float64(total)/2))-1, variance), least}
 	}
 	ways := make([]float64, total+1) // probability of every sum
 	ways[0] = 1
@@ -90,7 +90,7 @@ func SignedRank(differences []float64) Result {
 		for s := total; s >= 0; s-- {
 			ways[s] /= 2
 			if s >= r {
-				ways[s] += ways[s-r] / 2
+				ways[s] += float64(ways[s-r] / 2)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func RankSum(a, b []float64) Result {
 		variance := 0.0
 		centre := float64(total) / float64(n+m)
 		for _, r := range ranks {
-			variance += (float64(r) - centre) * (float64(r) - centre)
+			variance += float64((float64(r) - centre) * (float64(r) - centre))
 		}
 		variance *= float64(n) * float64(m) / (float64(n+m) * float64(n+m-1))
 		return Result{normalTail(math.Abs(float64(observed)-mean)-1, variance), least}

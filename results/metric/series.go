@@ -16,7 +16,7 @@ func (s *Series) Add(v Float) {
 		s.max = v
 	}
 	s.sum += float64(v)
-	s.square += float64(v) * float64(v)
+	s.square += float64(float64(v) * float64(v))
 }
 
 // Mean is missing, as 0/0, where there were no values.

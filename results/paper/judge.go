@@ -202,7 +202,7 @@ const (
 // valued is the verdict on a value that is at most a factor off, on the printed side of 1 where it is a ratio; empty beyond.
 func (c *Claim) valued(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
-	off, size := math.Abs(v-published), math.Abs(published)*hair
+	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
 	// Give or take what the paper rounded away, the printed value is in our interval.
 	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
 	switch {
@@ -223,7 +223,7 @@ func (c *Claim) bounded(ours *results.Statistic) Verdict {
 	if c.Side == Below {
 		side = -1
 	}
-	return sided(side*(float64(ours.Mean)-c.Value), float64(ours.CI95), BoundMet, BoundMissed)
+	return sided(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
 }
 
 // trend is the verdict by the interval of the difference to the neighbour.
@@ -232,7 +232,7 @@ func (b *beside) trend(m *Measured) (Verdict, string) {
 		return Differs, "nothing to set it against was measured"
 	}
 	mean, half := difference(&m.Statistic, &b.ours)
-	v := sided(b.side*mean, half, TrendOnly, Opposite)
+	v := sided(float64(b.side*mean), half, TrendOnly, Opposite)
 	if v == TrendOnly && m.Breaks != "" {
 		v = Differs
 	}
@@ -262,11 +262,11 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 		return mean, float64(a.CI95)
 	}
 	ofA, ofB := exactmath.Pow(float64(a.SD), 2)/float64(a.N), exactmath.Pow(float64(b.SD), 2)/float64(b.N)
-	freedom := exactmath.Pow(ofA+ofB, 2) / (ofA*ofA/float64(a.N-1) + ofB*ofB/float64(b.N-1))
+	freedom := exactmath.Pow(ofA+ofB, 2) / (float64(ofA*ofA)/float64(a.N-1) + float64(ofB*ofB)/float64(b.N-1))
 	if math.IsNaN(freedom) { // one of them is of one run
 		return mean, math.NaN()
 	}
-	return mean, exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB)
+	return mean, float64(exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB))
 }
 
 // note says what a reader must know beside the number: why it was not judged, how it is taken or what keeps it from a match, and

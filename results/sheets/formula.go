@@ -125,7 +125,7 @@ func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 			}
 			break
 		}
-		relative := 100 * (row[ours].Number/row[printed].Number - 1)
+		relative := float64(100 * (row[ours].Number/row[printed].Number - 1))
 		if d := row[difference]; d.Kind == table.Number && math.Abs(relative-d.Number) <= 1e-9*math.Abs(d.Number) {
 			row[difference].Formula = fmt.Sprintf("100*(%s%d/%s%d-1)", letters(ours), i+2, letters(printed), i+2)
 		}

@@ -73,6 +73,6 @@ func halfWidth(values []float64, level float64) float64 {
 	if sd == 0 {
 		return 0
 	}
-	t := exactmath.StudentQuantile(float64(len(values)-1), 1-level/2)
+	t := exactmath.StudentQuantile(float64(len(values)-1), 1-float64(level/2))
 	return t * sd / math.Sqrt(float64(len(values))) / math.Abs(mean)
 }

@@ -277,9 +277,9 @@ const (
 // width fits the widest cell, the header as far as headerWidth, and in any case the header's longest word.
 func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	title := s.Columns[k].Title()
-	widest := min(boldWidth*float64(utf8.RuneCountInString(title))+1, headerWidth)
+	widest := min(float64(boldWidth*float64(utf8.RuneCountInString(title)))+1, headerWidth)
 	for word := range strings.FieldsSeq(title) {
-		widest = max(widest, boldWidth*float64(utf8.RuneCountInString(word))+1)
+		widest = max(widest, float64(boldWidth*float64(utf8.RuneCountInString(word)))+1)
 	}
 	for _, row := range rows {
 		if row[k].Kind != table.Empty {

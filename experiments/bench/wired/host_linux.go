@@ -204,7 +204,7 @@ func (h *host) Compute(vector uint32) {
 	h.vector = vector
 	j := h.run.job
 	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
-	h.computed = h.run.now().Add(olaf.Duration(float64(j.Compute) * (1 + j.Jitter*(2*unit-1))))
+	h.computed = h.run.now().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
 // Message implements endpoint.Host: software costs here what it costs.

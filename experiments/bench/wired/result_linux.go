@@ -63,8 +63,8 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	}
 	if t := &a.Trace; t.Vectors > 0 && m.rounds == 0 && h.server == m.served {
 		n := metric.Float(t.Vectors)
-		late := n*metric.Float(a.Number) - metric.Float(t.ReadSum)
-		m.stale.updates, m.stale.vectors, m.stale.contributions = m.stale.updates+late, m.stale.vectors+late*n, m.stale.contributions+n
+		late := metric.Float(n*metric.Float(a.Number)) - metric.Float(t.ReadSum)
+		m.stale.updates, m.stale.vectors, m.stale.contributions = m.stale.updates+late, m.stale.vectors+metric.Float(late*n), m.stale.contributions+n
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *run) count(c *closed.Result, end olaf.Time) error {
 	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.Occupied()
 	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
 	if end > 0 {
-		c.Held = metric.Float((sw.Held + float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0))) / float64(end))
+		c.Held = metric.Float((sw.Held + float64(float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0)))) / float64(end))
 		if c.Slots > 0 {
 			c.HeldBytes = c.Held * metric.Float(c.Memory) / metric.Float(c.Slots)
 		}

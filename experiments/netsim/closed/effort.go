@@ -63,7 +63,7 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 	}
 	return Effort{
 		Packets: workers * float64(packets) * float64(job.Updates),
-		Memory: workers*float64(onTheWay)*packetMemory + float64(tables)*float64(slots)*slotMemory +
-			float64(net.Jobs)*float64(job.Updates)*roundMemory,
+		Memory: float64(workers*float64(onTheWay)*packetMemory) + float64(float64(tables)*float64(slots)*slotMemory) +
+			float64(float64(net.Jobs)*float64(job.Updates)*roundMemory),
 	}, nil
 }

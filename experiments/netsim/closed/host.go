@@ -67,7 +67,7 @@ func (h *host) Compute(vector uint32) {
 		return
 	}
 	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
-	takes := int64(float64(j.Compute) * (1 + j.Jitter*(2*unit-1)))
+	takes := int64(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1))))
 	if h.worker < len(j.Late) {
 		takes += int64(j.Late[h.worker])
 	}

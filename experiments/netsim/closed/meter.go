@@ -116,9 +116,9 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	}
 	m.sums(h, a)
 	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
-		late := float64(t.Vectors)*float64(a.Number) - float64(t.ReadSum)
+		late := float64(float64(t.Vectors)*float64(a.Number)) - float64(t.ReadSum)
 		m.stale.updates += late
-		m.stale.vectors += late * float64(t.Vectors)
+		m.stale.vectors += float64(late * float64(t.Vectors))
 		m.stale.contributions += float64(t.Vectors)
 	}
 }

@@ -41,7 +41,7 @@ type Occupancy struct {
 
 func (o *Occupancy) note(now int64, held int) {
 	if now > o.From {
-		o.Area += float64(o.Held) * float64(now-max(o.at, o.From))
+		o.Area += float64(float64(o.Held) * float64(now-max(o.at, o.From)))
 		o.Peak = max(o.Peak, o.Held) // which may have come before From
 	}
 	if now >= o.From {

@@ -148,7 +148,7 @@ func Aggregators(text string) (int, error) {
 	if of, is := strings.CutSuffix(strings.ToLower(text), "pta"); is {
 		f, err := strconv.ParseFloat(of, 64)
 		if err == nil && f > 0 && f < 1e6 {
-			return max(int(f*float64(PTA())+0.5), 1), nil
+			return max(int(float64(f*float64(PTA()))+0.5), 1), nil
 		}
 	} else if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return n, nil

@@ -113,7 +113,9 @@ func only(v float64) results.Statistic {
 type fig1Time struct{ summed, packet float64 } // ns; packet is a whole one on W2's half link
 
 // beside is how far the time is from a published one in seconds, in packets; later is above 0.
-func (f *fig1Time) beside(seconds float64) float64 { return (f.summed - seconds*1e9) / f.packet }
+func (f *fig1Time) beside(seconds float64) float64 {
+	return (f.summed - float64(seconds*1e9)) / f.packet
+}
 
 // fig1Sum plays the example for one system, all its times divided by scale.
 func fig1Sum(ctx context.Context, set system.Set, name string, v variant, scale int) (fig1Time, error) {

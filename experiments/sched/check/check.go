@@ -384,10 +384,10 @@ func (c *checking) loads(i int, active []int) (map[string]*load, map[[2]string]f
 		}
 		for unit, workers := range j.Workers {
 			n := streams(j, unit, a.INC)
-			loads[unit].moved += float64(workers) * r // up from the workers
-			loads[j.Server].moved += n * r            // down to the server
+			loads[unit].moved += float64(float64(workers) * r) // up from the workers
+			loads[j.Server].moved += float64(n * r)            // down to the server
 			if unit != j.Server {
-				flows[[2]string{unit, j.Server}] += n * r
+				flows[[2]string{unit, j.Server}] += float64(n * r)
 			}
 		}
 	}
@@ -430,7 +430,7 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 			flow += flows[[2]string{way[1], way[0]}]
 		}
 		// A hair for pairs without connections, where nothing is relative to anything.
-		if flow > limit*(1+tolerance)+1 && once("pair "+way[0]+" "+way[1]) {
+		if flow > float64(limit*(1+tolerance))+1 && once("pair "+way[0]+" "+way[1]) {
 			c.broken(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v", gbps(flow), way[0], way[1], i, count, c.problem.PortRate)
 		}
 	}
@@ -474,9 +474,9 @@ func (c *checking) carried(a *sched.Assignment, j *sched.Job, unit string) float
 	crosses := unit != j.Server && !offloaded(j, a.INC)
 	sum, last := 0.0, 0.0
 	for k, r := range a.Rates {
-		sum += r * slot
+		sum += float64(r * slot)
 		if crosses && r > last && c.links[pairOf(unit, j.Server)].grown(a.Start+k) > 0 {
-			sum -= (r - last) * epsilon
+			sum -= float64((r - last) * epsilon)
 		}
 		last = r
 	}

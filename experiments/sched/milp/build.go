@@ -573,7 +573,7 @@ func (b *program) leastOf(m *sched.Member, c *columns) {
 	alone := math.Inf(1)
 	for _, way := range c.modes {
 		if need := b.slotsOf(m, way); need > 0 {
-			alone = min(alone, b.in.Slot*float64(b.first(m)+need-1+b.after())+way.late)
+			alone = min(alone, float64(b.in.Slot*float64(b.first(m)+need-1+b.after()))+way.late)
 		}
 	}
 	if !math.IsInf(alone, 1) {

@@ -448,7 +448,7 @@ func (b *program) need(p *sched.Plan, i int) (need, used []int) {
 		}
 		for _, s := range m.Shares {
 			if s.Unit != m.Server {
-				flow[[2]int{s.Unit, m.Server}] += a.Rates[n] * float64(m.Streams(s, unit))
+				flow[[2]int{s.Unit, m.Server}] += float64(a.Rates[n] * float64(m.Streams(s, unit)))
 			}
 		}
 	}

@@ -133,7 +133,7 @@ func (w *network) ends(t *task) float64 {
 
 // pairNeed is how many connections two units need with so much more from v to u.
 func (w *network) pairNeed(v, u int, more float64) int {
-	there, back := w.load[v*w.n+u]+more, w.load[u*w.n+v]
+	there, back := w.load[v*w.n+u]+float64(more), w.load[u*w.n+v]
 	if w.half {
 		there += back
 	}
@@ -171,9 +171,9 @@ func (w *network) slack(t *task, extra int) float64 {
 		if w.fixed {
 			count = w.live[k]
 		}
-		room := float64(count)*w.in.Port - there
+		room := float64(float64(count)*w.in.Port) - there
 		if room <= 1 {
-			room += float64(extra) * w.in.Port
+			room += float64(float64(extra) * w.in.Port)
 		}
 		least = min(least, room/float64(streams))
 	})
@@ -189,15 +189,15 @@ func (w *network) take(t *task, more float64) {
 			w.loaded = append(w.loaded, [2]int{min(v, u), max(v, u)})
 		}
 		need := w.pairNeed(v, u, more*float64(streams))
-		w.load[a] += more * float64(streams)
+		w.load[a] += float64(more * float64(streams))
 		w.used[v] += need - w.need[a]
 		w.used[u] += need - w.need[a]
 		w.need[a], w.need[b] = need, need
 	})
 	for _, s := range t.Shares {
-		w.moved[s.Unit] += more * float64(s.Workers)
+		w.moved[s.Unit] += float64(more * float64(s.Workers))
 	}
-	w.moved[t.Server] += more * float64(into(t))
+	w.moved[t.Server] += float64(more * float64(into(t)))
 }
 
 // settle makes the connections those that the loads need, and keeps others as long as no port is wanted elsewhere. It

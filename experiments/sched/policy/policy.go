@@ -210,9 +210,9 @@ func (s *state) send(t *task) {
 	}
 	most := 0.0
 	for k, share := range t.Shares {
-		sent := t.rate * s.in.Slot
+		sent := float64(t.rate * s.in.Slot)
 		if t.rate > t.last && share.Unit != t.Server && !t.Offloaded(t.inc) && s.network.rose(share.Unit, t.Server) {
-			sent -= (t.rate - t.last) * s.in.Epsilon
+			sent -= float64((t.rate - t.last) * s.in.Epsilon)
 		}
 		t.left[k] = max(0, t.left[k]-sent)
 		most = max(most, t.left[k])
@@ -289,7 +289,7 @@ func (s *state) enough(t *task) float64 {
 	}
 	// Of the rate, last flows for the whole slot, and the rest for a slot less the reconfiguration.
 	steady := min(t.last, t.remaining()/s.in.Slot)
-	return steady + (t.remaining()-steady*s.in.Slot)/(s.in.Slot-s.in.Epsilon)
+	return steady + (t.remaining()-float64(steady*s.in.Slot))/(s.in.Slot-s.in.Epsilon)
 }
 
 // firstCome is FCFS: in the order of arrival, a switch where one is free and all the bandwidth there is.

@@ -75,7 +75,7 @@ func (s *state) spared(t *task, unit int) float64 {
 	bits := 1e-6 * t.remaining() * float64(t.Workers)
 	for _, share := range t.Shares {
 		if share.Unit == unit && unit != t.Server {
-			bits += t.remaining() * float64(share.Workers-t.Streams(share, unit))
+			bits += float64(t.remaining() * float64(share.Workers-t.Streams(share, unit)))
 		}
 	}
 	return bits
@@ -95,7 +95,7 @@ func (p *virtualPort) add(t *task, volume float64) {
 		return
 	}
 	if k := len(p.members) - 1; k >= 0 && p.members[k] == t {
-		p.volumes[k] += volume
+		p.volumes[k] += float64(volume)
 		return
 	}
 	p.members = append(p.members, t)
@@ -157,7 +157,7 @@ func (s *state) demand(t *task) {
 		}
 		side.add(t, own)
 		if s.in.Units[share.Unit].SwitchRate == 0 {
-			side.cap += float64(share.Workers) * s.in.Server
+			side.cap += float64(float64(share.Workers) * s.in.Server)
 		}
 		if crosses {
 			s.ports[2*share.Unit+1].add(t, streams)
