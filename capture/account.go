@@ -15,8 +15,11 @@ type Losses struct {
 	Malformed int64 `json:"malformed"` // OLAF and broken
 	// Truncated packets were kept only in part; they are in one of the classes above as well.
 	Truncated int64 `json:"truncated"`
-	// CaptureDropped is what the capture lost: a file says so in its interface statistics (pcapng), a live one counts.
+	// CaptureDropped is how many packets the capture lost. A pcapng file states it in statistics of interfaces or beside
+	// packets; a live capture counts.
 	CaptureDropped int64 `json:"capture_dropped"`
+	// LinkErrors are packets that a pcapng file marks as damaged on the wire; a network card would have dropped them.
+	LinkErrors int64 `json:"link_errors,omitempty"`
 	// The next three follow the sequence numbers of each worker, from the oldest one seen: Missing never came up to the
 	// newest, Misordered came after a newer one, Duplicates came twice. Behind a queue that merges or replaces, missing
 	// numbers are no loss: a merged update shows only its newest contributor.
@@ -27,9 +30,10 @@ type Losses struct {
 
 // Account counts what a capture holds. The zero value is empty.
 type Account struct {
-	losses  Losses
-	faults  [olaf.FrameFaults]int64
-	workers map[uint32]*sequence
+	losses   Losses
+	faults   [olaf.FrameFaults]int64
+	workers  map[uint32]*sequence
+	untagged []byte // the newest packet that had a VLAN tag, without it
 }
 
 // sequence follows one worker: the oldest and newest numbers and which of the 64 up to the newest were seen, bit 0 the
@@ -39,13 +43,16 @@ type sequence struct {
 	seen           uint64
 }
 
-// Packet judges a captured packet and accounts for it. The view is valid as long as the packet's data; the error is an
-// olaf.FrameFault.
+// Packet judges a captured packet and accounts for it. One VLAN tag is removed before. The view is valid as long as the
+// packet's data and until the next call; the error is an olaf.FrameFault.
 func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
 	if len(p.Data) < p.Wire {
 		a.losses.Truncated++
 	}
-	f, err := olaf.ParseTruncated(p.Data, p.Wire)
+	var frame []byte
+	var wire int
+	frame, wire, a.untagged = untag(p, a.untagged)
+	f, err := olaf.ParseTruncated(frame, wire)
 	if err != nil {
 		a.Fault(err)
 		return f, err

@@ -273,7 +273,7 @@ func TestBadFiles(t *testing.T) {
 		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat, "4 bytes were kept of a packet of 3"},
 		{"pcapng, kept more than any has", join(section, ethernet, block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat, "it claims 262145 bytes"},
 		{"pcapng, a second before 1970", join(section, early, block(6, 0, 0, 0, 4, 4, 0)), ErrTime, "outside the years 1970 to 2261"},
-		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrCut, "the packet's length is wrong"},
+		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrFormat, "more than its block has"},
 		{"pcapng, far future", join(section, ethernet, enhanced(1<<30, 0, 4, 4)), ErrTime, "2261"},
 		{"pcapng, no time", join(section, ethernet, block(3, 4, 0)), ErrTime, "simple packet"},
 		{"pcapng, after its first packet", join(section, ethernet, enhanced(0, 1, 4, 4), []byte{6, 0}), ErrCut, "packet 2"},

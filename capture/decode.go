@@ -122,7 +122,8 @@ func (d *Decoder) foreign(p *Packet) {
 	if d.Others == nil {
 		return
 	}
-	if name := d.Others(p.Data, p.Wire); name != "" {
+	frame, wire, _ := untag(p, nil)
+	if name := d.Others(frame, wire); name != "" {
 		if d.others == nil {
 			d.others = map[string]int{}
 		}
@@ -153,9 +154,20 @@ func (d *Decoder) nothing() error {
 	return &Error{d.name, 0, ErrNoOLAF, advice}
 }
 
+// Grain returns the resolution of the packets' stamps as far as the source was read, a nanosecond if it does not know.
+func (d *Decoder) Grain() olaf.Duration {
+	if r, ok := d.src.(interface{ Grain() olaf.Duration }); ok {
+		return max(r.Grain(), olaf.Nanosecond)
+	}
+	return olaf.Nanosecond
+}
+
 // Losses accounts for everything decoded so far.
 func (d *Decoder) Losses() Losses {
 	l := d.account.Losses()
+	if r, ok := d.src.(interface{ LinkErrors() int64 }); ok {
+		l.LinkErrors = r.LinkErrors()
+	}
 	if r, ok := d.src.(interface{ Dropped() int64 }); ok {
 		l.CaptureDropped = r.Dropped()
 	}

@@ -7,11 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
 )
 
 // maxPacket is the longest packet that is believed; jumbo frames have 9,036 bytes, tcpdump's limit is the same.
@@ -20,27 +25,42 @@ const maxPacket = 262144
 // bufferBytes are read or written at once.
 const bufferBytes = 1 << 16
 
-// Reader reads a pcap or pcapng file, compressed with gzip or not, packet by packet. It tells the format by the file's
+// Reader reads a pcap or pcapng file, compressed with gzip or not, packet by packet. It detects the format by the file's
 // first bytes.
 type Reader struct {
-	name    string
-	closer  io.Closer
-	next    func() ([]byte, gopacket.CaptureInfo, error)
-	link    layers.LinkType
-	dropped map[int]int64 // by interface, within one section
-	earlier int64         // drops of earlier sections
-	number  int
-	last    int64
-	failed  error
+	name   string
+	closer io.Closer
+	next   func() (rawPacket, error)
+	ng     *ngReader // nil for the classic format
+	grain  olaf.Duration
+	number int
+	last   int64
+	failed error
 }
 
-// Open opens the file at path. Errors are those of os.Open and of NewReader.
+// rawPacket is a packet as a file describes it. Its time is a count of ticks of the given resolution.
+type rawPacket struct {
+	data     []byte
+	wire     int
+	link     layers.LinkType
+	fcsBytes int // at the end of data, if it was kept whole
+	stamps   resolution
+	ticks    uint64
+	offset   int64 // seconds to add
+	untimed  bool
+}
+
+// Open opens the file at path, "-" for standard input. Errors are those of os.Open and of NewReader.
 func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	f, name := os.Stdin, "standard input"
+	if path != "-" {
+		var err error
+		if f, err = os.Open(path); err != nil {
+			return nil, err
+		}
+		name = path
 	}
-	r, err := NewReader(f, path)
+	r, err := NewReader(f, name)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -51,7 +71,7 @@ func Open(path string) (*Reader, error) {
 
 // NewReader reads the header of a capture; name stands for it in errors, which are *Error.
 func NewReader(src io.Reader, name string) (*Reader, error) {
-	r := &Reader{name: name, dropped: make(map[int]int64)}
+	r := &Reader{name: name}
 	in := bufio.NewReaderSize(src, bufferBytes)
 	if magic, _ := in.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(in)
@@ -59,6 +79,9 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 			return nil, r.wrap(err)
 		}
 		in = bufio.NewReaderSize(z, bufferBytes)
+	}
+	if err := r.refuseCompressed(in); err != nil {
+		return nil, err
 	}
 	magic, err := in.Peek(4)
 	if err != nil && len(magic) == 0 && errors.Is(err, io.EOF) {
@@ -78,59 +101,95 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-func (r *Reader) openClassic(in io.Reader) error {
+// compressors are programs whose files people mistake for captures, by the first bytes of what they write.
+var compressors = []struct{ magic, command string }{
+	{"\xfd7zXZ", "xz -dc"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"\x04\x22\x4d\x18", "lz4 -dc"}, {"BZh", "bzip2 -dc"},
+}
+
+// refuseCompressed returns an error that names the program by which a file was compressed, nil for other files.
+func (r *Reader) refuseCompressed(in *bufio.Reader) error {
+	head, _ := in.Peek(4)
+	for _, c := range compressors {
+		if strings.HasPrefix(string(head), c.magic[:min(len(c.magic), len(head))]) && len(head) >= 3 {
+			advice := fmt.Sprintf("it is compressed; run '%s %s | olafctl replay -'", c.command, r.name)
+			return &Error{r.name, 0, ErrFormat, advice}
+		}
+	}
+	return nil
+}
+
+// Fields of the last word of a classic file's header.
+const (
+	classicHeader  = 24
+	classicHasFCS  = 0x04000000
+	classicLinkLow = 0xffff
+)
+
+func (r *Reader) openClassic(in *bufio.Reader) error {
+	head, _ := in.Peek(classicHeader) // the library hides the FCS flags
 	p, err := pcapgo.NewReader(in)
 	if err != nil {
 		return r.wrap(err)
 	}
-	// The library drops the upper 16 bits, which tell about an FCS.
-	if r.link = p.LinkType(); r.link != layers.LinkTypeEthernet {
-		return r.wrongLink()
+	order := binary.ByteOrder(binary.LittleEndian)
+	if head[0] == 0xa1 {
+		order = binary.BigEndian
 	}
-	r.next = p.ZeroCopyReadPacketData
+	word := order.Uint32(head[classicHeader-4:])
+	raw := rawPacket{link: layers.LinkType(word & classicLinkLow), stamps: 6}
+	if p.Resolution() == gopacket.TimestampResolutionNanosecond {
+		raw.stamps = 9
+	}
+	if word&classicHasFCS != 0 && word>>28 != 0 {
+		raw.fcsBytes = 4 // every Ethernet FCS has four bytes
+	}
+	if raw.link != layers.LinkTypeEthernet {
+		return r.wrongLink(raw.link)
+	}
+	r.next = func() (rawPacket, error) {
+		data, info, err := p.ZeroCopyReadPacketData()
+		if err != nil {
+			return rawPacket{}, err
+		}
+		next := raw
+		next.data, next.wire = data, info.Length
+		next.ticks = uint64(info.Timestamp.Unix())*raw.stamps.perSecond() + uint64(info.Timestamp.Nanosecond())*raw.stamps.perSecond()/nsPerSecond
+		return next, nil
+	}
 	return nil
 }
 
 func (r *Reader) openNg(in io.Reader) error {
-	p, err := pcapgo.NewNgReader(in, pcapgo.NgReaderOptions{
-		WantMixedLinkType: true,
-		StatisticsCallback: func(i int, s pcapgo.NgInterfaceStatistics) {
-			if s.PacketsDropped != pcapgo.NgNoValue64 {
-				r.dropped[i] = int64(s.PacketsDropped) // a later block replaces an earlier one
-			}
-		},
-		SectionEndCallback: func([]pcapgo.NgInterface, pcapgo.NgSectionInfo) {
-			for i, n := range r.dropped {
-				r.earlier += n
-				delete(r.dropped, i)
-			}
-		},
-	})
+	ng, err := newNgReader(in)
 	if err != nil {
 		return r.wrap(err)
 	}
-	r.next = func() ([]byte, gopacket.CaptureInfo, error) {
-		data, ci, err := p.ZeroCopyReadPacketData()
-		if err == nil {
-			r.link, _ = ci.AncillaryData[0].(layers.LinkType) // of the packet's interface
-		}
-		return data, ci, err
-	}
-	r.link = layers.LinkTypeEthernet
+	r.ng, r.next = ng, ng.next
 	return nil
 }
 
-// Name is what the capture is called in errors.
+// Name returns the capture's name in errors.
 func (r *Reader) Name() string { return r.name }
 
-// Dropped is how many packets the capture says it lost, as far as it was read.
+// Dropped returns how many packets the capture states as lost, in statistics or beside packets, as far as it was read.
 func (r *Reader) Dropped() int64 {
-	n := r.earlier
-	for _, d := range r.dropped {
-		n += d
+	if r.ng == nil {
+		return 0
 	}
-	return n
+	return r.ng.dropped()
 }
+
+// LinkErrors returns how many packets so far are marked as damaged on the wire.
+func (r *Reader) LinkErrors() int64 {
+	if r.ng == nil {
+		return 0
+	}
+	return r.ng.faulty
+}
+
+// Grain returns the resolution of the packets' stamps, the coarsest of the interfaces that packets came from so far.
+// Everything that happens faster has an unknown order.
+func (r *Reader) Grain() olaf.Duration { return r.grain }
 
 // Close closes the file of a Reader that Open made.
 func (r *Reader) Close() error {
@@ -150,36 +209,68 @@ func (r *Reader) Next(p *Packet) error {
 }
 
 func (r *Reader) read(p *Packet) error {
-	data, ci, err := r.next()
-	if err == io.EOF && len(data) == 0 {
+	raw, err := r.next()
+	if err == io.EOF {
 		return io.EOF
 	}
 	r.number++
 	if err != nil {
 		return r.wrap(err)
 	}
-	at := ci.Timestamp.UnixNano()
-	switch {
-	case r.link != layers.LinkTypeEthernet:
-		return r.wrongLink()
-	case len(data) > maxPacket || ci.Length > maxPacket:
-		return &Error{r.name, r.number, ErrFormat, fmt.Sprintf("it claims %d bytes, more than any frame has; the file is damaged", max(len(data), ci.Length))}
-	case len(data) > ci.Length:
-		return &Error{r.name, r.number, ErrFormat, fmt.Sprintf("%d bytes were kept of a packet of %d; the file is damaged", len(data), ci.Length)}
-	case ci.Timestamp.IsZero():
-		return &Error{r.name, r.number, ErrTime, "a pcapng simple packet has no time; capture with dumpcap or tcpdump"}
-	case ci.Timestamp.Unix() < 0 || ci.Timestamp.Year() > 2261: // 2262 is where ns in 64 bits end
-		return &Error{r.name, r.number, ErrTime, "it lies outside the years 1970 to 2261; the file is damaged"}
-	case at < r.last:
-		return &Error{r.name, r.number, ErrTimeBackwards, fmt.Sprintf("%d ns before its predecessor; sort the file with reordercap", r.last-at)}
+	refuse := func(kind error, format string, args ...any) error {
+		return &Error{r.name, r.number, kind, fmt.Sprintf(format, args...)}
 	}
-	r.last = at
-	*p = Packet{Number: r.number, UnixNS: at, Data: data, Wire: ci.Length}
+	switch {
+	case raw.link != layers.LinkTypeEthernet:
+		return r.wrongLink(raw.link)
+	case len(raw.data) > maxPacket || raw.wire > maxPacket:
+		return refuse(ErrFormat, "it claims %d bytes, more than any frame has; the file is damaged", max(len(raw.data), raw.wire))
+	case len(raw.data) > raw.wire:
+		return refuse(ErrFormat, "%d bytes were kept of a packet of %d; the file is damaged", len(raw.data), raw.wire)
+	case raw.untimed:
+		return refuse(ErrTime, "a pcapng simple packet has no time; capture with dumpcap or tcpdump")
+	}
+	at, err := raw.unixNS()
+	switch {
+	case err != nil:
+		return refuse(ErrTime, "%v", err)
+	case at < r.last:
+		return refuse(ErrTimeBackwards, "%d ns before its predecessor; sort the file with reordercap", r.last-at)
+	}
+	r.last, r.grain = at, max(r.grain, raw.stamps.span())
+	raw.removeFCS()
+	*p = Packet{Number: r.number, UnixNS: at, Data: raw.data, Wire: raw.wire}
 	return nil
 }
 
-func (r *Reader) wrongLink() error {
-	return &Error{r.name, r.number, ErrLink, fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", r.link)}
+// maxSeconds is the end of 2261. In 2262 nanoseconds since 1970 no longer fit 64 bits.
+var maxSeconds = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix() - 1
+
+// unixNS returns the packet's time in ns since 1970.
+func (p *rawPacket) unixNS() (int64, error) {
+	seconds, ns, ok := p.stamps.split(p.ticks)
+	if !ok {
+		return 0, fmt.Errorf("its stamps have a resolution of %v, which no clock has; the file is damaged", p.stamps)
+	}
+	low, high := max(0, -p.offset), maxSeconds-p.offset
+	if p.offset > maxSeconds || p.offset < -maxSeconds || seconds > math.MaxInt64 || int64(seconds) < low || int64(seconds) > high {
+		return 0, errors.New("it lies outside the years 1970 to 2261; the file is damaged")
+	}
+	return (int64(seconds)+p.offset)*nsPerSecond + ns, nil
+}
+
+// removeFCS removes a frame check sequence, of which a cut packet may have kept a part. Frames that a host sends itself
+// have none, whatever the file states: there the IPv4 packet fills the frame.
+func (p *rawPacket) removeFCS() {
+	if length, ok := ipv4End(p.data); ok && length+p.fcsBytes > p.wire {
+		return
+	}
+	p.wire = max(0, p.wire-p.fcsBytes)
+	p.data = p.data[:min(len(p.data), p.wire)]
+}
+
+func (r *Reader) wrongLink(link layers.LinkType) error {
+	return &Error{r.name, r.number, ErrLink, fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }
 
 // wrap sorts the errors of the libraries into kinds.

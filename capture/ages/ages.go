@@ -35,8 +35,17 @@ type Ages struct {
 // Known says whether there are ages.
 func (a *Ages) Known() bool { return a.Why == "" }
 
+// coarsest is how much of the mean age the resolution of the stamps may be, as --age-error of a bench.
+const coarsest = 0.1
+
+// Remedy is how a user gets a capture whose stamps are fine enough.
+const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring back what is not in the file"
+
 // Meter takes what was captured, in order of time. It is not safe for concurrent use.
 type Meter struct {
+	// Grain is the resolution of the stamps, 0 if they are exact. It may grow while updates arrive.
+	Grain olaf.Duration
+
 	collector *results.Collector
 	declared  *metric.Declaration
 	origin    int64
@@ -72,10 +81,31 @@ const wrapped = 48
 // since is a generation time on the clock of arrivals.
 func (m *Meter) since(genNS uint64) uint64 { return (genNS - uint64(m.origin)) & (1<<wrapped - 1) }
 
+// age returns how old an update is at an instant, negative if it is generated later.
+func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
+	const shift = 64 - wrapped
+	return int64((uint64(at.NS())-m.since(genNS))<<shift) >> shift
+}
+
+// generated is since, but not later than the arrival where only the resolution of the stamps makes it so.
+func (m *Meter) generated(at olaf.Time, genNS uint64) uint64 {
+	if age := m.age(at, genNS); age < 0 && -age <= m.grainNS() {
+		return uint64(at.NS())
+	}
+	return m.since(genNS)
+}
+
+// grainNS returns by how many whole ns a stamp may be early.
+func (m *Meter) grainNS() int64 {
+	if m.Grain <= olaf.Nanosecond {
+		return 0
+	}
+	return int64((m.Grain + olaf.Nanosecond - 1) / olaf.Nanosecond)
+}
+
 // Arrive takes an update as it was captured: its age then tells whether the clocks are one.
 func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
-	const shift = 64 - wrapped
-	age := int64((uint64(at.NS())-m.since(u.GenNS))<<shift) >> shift
+	age := m.age(at, u.GenNS)
 	if m.arrivals == 0 {
 		m.shortest, m.oldest = age, age
 	}
@@ -87,13 +117,13 @@ func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 func (m *Meter) Deliver(o *olaf.Observation) {
 	m.deliveries++
 	seen := *o
-	seen.Update.GenNS = m.since(o.Update.GenNS)
+	seen.Update.GenNS = m.generated(o.At, o.Update.GenNS)
 	seen.Update.Worker = m.number(o.Update.Cluster, o.Update.Worker)
 	if o.Contributors != nil {
 		m.inside = append(m.inside[:0], o.Contributors...)
 		for i := range m.inside {
 			k := &m.inside[i]
-			k.GenNS, k.Worker = m.since(k.GenNS), m.number(o.Update.Cluster, k.Worker)
+			k.GenNS, k.Worker = m.generated(o.At, k.GenNS), m.number(o.Update.Cluster, k.Worker)
 		}
 		seen.Contributors = m.inside
 	}
@@ -122,6 +152,9 @@ func (m *Meter) Report() *Ages {
 		return &Ages{Why: why}
 	}
 	run := m.collector.Finish(olaf.NewCounts(m.declared.Ledger))
+	if mean := run.Metrics.Of("aom_cluster_ns"); mean.Known() && float64(m.grainNS()) > coarsest*float64(mean) {
+		return &Ages{Why: fmt.Sprintf("the stamps have a resolution of %v, more than %g %% of the mean age; %s", m.Grain, 100*coarsest, Remedy)}
+	}
 	a := &Ages{Clock: WallClock, Metrics: run.Metrics, Missing: run.Missing}
 	if m.virtual {
 		a.Clock = RunClock
@@ -141,11 +174,11 @@ func (m *Meter) why() string {
 		return "no update was delivered"
 	case m.crowded:
 		return fmt.Sprintf("there are more than %d workers", int(^olaf.WorkerID(0))+1)
-	case m.shortest < 0 && m.virtual:
+	case m.shortest < -m.grainNS() && m.virtual:
 		return fmt.Sprintf("updates arrive up to %v before they were generated", olaf.Duration(-m.shortest)*olaf.Nanosecond)
 	case m.virtual:
 		return ""
-	case m.shortest < 0 || m.oldest > longest:
+	case m.shortest < -m.grainNS() || m.oldest > longest:
 		return fmt.Sprintf("the clock that timed the packets is not the one that the workers stamp by: by it updates are %s to %s old when they arrive",
 			rounded(m.shortest), rounded(m.oldest))
 	}

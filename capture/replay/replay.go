@@ -8,6 +8,8 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 
 	"github.com/olafctl/olaf"
@@ -19,7 +21,7 @@ import (
 )
 
 // Schema names the JSON form of a Result.
-const Schema = "olafctl.replay/v1"
+const Schema = "olafctl.replay/v2"
 
 // ErrTruncated says that gradients are wanted from a capture that did not keep them.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
@@ -79,6 +81,11 @@ type Result struct {
 	Utilisation    results.Float `json:"utilisation"` // of the output, from the first arrival to the last delivery
 	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates beside the newest one inside.
 	AggregationsCDF []float64 `json:"aggregations_cdf"`
+	// StampsNS is the resolution of the capture's stamps. Where the queue's work is faster than that, Withheld names the
+	// members that depend on it, which are null in JSON, and WithheldWhy is the reason.
+	StampsNS    float64  `json:"stamp_resolution_ns"`
+	Withheld    []string `json:"withheld,omitempty"`
+	WithheldWhy string   `json:"withheld_reason,omitempty"`
 	// SameClock says that arrivals and generation times come from one clock, without which ages mean nothing.
 	SameClock bool `json:"same_clock"`
 	// Arriving are the ages of what was captured, Ages those behind the queue.
@@ -97,8 +104,23 @@ type Result struct {
 // plain is a Result as encoding/json sees it.
 type plain Result
 
-// MarshalJSON writes the counters among the result's own members.
-func (r Result) MarshalJSON() ([]byte, error) { return metric.Inline(plain(r)) }
+// MarshalJSON writes the counters among the result's own members, and null for those that are withheld.
+func (r Result) MarshalJSON() ([]byte, error) {
+	raw, err := metric.Inline(plain(r))
+	if err != nil || len(r.Withheld) == 0 {
+		return raw, err
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, err
+	}
+	for _, name := range r.Withheld {
+		if _, written := members[name]; written {
+			members[name] = json.RawMessage("null")
+		}
+	}
+	return json.Marshal(members)
+}
 
 // checkEvery is how many arrivals pass between two looks at the context.
 const checkEvery = 4096
@@ -117,6 +139,10 @@ func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Res
 		err = r.failed
 	}
 	result := r.result(src, err != nil)
+	var broken *capture.Error
+	if errors.As(err, &broken) {
+		result.Valid, result.Reason = false, err.Error()
+	}
 	return result, err
 }
 
@@ -131,6 +157,7 @@ type run struct {
 	failed    error // of the sink
 
 	arriving, leaving *ages.Meter
+	stamps            StampCheck
 
 	merges         []int64 // delivered frames by aggregations inside
 	seen           map[uint32]struct{}
@@ -151,8 +178,11 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 		seen: make(map[uint32]struct{}), arriving: ages.New(declared), leaving: ages.New(declared),
 	}
 	var err error
-	r.queue, err = engine.NewPort(cfg.Queue, cfg.Engine, cfg.Output, r)
-	return r, err
+	if r.queue, err = engine.NewPort(cfg.Queue, cfg.Engine, cfg.Output, r); err != nil {
+		return nil, err
+	}
+	r.stamps = NewStampCheck(r.queue.Output())
+	return r, nil
 }
 
 func (r *run) play(ctx context.Context, src *capture.Decoder) error {
@@ -192,6 +222,8 @@ func (r *run) offer(a *capture.Arrival, src *capture.Decoder) {
 		r.arriving.Start(origin, sameClock)
 		r.leaving.Start(origin, sameClock)
 	}
+	r.stamps.Arrive(a.At, a.Update.Size())
+	r.arriving.Grain, r.leaving.Grain = src.Grain(), src.Grain()
 	r.arriving.Arrive(a.At, &a.Update)
 	r.leaving.Arrive(a.At, &a.Update)
 	captured := a.Observation()
@@ -264,6 +296,10 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 		res.LastDeliveryNS = r.last.NS()
 		res.Utilisation = results.Float(float64(r.queue.Busy()) / float64(r.last.Sub(r.first)))
 	}
+	res.StampsNS = src.Grain().NS()
+	if why := r.stamps.TooCoarse(src.Grain()); why != "" {
+		res.withhold(why)
+	}
 	res.judge()
 	return res
 }
@@ -278,7 +314,9 @@ func (res *Result) judge() {
 	case err != nil:
 		res.Reason = err.Error()
 	case res.Capture.CaptureDropped > 0:
-		res.Reason = "the capture lost packets"
+		res.Reason = "the capture lost " + olaf.Plural(res.Capture.CaptureDropped, "packet")
+	case res.Capture.LinkErrors > 0:
+		res.Reason = olaf.Plural(res.Capture.LinkErrors, "packet") + " of the capture arrived with a link error"
 	default:
 		res.Valid = true
 	}

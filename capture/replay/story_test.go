@@ -174,8 +174,13 @@ func TestReasons(t *testing.T) {
 	}
 	lost := *res
 	lost.Valid, lost.Capture.CaptureDropped = false, 1
-	if lost.judge(); lost.Valid || lost.Reason != "the capture lost packets" {
+	if lost.judge(); lost.Valid || lost.Reason != "the capture lost 1 packet" {
 		t.Errorf("%t, %q", lost.Valid, lost.Reason)
+	}
+	damaged := *res
+	damaged.Valid, damaged.Capture.LinkErrors = false, 2
+	if damaged.judge(); damaged.Valid || damaged.Reason != "2 packets of the capture arrived with a link error" {
+		t.Errorf("%t, %q", damaged.Valid, damaged.Reason)
 	}
 	broken := *res
 	broken.Valid, broken.Counts = false, res.Counts.Clone()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,8 +15,11 @@ import (
 	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // replayFlags are the flags of replay.
@@ -32,6 +36,7 @@ type replayFlags struct {
 	to        string
 	force     bool
 	format    cli.Format
+	expect    expectFlags
 	watch     watchedReplay
 }
 
@@ -41,13 +46,18 @@ func newReplayCmd(env *cli.Env) *cobra.Command {
 		Use:   "replay CAPTURE",
 		Short: "Push any capture of OLAF frames through a queue",
 		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
-and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.
+and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims. "-" reads
+the capture from standard input. One VLAN tag, and a frame check sequence that the file declares, are removed.
+
+Where the stamps are coarser than the time of a frame at --out-rate, losses, merges and ages are withheld: a capture in
+microseconds cannot tell which frames the queue saw together. Capture with 'tcpdump --time-stamp-precision=nano'.
 
 Where packets and updates were stamped by one clock, the Age of Model is told, too: as captured, and as it would be behind the
 queue. Where they were not, it says so. With --tui the queue is shown while the capture goes through it.`,
 		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
   olafctl replay in.pcapng --slots 64 --profile ideal -o json
-  olafctl replay in.pcapng --out-rate 20G --tui`,
+  olafctl replay in.pcapng --out-rate 20G --tui
+  xz -dc in.pcapng.xz | olafctl replay - --expect 'lost_pct < 1'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
 	}
@@ -56,6 +66,7 @@ queue. Where they were not, it says so. With --tui the queue is shown while the 
 		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
 		cmd.Flags().BoolVar(&f.force, "force", false, "replace an output file that exists")
 	})
+	f.expect.add(cmd)
 	f.watch.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	return cmd
@@ -110,6 +121,10 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 		return err
 	}
 	if err := f.watch.check(cmd); err != nil {
+		return err
+	}
+	at := []expect.Configuration{{System: f.queue, Rate: f.outRate}}
+	if err := f.expect.resolve(nil, replay.Declaration(), at); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -172,10 +187,25 @@ func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err er
 	if f.to != "" {
 		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Counts.Of("delivered"), "frame"))
 	}
+	if r.WithheldWhy != "" {
+		fmt.Fprintf(env.Stderr, "withheld: %s\n", r.WithheldWhy)
+	}
 	if !r.Valid {
 		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
 	}
-	return nil
+	return f.expect.judge(env, []results.Row{r.Row()})
+}
+
+// addCounter adds a line. A number that is withheld is empty for scripts.
+func (f *replayFlags) addCounter(list *cli.Grid, name string, n int64, meaning string, withheld bool) {
+	value := fmt.Sprint(n)
+	if withheld {
+		value, meaning = text.Missing, "withheld: "+meaning
+		if f.format == cli.CSV {
+			value = ""
+		}
+	}
+	list.Add(name, value, meaning)
 }
 
 func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
@@ -185,11 +215,12 @@ func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
 	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
 	for i, c := range r.Counts.Ledger().Counters {
 		// People are spared what is kept aside and did not happen.
-		if n := r.Counts.At(i); n != 0 || !c.Sparse && (!c.Aside || f.format != cli.Table) {
-			list.Add(c.Name, fmt.Sprint(n), c.Doc)
+		n, withheld := r.Counts.At(i), slices.Contains(r.Withheld, c.Name)
+		if n != 0 && !withheld || !c.Sparse && (!c.Aside || f.format != cli.Table) {
+			f.addCounter(&list, c.Name, n, c.Doc, withheld)
 		}
 	}
-	list.Add("lost", fmt.Sprint(r.Lost), "as the paper counts it: sent − delivered − aggregated")
+	f.addCounter(&list, "lost", r.Lost, "as the paper counts it: sent − delivered − aggregated", r.WithheldWhy != "")
 	if f.format == cli.Table {
 		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
 			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // watchedReplay shows a replay on the dashboard.
@@ -53,7 +55,7 @@ func (w *watchedReplay) check(cmd *cobra.Command) error {
 
 // show plays the capture until the person leaves.
 func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, decoder *capture.Decoder, config replay.Config) error {
-	c, err := held(path, decoder)
+	c, err := readUpdates(path, decoder, config.Output)
 	if err != nil {
 		return err
 	}
@@ -68,10 +70,10 @@ func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, deco
 	})
 }
 
-// held reads the updates of a capture, on one clock with their generation times where there is one.
-func held(path string, decoder *capture.Decoder) (*live.Capture, error) {
+// readUpdates reads the updates of a capture, on one clock with their generation times where there is one.
+func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*live.Capture, error) {
 	c := &live.Capture{Name: path}
-	meter := ages.New(system.Queued())
+	meter, stamps := ages.New(system.Queued()), replay.NewStampCheck(out)
 	var a capture.Arrival
 	for {
 		err := decoder.Next(&a)
@@ -90,6 +92,8 @@ func held(path string, decoder *capture.Decoder) (*live.Capture, error) {
 		if len(c.Arrivals) == 0 {
 			meter.Start(origin, sameClock)
 		}
+		stamps.Arrive(a.At, a.Update.Size())
+		meter.Grain = decoder.Grain()
 		meter.Arrive(a.At, &a.Update)
 		observed := a.Observation()
 		meter.Deliver(&observed)
@@ -98,6 +102,7 @@ func held(path string, decoder *capture.Decoder) (*live.Capture, error) {
 		}
 		c.Arrivals = append(c.Arrivals, live.Arrival{At: a.At, Update: a.Update})
 	}
-	c.NoAges = meter.Report().Why
+	c.Coarse = stamps.TooCoarse(decoder.Grain())
+	c.NoAges = cmp.Or(c.Coarse, meter.Report().Why)
 	return c, nil
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/capturetest"
 )
 
 // restamp SECONDS IN OUT copies a capture as another clock would have timed it.
@@ -35,3 +37,26 @@ func restamp(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(out.Commit())
 }
+
+// recode FORM IN OUT writes a capture in another form, named as capturetest names it.
+func recode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: recode FORM IN OUT")
+	}
+	in, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	for _, c := range capturetest.Copies(scriptFailure{ts}, in) {
+		if c.Name == args[0] {
+			ts.Check(os.WriteFile(ts.MkAbs(args[2]), c.Data, 0o644))
+			return
+		}
+	}
+	ts.Fatalf("no form %s", args[0])
+}
+
+// scriptFailure fails a script as a test fails.
+type scriptFailure struct{ *testscript.TestScript }
+
+func (scriptFailure) Helper() {}
+
+func (f scriptFailure) Fatal(args ...any) { f.Fatalf("%v", args) }

@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"until":     until,
 			"digest":    digest,
 			"restamp":   restamp,
+			"recode":    recode,
 			"smalldisk": smalldisk,
 			"largedisk": largedisk,
 		},

@@ -23,8 +23,8 @@ type Arrival struct {
 type Capture struct {
 	Name     string
 	Arrivals []Arrival // in order of time
-	// NoAges says why ages mean nothing; empty if they do.
-	NoAges string
+	// NoAges is why ages mean nothing; empty if they do. Coarse is why the queue's counts mean nothing, either.
+	NoAges, Coarse string
 
 	Queue  string
 	Engine engine.Config
@@ -253,6 +253,7 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 	if c.NoAges != "" {
 		q.withoutAges()
 	}
+	q.Invalid = c.Coarse
 	if l.done {
 		if err := q.Counters.Check(); err != nil {
 			q.Invalid = err.Error()

@@ -1,0 +1,157 @@
+// Package capturetest writes a capture again in other forms, for tests that every form must pass.
+package capturetest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/big"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// Copy is a capture in another form.
+type Copy struct {
+	Name string
+	Data []byte
+	// GrainNS is by how much its stamps may be earlier than those of the original.
+	GrainNS int64
+}
+
+// fataler is the part of a test that is needed here.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+// packet is one packet of the original.
+type packet struct {
+	ns   int64
+	data []byte
+	wire int
+}
+
+// Copies writes a capture, which must be sound, in every form that its packets allow: with microseconds, in big-endian
+// order, and with decimal and binary resolutions.
+func Copies(t fataler, capture []byte) []Copy {
+	t.Helper()
+	packets := read(t, capture)
+	le, be := binary.LittleEndian, binary.BigEndian
+	return []Copy{
+		{"pcap, µs", classic(le, 0xa1b2c3d4, 1000, packets), 1000},
+		{"pcap, µs, big-endian", classic(be, 0xa1b2c3d4, 1000, packets), 1000},
+		{"pcap, ns, big-endian", classic(be, 0xa1b23c4d, 1, packets), 0},
+		{"pcapng, ns, big-endian", section(be, 9, packets), 0},
+		{"pcapng, 10^-6", section(le, 6, packets), 1000},
+		{"pcapng, 10^-7", section(le, 7, packets), 100},
+		{"pcapng, 10^-12", section(le, 12, packets), 0},
+		{"pcapng, 2^-20", section(le, 0x80|20, packets), 954},
+		{"pcapng, 2^-30", section(be, 0x80|30, packets), 1},
+		{"pcapng, 2^-32", section(le, 0x80|32, packets), 0},
+		{"pcapng, 2^-40", section(le, 0x80|40, packets), 0},
+	}
+}
+
+// read reads the packets of a capture in one of our own forms.
+func read(t fataler, capture []byte) []packet {
+	t.Helper()
+	var source gopacket.PacketDataSource
+	var err error
+	if len(capture) > 3 && capture[0] == 0x0a {
+		source, err = pcapgo.NewNgReader(bytes.NewReader(capture), pcapgo.DefaultNgReaderOptions)
+	} else {
+		source, err = pcapgo.NewReader(bytes.NewReader(capture))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packets []packet
+	for {
+		data, info, err := source.ReadPacketData()
+		if err == io.EOF {
+			return packets
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets = append(packets, packet{info.Timestamp.UnixNano(), data, info.Length})
+	}
+}
+
+// order is a byte order that numbers can be appended in.
+type order interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+// classic writes a pcap file whose stamps count units of unitNS within their second.
+func classic(o order, magic uint32, unitNS int64, packets []packet) []byte {
+	b := o.AppendUint32(nil, magic)
+	b = o.AppendUint16(o.AppendUint16(b, 2), 4)
+	b = append(b, words(o, 0, 0, 262144, 1)...)
+	for _, p := range packets {
+		b = append(b, words(o, uint32(p.ns/1e9), uint32(p.ns%1e9/unitNS), uint32(len(p.data)), uint32(p.wire))...)
+		b = append(b, p.data...)
+	}
+	return b
+}
+
+// section writes a pcapng file of one interface with the given if_tsresol.
+func section(o order, resolution byte, packets []packet) []byte {
+	b := append(Section(o), Interface(o, Option(o, 9, []byte{resolution}))...)
+	for _, p := range packets {
+		b = append(b, Packet(o, Ticks(p.ns, resolution), p.data, p.wire)...)
+	}
+	return b
+}
+
+// Section writes the header of a pcapng section.
+func Section(o order) []byte {
+	head := words(o, 0x1a2b3c4d)
+	head = o.AppendUint16(o.AppendUint16(head, 1), 0)
+	return Block(o, 0x0a0d0d0a, append(head, words(o, 0xffffffff, 0xffffffff)...))
+}
+
+// Interface writes the description of an Ethernet interface.
+func Interface(o order, options ...[]byte) []byte {
+	head := o.AppendUint16(o.AppendUint16(nil, 1), 0)
+	return Block(o, 1, bytes.Join(append([][]byte{head, words(o, 262144)}, options...), nil))
+}
+
+// Packet writes an enhanced packet of the first interface.
+func Packet(o order, ticks uint64, data []byte, wire int, options ...[]byte) []byte {
+	head := words(o, 0, uint32(ticks>>32), uint32(ticks), uint32(len(data)), uint32(wire))
+	return Block(o, 6, bytes.Join(append([][]byte{head, padded(data)}, options...), nil))
+}
+
+// Option writes an option of a pcapng block.
+func Option(o order, code uint16, value []byte) []byte {
+	return append(o.AppendUint16(o.AppendUint16(nil, code), uint16(len(value))), padded(value)...)
+}
+
+// Block writes a pcapng block.
+func Block(o order, kind uint32, body []byte) []byte {
+	length := uint32(len(body) + 12)
+	return bytes.Join([][]byte{words(o, kind, length), body, words(o, length)}, nil)
+}
+
+func padded(b []byte) []byte { return append(bytes.Clone(b), make([]byte, -len(b)&3)...) }
+
+func words(o order, values ...uint32) []byte {
+	var b []byte
+	for _, v := range values {
+		b = o.AppendUint32(b, v)
+	}
+	return b
+}
+
+// Ticks converts ns to the ticks of a resolution, rounded down as capturing programs do.
+func Ticks(ns int64, resolution byte) uint64 {
+	perSecond := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(resolution)), nil)
+	if resolution&0x80 != 0 {
+		perSecond.Lsh(big.NewInt(1), uint(resolution&0x7f))
+	}
+	ticks := perSecond.Mul(perSecond, big.NewInt(ns))
+	return ticks.Div(ticks, big.NewInt(1e9)).Uint64()
+}

@@ -1,0 +1,306 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gopacket/gopacket/layers"
+)
+
+// Types of pcapng blocks.
+const (
+	blockInterface  = 1
+	blockPacket     = 2 // obsolete, but old files have it
+	blockSimple     = 3
+	blockStatistics = 5
+	blockEnhanced   = 6
+	blockSection    = 0x0a0d0d0a
+)
+
+// Options of pcapng blocks.
+const (
+	optionFlags      = 2 // of a packet
+	optionDropCount  = 4 // of a packet
+	optionResolution = 9 // of an interface
+	optionFCSLength  = 13
+	optionOffset     = 14
+	optionIfDrop     = 5 // of statistics
+	optionOSDrop     = 7
+)
+
+// Fields of a packet's flags.
+const (
+	flagFCSShift   = 5
+	flagFCSMask    = 0xf
+	flagLinkErrors = 0xffff0000
+)
+
+// maxBlock bounds a block's length, so that a damaged length costs no memory. Wireshark has the same limit.
+const maxBlock = 16 << 20
+
+// errDamaged is the kind of everything in a pcapng file that contradicts itself.
+var errDamaged = errors.New("the file is damaged")
+
+// ngInterface is an interface of a section, with the losses that its blocks state.
+type ngInterface struct {
+	link     layers.LinkType
+	stamps   resolution
+	offset   int64 // seconds to add to every stamp
+	fcsBytes int
+	// stated is the newest count of its statistics blocks; atPackets adds up the counts beside single packets.
+	stated, atPackets int64
+}
+
+// lost returns how many packets were lost. The statistics of an interface include the losses between its packets.
+func (i *ngInterface) lost() int64 { return max(i.stated, i.atPackets) }
+
+// ngReader reads the packets of a pcapng file. It checks every block's lengths and keeps the options that qualify
+// stamps and losses, which the library's reader drops.
+type ngReader struct {
+	in         io.Reader
+	order      binary.ByteOrder
+	interfaces []ngInterface
+	earlier    int64 // lost in earlier sections
+	faulty     int64 // packets with a link error
+	kind       uint32
+	buf        []byte
+	body       []byte // of the current block
+}
+
+// newNgReader reads the header of the first section.
+func newNgReader(in io.Reader) (*ngReader, error) {
+	r := &ngReader{in: in}
+	if err := r.readBlock(); err != nil {
+		return nil, err
+	}
+	return r, r.startSection()
+}
+
+// readBlock reads the next block. After the last one it returns io.EOF.
+func (r *ngReader) readBlock() error {
+	var head [12]byte
+	if _, err := io.ReadFull(r.in, head[:8]); err != nil {
+		return err
+	}
+	known := 0 // bytes of the body that are read already
+	if binary.BigEndian.Uint32(head[:]) == blockSection {
+		if _, err := io.ReadFull(r.in, head[8:]); err != nil {
+			return cutShort(err)
+		}
+		known = 4
+		switch uint32(0x1a2b3c4d) {
+		case binary.LittleEndian.Uint32(head[8:]):
+			r.order = binary.LittleEndian
+		case binary.BigEndian.Uint32(head[8:]):
+			r.order = binary.BigEndian
+		default:
+			return fmt.Errorf("its byte-order magic is %x; %w", head[8:], errDamaged)
+		}
+	}
+	r.kind = r.order.Uint32(head[:])
+	length := r.order.Uint32(head[4:])
+	switch {
+	case length%4 != 0:
+		return fmt.Errorf("a block's length is %d, not a multiple of four; %w", length, errDamaged)
+	case length < uint32(12+known):
+		return fmt.Errorf("a block's length is %d, too short for any block; %w", length, errDamaged)
+	case length > maxBlock:
+		return fmt.Errorf("a block claims %d bytes; %w", length, errDamaged)
+	}
+	if cap(r.buf) < int(length) {
+		r.buf = make([]byte, length)
+	}
+	rest := r.buf[:length-8]
+	copy(rest, head[8:8+known])
+	if _, err := io.ReadFull(r.in, rest[known:]); err != nil {
+		return cutShort(err)
+	}
+	if trailing := r.order.Uint32(rest[len(rest)-4:]); trailing != length {
+		return fmt.Errorf("a block's lengths are %d at its start and %d at its end; %w", length, trailing, errDamaged)
+	}
+	r.body = rest[:len(rest)-4]
+	return nil
+}
+
+// cutShort turns the end of the input inside a block into io.ErrUnexpectedEOF.
+func cutShort(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// startSection forgets the interfaces of the section before.
+func (r *ngReader) startSection() error {
+	if len(r.body) < 16 {
+		return fmt.Errorf("a section header of %d bytes is too short; %w", len(r.body), errDamaged)
+	}
+	if major := r.order.Uint16(r.body[4:]); major != 1 {
+		return fmt.Errorf("its pcapng version is %d; only version 1 can be read", major)
+	}
+	r.earlier = r.dropped()
+	r.interfaces = r.interfaces[:0]
+	return nil
+}
+
+// dropped returns how many packets the blocks so far state as lost.
+func (r *ngReader) dropped() int64 {
+	n := r.earlier
+	for i := range r.interfaces {
+		n += r.interfaces[i].lost()
+	}
+	return n
+}
+
+// next reads up to the next packet, which is valid until the next call. Its time is missing in a simple packet block.
+func (r *ngReader) next() (rawPacket, error) {
+	for {
+		if err := r.readBlock(); err != nil {
+			return rawPacket{}, err
+		}
+		var err error
+		switch r.kind {
+		case blockSection:
+			err = r.startSection()
+		case blockInterface:
+			err = r.addInterface()
+		case blockStatistics:
+			err = r.readStatistics()
+		case blockSimple:
+			return r.simplePacket()
+		case blockPacket, blockEnhanced:
+			return r.packet()
+		}
+		if err != nil {
+			return rawPacket{}, err
+		}
+	}
+}
+
+// addInterface reads an interface description.
+func (r *ngReader) addInterface() error {
+	if len(r.body) < 8 {
+		return fmt.Errorf("an interface description of %d bytes is too short; %w", len(r.body), errDamaged)
+	}
+	i := ngInterface{link: layers.LinkType(r.order.Uint16(r.body)), stamps: 6}
+	err := r.options(r.body[8:], func(code uint16, v []byte) {
+		switch {
+		case code == optionResolution && len(v) >= 1:
+			i.stamps = resolution(v[0])
+		case code == optionFCSLength && len(v) >= 1:
+			i.fcsBytes = fcsBytes(int(v[0]))
+		case code == optionOffset && len(v) >= 8:
+			i.offset = int64(r.order.Uint64(v))
+		}
+	})
+	r.interfaces = append(r.interfaces, i)
+	return err
+}
+
+// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by its definition and bytes in
+// files that Wireshark wrote. No Ethernet frame has one of another length than four bytes.
+func fcsBytes(stated int) int {
+	if stated == 32 || stated == 4 {
+		return 4
+	}
+	return 0
+}
+
+// readStatistics reads how many packets an interface lost. A later block replaces an earlier one.
+func (r *ngReader) readStatistics() error {
+	i, err := r.interfaceAt(12, 4)
+	if err != nil {
+		return err
+	}
+	dropped := int64(0)
+	err = r.options(r.body[12:], func(code uint16, v []byte) {
+		if (code == optionIfDrop || code == optionOSDrop) && len(v) >= 8 {
+			if n := int64(r.order.Uint64(v)); n > 0 { // all ones: unknown
+				dropped += n
+			}
+		}
+	})
+	i.stated = max(i.stated, dropped)
+	return err
+}
+
+// interfaceAt finds the interface that a block of at least the given length names in its first bytes.
+func (r *ngReader) interfaceAt(least, idBytes int) (*ngInterface, error) {
+	if len(r.body) < least {
+		return nil, fmt.Errorf("a block of type %d with %d bytes is too short; %w", r.kind, len(r.body), errDamaged)
+	}
+	id := int64(r.order.Uint16(r.body))
+	if idBytes == 4 {
+		id = int64(r.order.Uint32(r.body))
+	}
+	if id >= int64(len(r.interfaces)) {
+		return nil, fmt.Errorf("it belongs to interface %d, which the file does not describe; %w", id, errDamaged)
+	}
+	return &r.interfaces[id], nil
+}
+
+// simplePacket reads a packet without a time.
+func (r *ngReader) simplePacket() (rawPacket, error) {
+	if len(r.body) < 4 || len(r.interfaces) == 0 {
+		return rawPacket{}, fmt.Errorf("a simple packet without a length or an interface; %w", errDamaged)
+	}
+	wire := int(r.order.Uint32(r.body))
+	data := r.body[4:]
+	return rawPacket{untimed: true, link: r.interfaces[0].link, data: data[:min(len(data), wire)], wire: wire}, nil
+}
+
+// packet reads an enhanced packet, or one of the obsolete kind.
+func (r *ngReader) packet() (rawPacket, error) {
+	idBytes := 4
+	if r.kind == blockPacket {
+		idBytes = 2
+	}
+	i, err := r.interfaceAt(20, idBytes)
+	if err != nil {
+		return rawPacket{}, err
+	}
+	if drops := r.order.Uint16(r.body[2:]); r.kind == blockPacket && drops != 0xffff { // all ones: unknown
+		i.atPackets += int64(drops)
+	}
+	kept, wire := r.order.Uint32(r.body[12:]), r.order.Uint32(r.body[16:])
+	padded := (uint64(kept) + 3) &^ 3
+	if padded > uint64(len(r.body)-20) {
+		return rawPacket{}, fmt.Errorf("it claims %d bytes, more than its block has; %w", kept, errDamaged)
+	}
+	p := rawPacket{link: i.link, data: r.body[20 : 20+kept], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps}
+	p.ticks, p.offset = uint64(r.order.Uint32(r.body[4:]))<<32|uint64(r.order.Uint32(r.body[8:])), i.offset
+	err = r.options(r.body[20+padded:], func(code uint16, v []byte) {
+		switch {
+		case code == optionFlags && len(v) >= 4:
+			flags := r.order.Uint32(v)
+			if n := int(flags >> flagFCSShift & flagFCSMask); n != 0 {
+				p.fcsBytes = fcsBytes(n)
+			}
+			if flags&flagLinkErrors != 0 {
+				r.faulty++
+			}
+		case code == optionDropCount && len(v) >= 8:
+			i.atPackets += int64(min(r.order.Uint64(v), 1<<62))
+		}
+	})
+	return p, err
+}
+
+// options hands out the options of a block. Their end is that of the block or an option of code 0.
+func (r *ngReader) options(b []byte, take func(code uint16, value []byte)) error {
+	for len(b) >= 4 {
+		code, length := r.order.Uint16(b), int(r.order.Uint16(b[2:]))
+		if code == 0 {
+			return nil
+		}
+		padded := (length + 3) &^ 3
+		if 4+padded > len(b) {
+			return fmt.Errorf("an option of %d bytes does not fit into its block; %w", length, errDamaged)
+		}
+		take(code, b[4:4+length])
+		b = b[4+padded:]
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/ages"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// StampCheck compares the resolution of a capture's stamps with the pace of the queue. Frames within one tick of the
+// stamps seem to arrive at once: a queue that serves several of them meanwhile would lose and merge too much.
+type StampCheck struct {
+	output engine.Output
+	any    bool
+	free   olaf.Time // when the output is idle again after the newest arrival, if it was idle before
+	// service is the time that the output takes for the shortest frame. idle is the shortest time that it had between a
+	// frame and the next arrival, if each found it idle.
+	service, idle olaf.Duration
+}
+
+// NewStampCheck returns a check for a queue with this output.
+func NewStampCheck(out engine.Output) StampCheck {
+	if out.Rate == 0 {
+		out.Rate = engine.Line
+	}
+	return StampCheck{output: out, service: math.MaxInt64, idle: math.MaxInt64}
+}
+
+// Arrive takes the arrival of an update of the given frame length.
+func (c *StampCheck) Arrive(at olaf.Time, size olaf.Size) {
+	onWire := c.output.Rate.Rate().TimeToSend(size + olaf.Size(c.output.OverheadBytes))
+	whole := onWire + olaf.Duration(c.output.DequeueCycles+1)*olaf.Cycle
+	if c.any {
+		c.idle = min(c.idle, at.Sub(c.free))
+	}
+	c.any, c.free, c.service = true, at.Add(whole), min(c.service, onWire)
+}
+
+// TooCoarse returns why the stamps decide nothing about the queue, empty if they do. Arrivals that are so far apart that
+// each finds an empty queue need no finer stamps.
+func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
+	if grain <= max(c.service, olaf.Nanosecond) || c.idle >= grain {
+		return ""
+	}
+	return fmt.Sprintf("the capture's stamps have a resolution of %v, and the output sends a frame in %v; %s", grain, c.service, ages.Remedy)
+}
+
+// counted are the counters that the capture alone decides.
+var counted = map[string]bool{
+	"sent": true, "tc_withheld": true, "in": true, "bypassed": true, "malformed": true, "lost_before_engine": true,
+	"misidentified": true, "capture_lost": true,
+}
+
+// withhold names everything that depends on the order and distance of arrivals.
+func (res *Result) withhold(why string) {
+	res.WithheldWhy = why
+	for _, c := range declared.Ledger.Counters {
+		if !counted[c.Name] {
+			res.Withheld = append(res.Withheld, c.Name)
+		}
+	}
+	res.Withheld = append(res.Withheld, "lost", "lost_pct", "count_in", "last_delivery_ns", "utilisation", "aggregations_cdf")
+	res.Utilisation, res.LostPct, res.AggregationsCDF = results.Missing(), results.Missing(), nil
+	res.Ages = &ages.Ages{Why: why}
+}
+
+// Declaration returns what a replay counts and measures.
+func Declaration() *metric.Declaration { return declared }
+
+// Row returns the result as the row of a bench with one run, so that expectations can be checked.
+func (res *Result) Row() results.Row {
+	row := results.Row{Queue: res.Queue, OutRateBPS: res.OutRateBPS, Runs: 1, Valid: res.Valid}
+	for _, m := range declared.Metrics {
+		v, why := res.value(m)
+		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe([]results.Float{v}, why)})
+	}
+	return row
+}
+
+// value returns the value of a metric, or why it is missing.
+func (res *Result) value(m *metric.Metric) (v results.Float, why string) {
+	switch {
+	case slices.Contains(res.Withheld, m.Name):
+		return results.Missing(), "it is withheld: " + res.WithheldWhy
+	case m.Age:
+		return res.Ages.Metrics.Of(m.Name), cmp.Or(res.Ages.Missing[m.Name], res.Ages.Why)
+	case m.Counter != "":
+		return results.Float(res.Counts.Of(m.Counter)), ""
+	case m.Name == "lost":
+		return results.Float(res.Lost), ""
+	case m.Name == "lost_pct":
+		return res.LostPct, "nothing was sent"
+	}
+	return results.Missing(), "a replay does not measure it"
+}

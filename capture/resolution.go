@@ -1,0 +1,65 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/olafctl/olaf"
+)
+
+// resolution is a unit of time as pcapng writes it: 10 to the power of minus its value, or with the high bit set 2 to
+// the power of minus the rest.
+type resolution uint8
+
+const binaryResolution resolution = 0x80
+
+// nsPerSecond is the unit of every time behind the reader.
+const nsPerSecond = 1_000_000_000
+
+// perSecond returns how many ticks a second has, 0 if that does not fit 64 bits.
+func (r resolution) perSecond() uint64 {
+	if r&binaryResolution != 0 {
+		return 1 << (r &^ binaryResolution) // 0 from 64 on
+	}
+	if r > 19 {
+		return 0
+	}
+	n := uint64(1)
+	for range r {
+		n *= 10
+	}
+	return n
+}
+
+// split converts a count of ticks to seconds and nanoseconds, rounded to the nearest. The products have 128 bits, so that
+// no resolution adds an error. It reports false if a second has more ticks than fit 64 bits.
+func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
+	perSecond := r.perSecond()
+	if perSecond == 0 {
+		return 0, 0, false
+	}
+	seconds = ticks / perSecond
+	high, low := bits.Mul64(ticks%perSecond, nsPerSecond)
+	low, over := bits.Add64(low, perSecond/2, 0)
+	rounded, _ := bits.Div64(high+over, low, perSecond)
+	return seconds + rounded/nsPerSecond, int64(rounded % nsPerSecond), true
+}
+
+// span returns the resolution as a duration, rounded up to a picosecond. It is at least a nanosecond, the unit of every
+// time behind the reader.
+func (r resolution) span() olaf.Duration {
+	perSecond := r.perSecond()
+	if perSecond == 0 {
+		return olaf.Nanosecond
+	}
+	return max(olaf.Nanosecond, olaf.Duration(math.Ceil(float64(olaf.Second)/float64(perSecond))))
+}
+
+// String returns the resolution in seconds, such as 10^-6 s.
+func (r resolution) String() string {
+	if r&binaryResolution != 0 {
+		return fmt.Sprintf("2^-%d s", r&^binaryResolution)
+	}
+	return fmt.Sprintf("10^-%d s", r)
+}
