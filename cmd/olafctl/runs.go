@@ -268,6 +268,9 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	}
 	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
 		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
+	if proof.Unfinished > 0 {
+		fmt.Fprintf(env.Stdout, "it ended early: %s belong to a seed that was not finished, and enter no number\n", olaf.Plural(proof.Unfinished, "frame"))
+	}
 	remark(env, newSinceKept, proof.New)
 	remark(env, "not known to this olafctl, so not compared", proof.Unknown)
 	remark(env, "invalid by a rule that is new since it was kept", proof.Doubts)

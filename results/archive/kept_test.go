@@ -64,6 +64,38 @@ func TestForeignFramesInBetween(t *testing.T) {
 	}
 }
 
+// TestFramesOfAnUnfinishedSeed keeps frames of runs that no list has: a bench that ended early leaves them behind, and
+// no number is made of them. The same run twice, and any run of a bench that was finished, is still an error.
+func TestFramesOfAnUnfinishedSeed(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		partial bool
+		frames  []uint32
+		ok      bool
+	}{
+		{"ended early", true, []uint32{0, 1, 2, 3}, true}, {"finished", false, []uint32{0, 1, 2, 3}, false},
+		{"first", true, []uint32{1, 0, 2}, true}, {"last", true, []uint32{0, 2, 7}, true}, {"twice", true, []uint32{0, 1, 0, 2}, false},
+	} {
+		r := record(t, opened(t))
+		unfinished := int64(0)
+		for _, ordinal := range c.frames {
+			_, observations := measured(uint64(ordinal))
+			if ordinal != 0 && ordinal != 2 {
+				unfinished += int64(len(observations))
+			}
+			r.whole(ordinal, observations)
+		}
+		r.save(&results.Bench{Schema: results.BenchSchema, Partial: c.partial}, keptRun(0), keptRun(2))
+		f := finished(t, r.s, r.w, store.Manifest{Experiment: "table1", Partial: c.partial})
+		proof, err := Verify(f, toy.Declarations)
+		if (err == nil) != c.ok || !c.ok && !errors.Is(err, ErrMismatch) {
+			t.Errorf("%s: %v, accepted is %v", c.name, err, c.ok)
+		} else if c.ok && (proof.Unfinished != unfinished || proof.Runs != 2) {
+			t.Errorf("%s: %+v, want %d frames of unfinished seeds", c.name, proof, unfinished)
+		}
+	}
+}
+
 // Numbers of any run are compared with its frames, those of the last one too.
 func TestTheLastRunIsMeasuredToo(t *testing.T) {
 	for wrong := range 3 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
@@ -26,6 +27,8 @@ type Proof struct {
 	Dropped int `json:"dropped,omitempty"`
 	// Earlier counts lines of a document that was kept alone, whose verdicts are of earlier rules and stay so.
 	Earlier int `json:"earlier,omitempty"`
+	// Unfinished counts frames of seeds that were not finished when the bench ended early. They enter no number.
+	Unfinished int64 `json:"unfinished_frames,omitempty"`
 	// Raw is false when the run was stored without its frames, so that only digests and statistics could be checked.
 	Raw bool `json:"raw"`
 	// New are counters and metrics that this olafctl has and the one that kept the runs had not; Unknown are those of the
@@ -95,6 +98,7 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	}
 	collector := results.NewCollector(results.Config{})
 	var current *Kept
+	unfinished := -1 // the ordinal of a run of an unfinished seed
 	finish := func() error {
 		if current == nil {
 			return nil
@@ -102,18 +106,28 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 		p.Runs++
 		return p.sameRun(f, current, collector.Finish(current.Run.Counters))
 	}
+	listed := maps.Clone(byOrdinal)
 	var failed error
 	err := Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
-		if current == nil || ordinal != current.Ordinal {
+		if current == nil && unfinished != int(ordinal) || current != nil && ordinal != current.Ordinal {
 			if failed = finish(); failed != nil {
 				return false
 			}
-			if current = byOrdinal[ordinal]; current == nil {
+			current, unfinished = byOrdinal[ordinal], -1
+			switch {
+			case current != nil:
+				delete(byOrdinal, ordinal)
+				collector.Reset(current.Measure)
+			case f.Manifest.Partial && listed[ordinal] == nil:
+				unfinished = int(ordinal)
+			default:
 				failed = fmt.Errorf("%w: %s: frames of a run %d that is not listed, or twice", ErrMismatch, f.ID(), ordinal)
 				return false
 			}
-			delete(byOrdinal, ordinal)
-			collector.Reset(current.Measure)
+		}
+		if current == nil {
+			p.Unfinished++
+			return true
 		}
 		p.Observations++
 		collector.Observe(o)

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// ending keeps a bench as one on a card, whose frames are all kept, and ends it after a number of events.
+type ending struct {
+	*Keeper
+	left int
+	stop func()
+}
+
+func (e *ending) Event(event Event) error {
+	if s, ok := event.(Started); ok {
+		s.Repeats = false
+		event = s
+	}
+	if e.left--; e.left == 0 {
+		e.stop()
+	}
+	return e.Keeper.Event(event)
+}
+
+// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream. What is kept of it is always true.
+func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s := usual()
+	s.Workload.UpdatesPerWorker, s.Runs = 4, 2
+	partial, unfinished := 0, int64(0)
+	for n := 1; ; n++ {
+		ctx, stop := context.WithCancel(t.Context())
+		k := &ending{Keeper: Keep(st, time.Unix(int64(1_700_000_000+n), 0)), left: n, stop: stop}
+		report, err := Measure(ctx, s, Options{Stream: NewStream(k)})
+		stop()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if report == nil { // before the first run: nothing is kept
+			if err := k.Abort(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		id, err := k.Finish(report)
+		if err != nil {
+			t.Fatalf("event %d: %v", n, err)
+		}
+		f, err := st.Load(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := archive.Verify(f, system.All().Declared)
+		if err != nil {
+			t.Fatalf("ended at event %d: %v", n, err)
+		}
+		if report.Outcome.Partial {
+			partial++
+		}
+		unfinished += proof.Unfinished
+		if k.left > 0 {
+			break
+		}
+	}
+	if partial == 0 || unfinished == 0 {
+		t.Errorf("%d benches ended early, with %d frames of unfinished seeds: nothing was tested", partial, unfinished)
+	}
+}
