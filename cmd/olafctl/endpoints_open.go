@@ -211,7 +211,10 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil || err != nil {
 		return late(ctx, err)
 	}
-	return f.told(ctx, env, serverDocument(report, numbers, servers))
+	if err := f.told(ctx, env, serverDocument(report, numbers, servers)); err != nil {
+		return err
+	}
+	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
 }
 
 // serverDocument is what a server did: with the numbers that it held against what they must be, or with what it learned.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -27,6 +28,25 @@ func TestLate(t *testing.T) {
 	} {
 		if err := late(c.ctx, c.err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Error(err)
+		}
+	}
+}
+
+// TestWrongValuesFail holds that a document with a wrong value is never all that is said.
+func TestWrongValuesFail(t *testing.T) {
+	for _, tt := range []struct {
+		wrong  int
+		counts map[string]uint64
+		want   string
+	}{
+		{0, map[string]uint64{"packets_sent": 3}, ""},
+		{3, nil, "3 of 9 values are wrong"},
+		{0, map[string]uint64{"packets_inexact": 1}, "the sums of 1 packet are not exact"},
+		{0, map[string]uint64{"misidentified": 2}, "2 packets named another worker"},
+	} {
+		err := checkValues(tt.wrong, 9, tt.counts)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || cli.ExitCode(err) != cli.ExitFailed) {
+			t.Errorf("%d wrong, %v: %v, want %q with exit code 1", tt.wrong, tt.counts, err, tt.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -64,11 +65,11 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err := late(ctx, err); err != nil {
 		return err
 	}
-	return f.summed(env, report, sums, learner)
+	return f.reportSums(env, report, sums, learner)
 }
 
-// summed prints what a worker found in its sums, and learned from them if it learns.
-func (f *workerFlags) summed(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *field.Learner) error {
+// reportSums prints what a worker found in its sums, and learned from them if it learns. Wrong sums are an error.
+func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *field.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
 		var err error
@@ -76,10 +77,32 @@ func (f *workerFlags) summed(env *cli.Env, report *endpoints.Report, sums *endpo
 			return err
 		}
 	}
-	return cli.WriteDocument(env, f.format, struct {
+	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
 		endpoints.SumsReport
 	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
+	if err != nil {
+		return err
+	}
+	return checkValues(sums.Wrong, sums.Checked, report.Counts)
+}
+
+// checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified: the
+// document states it, and a script must not have to look there.
+func checkValues(wrong, checked int, counts map[string]uint64) error {
+	const twice = "; 'olafctl testbed show' names workers that have one number (--worker) or each other's"
+	var err error
+	switch {
+	case wrong > 0:
+		err = fmt.Errorf("%d of %d values are wrong%s", wrong, checked, twice)
+	case counts["packets_inexact"] > 0:
+		err = fmt.Errorf("the sums of %s are not exact", olaf.Plural(counts["packets_inexact"], "packet"))
+	case counts["misidentified"] > 0:
+		err = fmt.Errorf("%s named another worker than their sender%s", olaf.Plural(counts["misidentified"], "packet"), twice)
+	default:
+		return nil
+	}
+	return &cli.Exit{Kind: olaf.Failed, Err: err}
 }
 
 // summing is what plays a worker that sends vectors to an aggregator and hears their sums.
@@ -151,8 +174,12 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return late(ctx, err)
 	}
-	return f.told(ctx, env, struct {
+	err = f.told(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
 	}{cli.Head{Schema: "olafctl.ps/v2"}, *report})
+	if err != nil {
+		return err
+	}
+	return checkValues(0, 0, report.Counts)
 }

@@ -206,6 +206,9 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 	for _, f := range s.Faults {
 		fmt.Fprintf(env.Stdout, "BROKEN: %s\n", f)
 	}
+	for _, r := range s.Remarks {
+		fmt.Fprintf(env.Stdout, "WRONG: %s\n", r)
+	}
 	return nil
 }
 

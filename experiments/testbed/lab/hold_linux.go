@@ -156,6 +156,7 @@ func (h *Holder) state() *State {
 		}
 		s.Nodes[a.Planned.Node].Counts = h.counts[i]
 	}
+	s.remark()
 	return s
 }
 

@@ -28,6 +28,8 @@ type State struct {
 	Lines  []string    `json:"plan"`
 	Nodes  []NodeState `json:"nodes"`
 	Faults []string    `json:"faults"`
+	// Remarks are faults of the jobs that run on it, such as two workers with one number.
+	Remarks []string `json:"remarks,omitempty"`
 }
 
 // NodeState is one node of it. A namespace can be entered with nsenter --net=PATH, as long as the holder lives.
@@ -50,4 +52,14 @@ func readState(r io.Reader, name string) (*State, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
 	}
 	return s, nil
+}
+
+// remark adds what the counters of the nodes reveal about the jobs.
+func (s *State) remark() {
+	for i := range s.Nodes {
+		if n := s.Nodes[i].Counts["misidentified"]; n > 0 {
+			s.Remarks = append(s.Remarks, fmt.Sprintf("%s: %s named another worker than the one behind their port; do two workers have the same number (--worker), or each other's?",
+				s.Nodes[i].Name, olaf.Plural(n, "packet")))
+		}
+	}
 }
