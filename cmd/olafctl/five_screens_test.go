@@ -37,12 +37,19 @@ type kept struct {
 	stdout bytes.Buffer
 }
 
-func keepOne(t *testing.T, args ...string) *kept {
+// newKept returns an empty store of its own.
+func newKept(t *testing.T) *kept {
 	k := &kept{t: t, env: process(), dir: t.TempDir()}
 	k.env.Stdout, k.env.Stderr, k.env.Terminal, k.env.Interactive = &k.stdout, new(bytes.Buffer), false, false
 	k.env.Getenv = func(name string) string {
 		return map[string]string{"OLAFCTL_HOME": filepath.Join(k.dir, "store"), "COLUMNS": "200", "HOME": k.dir}[name]
 	}
+	return k
+}
+
+// keepOne runs a command, which keeps its run.
+func keepOne(t *testing.T, args ...string) *kept {
+	k := newKept(t)
 	k.olafctl(args...)
 	return k
 }
