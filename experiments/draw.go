@@ -26,7 +26,7 @@ func (f *Figure) Sheets() []table.Sheet {
 	var out []table.Sheet
 	for _, group := range f.groups() {
 		s := sheetOf(group)
-		s.Name = sheetName(f.Experiment, f.Artefact, group[0].figure())
+		s.Name = unlike(sheetName(f.Experiment, f.Artefact, group[0].figure()), out)
 		if len(s.Rows) > 0 {
 			out = append(out, s)
 		}
@@ -60,14 +60,27 @@ func sheetName(experiment, artefact, group string) string {
 	if len(artefact) > len("Table 12") {
 		artefact = paper.FileName(experiment)
 	}
-	const most = 31
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`:\/?*[]`, r) {
 			return '-'
 		}
 		return r
 	}, artefact+" "+group)
-	return string([]rune(name)[:min(most, len([]rune(name)))])
+	return string([]rune(name)[:min(mostOfName, len([]rune(name)))])
+}
+
+// mostOfName is how long a workbook lets a sheet's name be.
+const mostOfName = 31
+
+// unlike numbers a name that a sheet has already, as names are cut to what a workbook allows.
+func unlike(name string, taken []table.Sheet) string {
+	one := name
+	for n := 2; slices.ContainsFunc(taken, func(s table.Sheet) bool { return s.Name == one }); n++ {
+		end := fmt.Sprintf(" %d", n)
+		runes := []rune(name)
+		one = string(runes[:min(len(runes), mostOfName-len(end))]) + end
+	}
+	return one
 }
 
 // sheetOf has the x of some panels, then a mean and a half-width for every series, and what the paper printed.

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -59,7 +61,7 @@ func TestRunsOfEarlierBuildsStayValid(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"bench", "simulate", "sweep-bench", "sweep-simulate", "train", "table2", "iswitch-table5", "p4inc-fig6"} {
+	for _, kind := range []string{"bench", "simulate", "sweep-bench", "sweep-simulate", "train", "olaf/table2", "iswitch/table5", "p4inc/fig6"} {
 		if !kinds[kind] {
 			t.Errorf("%s has no run of the kind %s", keptRuns, kind)
 		}
@@ -103,4 +105,32 @@ func (k *kept) comparable(id string) bool {
 		k.t.Fatal(err)
 	}
 	return ok
+}
+
+// TestComparingDefinitionsNamesThem compares a simulation of an earlier build with the same one of this build: what both define is
+// equal, and what only one defines is named with its side.
+func TestComparingDefinitionsNamesThem(t *testing.T) {
+	raced.Skip(t)
+	k, ids := earlierStore(t)
+	for _, id := range ids {
+		command := k.manifest(id).Provenance.Command
+		if !slices.Contains(command, "--tc") {
+			continue
+		}
+		k.olafctl(append(command[1:], "-q")...)
+		var d compare.Document
+		if err := json.Unmarshal([]byte(k.olafctl("runs", "compare", id, "last", "-o", "json")), &d); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.Contains(w, "only B") && strings.Contains(w, "window_sent") }) {
+			t.Errorf("window_sent is new since %s was kept, which the comparison must say; it warns of %q", id, d.Warnings)
+		}
+		for i := range d.Lines {
+			if l := &d.Lines[i]; l.A.Mean != l.B.Mean {
+				t.Errorf("%s has one definition, so that both builds must have one value: %v and %v", l.Metric, l.A.Mean, l.B.Mean)
+			}
+		}
+		return
+	}
+	t.Error(keptRuns + " has no simulation under transmission control")
 }

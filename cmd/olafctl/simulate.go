@@ -21,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/netsim"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
@@ -28,6 +29,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // topologyFlags choose a network: a file or a preset, and what to change in it.
@@ -364,7 +366,11 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	if len(f.swept.axes) > 0 && t.Waiting != nil { // whose phases nothing locks
 		return f.sweep(cmd, env, args)
 	}
-	if err := f.expected(t); err != nil {
+	others, err := f.others(cmd, args, t.System())
+	if err != nil {
+		return err
+	}
+	if err := f.expected(append([]*netsim.Topology{t}, others...)); err != nil {
 		return err
 	}
 	if f.format == cli.YAML {
@@ -378,6 +384,9 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	if err != nil {
 		return err
 	}
+	if err := report.against(others); err != nil {
+		return err
+	}
 	f.keepAsked = cmd.Flags().Changed("keep")
 	var unwatch func()
 	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
@@ -388,6 +397,33 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	report.Provenance = cli.MadeBy(env, started)
 	return f.conclude(env, report, kept, err)
+}
+
+// others loads the same network once for every system of --versus, with its queues or workers alone changed.
+func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology, err error) {
+	if f.job.versus == "" {
+		return nil, nil
+	}
+	if why := bench.Misnamed(first, f.job.versus); why != "" {
+		return nil, cli.UsageError("--versus %q: %s; leave it out", f.job.versus, why)
+	}
+	if len(f.swept.axes) > 0 || f.rxImport != "" {
+		return nil, cli.UsageError("--versus compares runs; leave out --sweep and --rx-import")
+	}
+	asked := f.queue
+	defer func() { f.queue = asked }()
+	for name := range strings.SplitSeq(f.job.versus, ",") {
+		if err := cmd.Flags().Set("system", strings.TrimSpace(name)); err != nil {
+			return nil, err
+		}
+		t, err := f.load(cmd, args)
+		if err != nil {
+			return nil, err
+		}
+		t.Expect = nil
+		networks = append(networks, t)
+	}
+	return networks, nil
 }
 
 // consistent refuses runs, files and dashboards that do not go together.
@@ -436,7 +472,29 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 	if err != nil || len(f.expect.rules) == 0 {
 		return err
 	}
-	return f.expect.judge(env, []results.Row{results.Summarise(system.Queued(), report.simulated.Runs[0])})
+	return f.expect.judge(env, report.rows())
+}
+
+// networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
+func networkMetrics(t *netsim.Topology) *metric.Declaration {
+	return metric.United(system.Networked(), &metric.Declaration{Metrics: lot.MetricsOf(t)})
+}
+
+// networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that only the
+// simulator measures.
+func networkRow(s *bench.Simulated, i int) results.Row {
+	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.Networked(), s.Runs[i])
+	for _, m := range lot.MetricsOf(t) {
+		if row.Stats.Of(m.Name).Known() {
+			continue
+		}
+		values := make([]results.Float, len(s.Results[i]))
+		for k, r := range s.Results[i] {
+			values[k] = lot.ValuesOf(r, []string{m.Name})[0]
+		}
+		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe(values, "no run has it")})
+	}
+	return row
 }
 
 // mapped says whether a phase map is wanted: one parameter of the workers, and nothing that only sweeps have.
@@ -468,9 +526,16 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 	return f.swept.short(cmd, env, file)
 }
 
-// expected reads what is expected of the network. A sweep and an imported trace have no rows to be judged.
-func (f *simulateFlags) expected(t *netsim.Topology) error {
-	if err := f.expect.resolve(t.Expect, system.Queued(), []expect.Configuration{{System: t.System()}}); err != nil {
+// expected reads what is expected of the networks, the first of which has the file's rules. A sweep and an imported trace have no
+// rows to be judged.
+func (f *simulateFlags) expected(all []*netsim.Topology) error {
+	t := all[0]
+	var at []expect.Configuration
+	var declared []*metric.Declaration
+	for _, one := range all {
+		at, declared = append(at, expect.Configuration{System: one.System()}), append(declared, networkMetrics(one))
+	}
+	if err := f.expect.resolve(t.Expect, metric.United(declared...), at); err != nil {
 		return t.Locate(err)
 	}
 	if len(f.expect.rules) > 0 && (len(f.swept.axes) > 0 || f.rxImport != "") {
@@ -497,9 +562,11 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	case len(f.swept.axes) > 0:
 		return f.Documents(env, simulateName, started), f.vary(ctx, env, report)
 	}
-	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds,
-		Networks: []bench.Network{{Name: report.topology.Title(), Topology: report.topology}}}
-	if err := f.patience(report.topology, f.runs); err != nil {
+	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds, Compared: true}
+	for _, t := range append([]*netsim.Topology{report.topology}, report.others...) {
+		work.Networks = append(work.Networks, bench.Network{Name: t.Title(), Topology: t})
+	}
+	if err := f.patience(report.topology, f.runs*len(work.Networks)); err != nil {
 		return nil, err
 	}
 	out, err := f.open(report.topology)
@@ -581,7 +648,7 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 
 // simulate carries out all runs beside a dashboard or a progress bar.
 func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
-	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.rules) > 0}
+	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.rules)+len(report.others) > 0}
 	if !out.empty() {
 		o.First.Observer = out
 	}

@@ -51,7 +51,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
 	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
-	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
+	flags.StringVar(&f.versus, "versus", "", "systems to compare with, on the same network or job: fifo, or for jobs such as ps,ring")
 	cli.Complete(cmd, "model", modelNames)
 	cli.Complete(cmd, "versus", f.set.Waiting().Names)
 }
@@ -114,7 +114,7 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 			wrong = errors.Join(wrong, preset.refuseFlag(given.Name))
 		case slices.Contains(sharingOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
-		case slices.Contains(jobOnly, given.Name):
+		case slices.Contains(jobOnly, given.Name) && given.Name != "versus":
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
 	})

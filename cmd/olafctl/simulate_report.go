@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-const simulateSchema = "olafctl.simulate/v1"
+const simulateSchema = "olafctl.simulate/v2"
 
 // newSimulation is the empty document of so many runs of a network, from its own seed on.
 func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
@@ -44,10 +44,44 @@ type simulation struct {
 	Waiting *job.Clustered `json:"waiting,omitempty"`
 	// Invalid says why runs were left out.
 	Invalid []string `json:"invalid,omitempty"`
+	// Versus are the same network with other systems, and how the first compares with each of them.
+	Versus []versusNetwork `json:"versus,omitempty"`
+	// Remarks name what a reader would otherwise miss in the numbers.
+	Remarks []string `json:"remarks,omitempty"`
 	Partial bool     `json:"partial"`
 
 	topology  *netsim.Topology
-	simulated *bench.Simulated // nil of a sweep and of an imported trace
+	others    []*netsim.Topology // of --versus
+	simulated *bench.Simulated   // nil of a sweep and of an imported trace
+}
+
+// versusNetwork is a network that the first one is compared with.
+type versusNetwork struct {
+	Name       string             `json:"name"`
+	Config     any                `json:"config"`
+	Runs       []*netsim.Result   `json:"runs,omitempty"`
+	Comparison results.Comparison `json:"comparison"`
+}
+
+// against adds networks that the first one is compared with.
+func (s *simulation) against(others []*netsim.Topology) error {
+	s.others = others
+	for _, t := range others {
+		config, err := t.Document()
+		if err != nil {
+			return err
+		}
+		s.Versus = append(s.Versus, versusNetwork{Name: t.Title(), Config: config})
+	}
+	return nil
+}
+
+// rows returns the statistics of every network, the first one first.
+func (s *simulation) rows() (rows []results.Row) {
+	for i := range s.simulated.Runs {
+		rows = append(rows, networkRow(s.simulated, i))
+	}
+	return rows
 }
 
 type sweepDocument struct {
@@ -75,6 +109,28 @@ func (s *simulation) take(of *bench.Simulated) {
 			s.Invalid = append(s.Invalid, fmt.Sprintf("seed %d: %s", r.Seed, r.Invalid[0]))
 		}
 	}
+	for i := range s.Versus {
+		v := &s.Versus[i]
+		v.Runs, v.Comparison = of.Results[i+1], results.CompareRuns(of.Runs[0], of.Runs[i+1])
+	}
+	s.remark()
+}
+
+// remark notes sends that no run makes, and a network that is slower than the time that it was simulated for.
+func (s *simulation) remark() {
+	s.Remarks = nil
+	if late, all := s.topology.LateSends(); late > 0 {
+		s.Remarks = append(s.Remarks, fmt.Sprintf("%d of %d sends of %s are at or after the end, %v, and were not simulated",
+			late, all, s.topology.Sends, s.topology.Warmup+s.topology.Duration))
+	}
+	if len(s.Runs) == 0 || slices.ContainsFunc(s.Runs, func(r *netsim.Result) bool { return r.Totals.Offered() == 0 || r.Totals.Output() > 0 }) {
+		return
+	}
+	line := fmt.Sprintf("nothing was delivered within %v", s.Runs[0].Time)
+	if way, err := s.topology.ShortestWay(); err == nil && way > 0 { // the network ran
+		line += "; the way takes " + text.Duration(results.Float(way.NS()))
+	}
+	s.Remarks = append(s.Remarks, line)
 }
 
 // linesOf is the text of the report over what was simulated.
@@ -124,6 +180,9 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		p.Say("", "%s", line)
 	}
 	p.Say("", "%s", s.subject())
+	for _, line := range s.Remarks {
+		p.Say("- ", "%s", line)
+	}
 	p.Printf("\n")
 	switch {
 	case s.Sweep != nil:
@@ -133,6 +192,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	default:
 		printRuns(p, s.Runs, withColumn(netsim.StatisticsOf(s.topology)))
 	}
+	s.printVersus(p)
 	if s.Waiting != nil {
 		for _, line := range s.Waiting.Lines() {
 			p.Say("- ", "%s", line)
@@ -144,6 +204,34 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		p.Say("", "partial: interrupted before the end")
 	}
 	return p.Err()
+}
+
+// printVersus sets the networks side by side, and ages like for like.
+func (s *simulation) printVersus(p *text.Page) {
+	if len(s.Versus) == 0 || s.simulated == nil {
+		return
+	}
+	rows := s.rows()
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "NETWORK"}}}
+	for i := range rows {
+		g.Add(rows[i].Queue)
+	}
+	for _, m := range []metric.Metric{{Name: "lost_pct", Column: "LOST", Unit: "%"}, {Name: "aom_cluster_ns", Column: "AOM/CLUSTER", Unit: "ns"},
+		{Name: "aom_worker_ns", Column: "AOM/WORKER", Unit: "ns"}} {
+		var stats []*results.Statistic
+		for i := range rows {
+			stats = append(stats, rows[i].Stats.Of(m.Name))
+		}
+		addColumn(g, &m, stats)
+	}
+	p.Grid(g)
+	for i := range s.Versus {
+		c := &s.Versus[i].Comparison
+		cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
+		p.Say("", "Under %s models are %s per cluster, %s per worker than under %s (pairs of equal seed).", rows[0].Queue, text.Freshness(cluster),
+			text.Freshness(worker), s.Versus[i].Name)
+	}
+	p.Printf("\n")
 }
 
 // subject says in a line what was simulated, under which seeds, and over what ages are.
@@ -183,12 +271,21 @@ func (s *simulation) headlines() []string {
 		stat := results.Describe(valuesOf(s.Runs, name), "")
 		return &stat
 	}
-	packets, updates := mean("loss_packets_pct"), mean("loss_updates_pct")
+	over := func(of func(*netsim.Result) results.Float) *results.Statistic {
+		values := make([]results.Float, len(s.Runs))
+		for i, r := range s.Runs {
+			values[i] = of(r)
+		}
+		stat := results.Describe(values, "")
+		return &stat
+	}
+	lost := over(func(r *netsim.Result) results.Float { return r.LostPct })
+	onTheWay := over((*netsim.Result).OnTheWayPct)
 	cluster, worker := mean("aom_cluster_ns"), mean("aom_worker_ns")
 	var lines []string
-	if packets.Known() && updates.Known() {
-		lines = append(lines, fmt.Sprintf("%s lost %s %% of packets and %s %% of updates.", strings.ToUpper(s.who()),
-			text.Decimal(float64(packets.Mean), 1), text.Decimal(float64(updates.Mean), 1)))
+	if lost.Known() {
+		lines = append(lines, fmt.Sprintf("%s lost %s %% of the updates sent, warm-up included, counting the %s %% that were on their way at the end.",
+			strings.ToUpper(s.who()), text.Decimal(float64(lost.Mean), 1), text.Decimal(float64(onTheWay.Mean), 1)))
 	}
 	switch {
 	case cluster.Known() && worker.Known():
@@ -254,6 +351,7 @@ func single(v results.Float) *results.Statistic {
 }
 
 func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
+	p.Say("", "After the warm-up, %s; losses are what queues dropped:", r.Window)
 	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS", Right: true, Spare: 1}, {Header: "WORKERS", Right: true}}}
 	clusters, workers := 0, 0
 	for i := range r.Groups {
@@ -261,7 +359,11 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 		g.Add(group.Group, strconv.Itoa(group.Clusters), strconv.Itoa(group.Workers))
 		clusters, workers = clusters+group.Clusters, workers+group.Workers
 	}
-	g.Add("all", strconv.Itoa(clusters), strconv.Itoa(workers))
+	total := "all"
+	if slices.ContainsFunc(r.Groups, func(g netsim.GroupResult) bool { return g.Group == total }) {
+		total = "(all)" // a group of the topology has the name
+	}
+	g.Add(total, strconv.Itoa(clusters), strconv.Itoa(workers))
 	shown := withColumn(netsim.PartStatistics())
 	for _, m := range shown {
 		var values []*results.Statistic
@@ -275,12 +377,12 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	for _, m := range rows[len(shown):] {
 		p.Say("", "%s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1), m.Unit)))
 	}
-	if withheld, generated := r.Of("withheld"), r.Of("generated"); withheld > 0 {
+	if withheld, generated := r.Of("window_withheld"), r.Of("window_generated"); withheld > 0 {
 		who := "transmission control"
 		if r.Waited != nil {
 			who = "workers"
 		}
-		p.Say("", "%s withheld %.0f of %.0f updates (%.1f %%)", who, withheld, generated, 100*withheld/generated)
+		p.Say("", "%s withheld %.0f of %.0f updates (%.1f %%) after the warm-up", who, withheld, generated, 100*withheld/generated)
 	}
 	if r.Background[0] > 0 {
 		p.Say("", "background: %d of %d packets arrived", r.Background[1], r.Background[0])
@@ -299,6 +401,7 @@ func printPorts(p *text.Page, ports []netsim.PortResult) {
 	if len(ports) == 0 {
 		return
 	}
+	p.Say("", "Ports over the whole run, warm-up included:")
 	for _, m := range withColumn(netsim.PortStatistics()) {
 		var values []*results.Statistic
 		for i := range ports {
@@ -311,6 +414,7 @@ func printPorts(p *text.Page, ports []netsim.PortResult) {
 }
 
 func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
+	p.Say("", "After the warm-up, %s; losses are what queues dropped:", runs[0].Window)
 	g := &table.Grid{Columns: []table.GridColumn{{Header: "SEED", Right: true}}}
 	for _, r := range runs {
 		g.Add(strconv.FormatUint(r.Seed, 10))

@@ -64,7 +64,7 @@ type jobCells struct {
 // jobSweep is what can be varied of such a job: one system a cell.
 func jobSweep(set system.Set) *experimentsweep.Command {
 	carrier := lot.Carrier{Systems: set}
-	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
+	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
 	c.Options, c.Fields = optionsOf(newJobCells(set).cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		cells := newJobCells(set)

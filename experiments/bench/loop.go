@@ -210,6 +210,7 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
 		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closed.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
+		{"gradient_ps", whole(r.Gradient, 1000)},
 		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
 		{"stale_micro", whole(r.StaleUpdates, 1e6)},
 	} {

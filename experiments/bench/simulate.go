@@ -167,7 +167,7 @@ func (r *simulator) measures() bool { return r.Metrics || r.Stream.lossless() }
 
 // account measures a run by what the tap saw, or, where nobody wants its metrics, only says whether it is valid.
 func (r *simulator) account(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
-	totals := olaf.NewCounts(system.Queued().Ledger)
+	totals := olaf.NewCounts(system.Networked().Ledger)
 	if broken == nil {
 		totals = result.Totals.Clone()
 	}

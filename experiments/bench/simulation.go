@@ -14,6 +14,8 @@ type Simulation struct {
 	Experiment string
 	Networks   []Network
 	Seeds      []uint64
+	// Compared asks for comparisons of the first network with every other one.
+	Compared bool
 }
 
 // Network is one configuration of a Simulation.
@@ -151,8 +153,8 @@ func (s *Simulated) Validity() string {
 }
 
 // simulatedCounts is said beside the numbers of every kept simulation.
-const simulatedCounts = "counts are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
-	"ages are over the window, and workers are numbered within their cluster"
+const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
+	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"
 
 // bench is the outcome in the form of a bench: one row a network.
 func (s *Simulated) bench(o *Outline) *results.Bench {
@@ -164,6 +166,11 @@ func (s *Simulated) bench(o *Outline) *results.Bench {
 		row := results.Summarise(o.Configurations[i].Measure.Declared, runs)
 		row.Queue, row.OutRateBPS = o.Configurations[i].Name, int64(o.Configurations[i].Measure.OutRate)
 		b.Rows = append(b.Rows, row)
+	}
+	if s.Simulation.Compared && len(s.Runs) > 1 {
+		for _, versus := range s.Runs[1:] {
+			b.Comparisons = append(b.Comparisons, results.CompareRuns(s.Runs[0], versus))
+		}
 	}
 	return b
 }

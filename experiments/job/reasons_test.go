@@ -27,7 +27,8 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 		{"iswitch", async, map[string]string{"aggregation_ns": "no worker waits for the sum of all", "summed_ns": "no sum of all is made at a root or a server", "served": "there is no server"}},
 		{"ring", func(*Spec) {}, map[string]string{"summed_ns": "no sum of all is made at a root or a server", "served": "there is no server",
 			"slots_held": noTable, "slots_held_peak": noTable, "held_bytes": noTable, "memory_bytes": noTable}},
-		{"iswitch", one, map[string]string{"iteration_ns": "the time between updates takes two of a host", "served": "there is no server",
+		{"iswitch", one, map[string]string{"iteration_ns": "the time between updates takes two of a host",
+			"gradient_ns": "the time between updates takes two of a host", "served": "there is no server",
 			"aom_newest_ns": "an age takes two updates of a worker", "aom_mean_ns": "an age takes two updates of a worker", "aom_oldest_ns": "an age takes two updates of a worker"}},
 	} {
 		s := jobOf(t, c.system, system.Options{}, 0, 0)

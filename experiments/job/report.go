@@ -98,7 +98,7 @@ func Metrics() []*metric.Metric { return jobMetrics }
 
 var jobMetrics = func() (all []*metric.Metric) {
 	for _, row := range closed.Rows() {
-		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
+		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all
 }()
@@ -247,20 +247,50 @@ func Brief(raw []byte) string {
 		return ""
 	}
 	var parts []string
+	name, unit := iterations(d.sameWork())
 	for i := range d.Systems {
 		s := &d.Systems[i]
 		var found []string
-		if n := s.Numbers["iteration_ns"]; n.Known() {
-			found = append(found, text.Age(&n))
+		if n := s.Numbers[name]; n.Known() {
+			found = append(found, text.Age(&n)+" "+unit)
 		} else if n := s.Numbers["summed_ns"]; n.Known() {
 			found = append(found, text.Age(&n)+" to the sum")
 		}
 		if s.Hung > 0 {
 			found = append(found, fmt.Sprintf("%d of %d hung", s.Hung, s.Runs))
 		}
-		parts = append(parts, fmt.Sprintf("%s %s: %s", s.System, s.Mode, strings.Join(found, ", ")))
+		part := s.System + " " + s.Mode
+		if len(found) > 0 {
+			part += ": " + strings.Join(found, ", ")
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// iterations names the number that systems are compared by and its words: the time between updates where an update is the same
+// work in all of them, else the time per gradient.
+func iterations(same bool) (name, words string) {
+	if same {
+		return "iteration_ns", "between updates"
+	}
+	return "gradient_ns", "a gradient"
+}
+
+// sameWork reports whether an update of the weights is the same work in all systems of the document.
+func (d *kept) sameWork() bool {
+	var rows []results.Row
+	for i := range d.Systems {
+		s := &d.Systems[i]
+		row := results.Row{Queue: s.System + " " + s.Mode}
+		for _, m := range jobMetrics {
+			if n, ok := s.Numbers[m.Name]; ok {
+				row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: n})
+			}
+		}
+		rows = append(rows, row)
+	}
+	return results.SameWork(rows)
 }
 
 // kept is what is read back of a document.
@@ -368,7 +398,11 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	for _, o := range r.Outcomes {
 		g.Columns = append(g.Columns, table.GridColumn{Header: strings.ToUpper(o.Spec.Name()), Right: true})
 	}
+	same := results.SameWork(r.Rows())
 	for i, row := range closed.Rows() {
+		if row.PerUpdate() && !same {
+			continue
+		}
 		r.add(g, row.Title, func(o *Outcome) string { return cell(&row, &o.Numbers[i]) })
 		if row.Name == capped {
 			r.add(g, ceilingTitle, func(o *Outcome) string {
@@ -481,13 +515,14 @@ func (o *Outcome) once() string {
 // answer says in a line or two who was how fast, and what went wrong.
 func (r *Report) answer() (lines []string) {
 	var parts []string
+	name, unit := iterations(results.SameWork(r.Rows()))
 	for _, o := range r.Outcomes {
-		n := o.Number("iteration_ns")
+		n := o.Number(name)
 		if !n.Known() {
 			parts = append(parts, o.Spec.Name()+": "+o.once())
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s between updates", o.Spec.Name(), text.Age(&n)))
+		parts = append(parts, fmt.Sprintf("%s: %s %s", o.Spec.Name(), text.Age(&n), unit))
 	}
 	lines = append(lines, strings.Join(parts, " · "))
 	for _, o := range r.Outcomes {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
@@ -22,7 +23,23 @@ type Network struct {
 // is besides.
 func NetworkMetrics() []*metric.Metric { return union(inNetworks(), waited) }
 
-func inNetworks() []*metric.Metric { return union(netsim.RunStatistics(), netsim.SweepStatistics()) }
+// inNetworks lists what runs of every network are measured by, with the loss over the whole run, which kept runs have too.
+func inNetworks() []*metric.Metric {
+	return union(union(netsim.RunStatistics(), netsim.SweepStatistics()), []*metric.Metric{system.Networked().Metric(lostPct)})
+}
+
+const lostPct = "lost_pct"
+
+// MetricsOf lists what runs of t are measured by.
+func MetricsOf(t *netsim.Topology) []*metric.Metric {
+	switch {
+	case t.Waiting != nil:
+		return NetworkMetrics()
+	case t.Program != "":
+		return union(inNetworks(), netsim.TableStatistics())
+	}
+	return inNetworks()
+}
 
 // union has every name once.
 func union(all, more []*metric.Metric) []*metric.Metric {
@@ -45,13 +62,7 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 	if err != nil {
 		return nil, err
 	}
-	lot := of(inNetworks())
-	switch {
-	case t.Waiting != nil:
-		lot = of(NetworkMetrics())
-	case t.Program != "":
-		lot = of(union(inNetworks(), netsim.TableStatistics()))
-	}
+	lot := of(MetricsOf(t))
 	for i := range n {
 		t.Seed = cell.Seed + uint64(from+i)
 		run := sweep.Run{Seed: t.Seed}
@@ -62,17 +73,20 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 		case err != nil:
 			return nil, err
 		default:
-			run.Values = simulated(r, lot.Metrics)
+			run.Values = ValuesOf(r, lot.Metrics)
 		}
 		lot.Runs = append(lot.Runs, run)
 	}
 	return lot, nil
 }
 
-func simulated(r *netsim.Result, names []string) (values []results.Float) {
+// ValuesOf returns what a run has of metrics, by their names.
+func ValuesOf(r *netsim.Result, names []string) (values []results.Float) {
 	swept := r.Swept()
 	for _, name := range names {
 		switch {
+		case name == lostPct:
+			values = append(values, r.LostPct)
 		case r.Values.Has(name):
 			values = append(values, r.Of(name))
 		case swept.Has(name):

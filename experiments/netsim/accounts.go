@@ -6,6 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // ErrAccounting is the kind of a broken accounting identity.
@@ -80,12 +81,23 @@ func (s *sim) fate() Fate {
 	return f
 }
 
+// networkCounts returns the account of a network with the counts after the warm-up, which are among its values.
+func networkCounts(window metric.Values) olaf.Counts {
+	c := olaf.NewCounts(system.Networked().Ledger)
+	for _, counter := range metric.OfWindow().Counters {
+		if window.Has(counter.Name) {
+			c.Add(counter.Name, int64(window.Of(counter.Name)))
+		}
+	}
+	return c
+}
+
 // totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
 // merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
-// are queued; frames that a link lost are flushed.
-func (s *sim) totals() olaf.Counts {
+// are queued; frames that a link lost are flushed. Beside it stand the counts after the warm-up.
+func (s *sim) totals(window metric.Values) olaf.Counts {
 	t, f := &s.meter.total, s.fate()
-	c := olaf.NewCounts(system.Queued().Ledger)
+	c := networkCounts(window)
 	for name, n := range map[string]uint64{
 		"sent": t[countSent], "tc_withheld": t[countWithheld], "in": t[countSent], "delivered": t[countDelivered], "received": t[countDelivered], "queued": uint64(s.inside()),
 		"count_delivered": f.Delivered, "count_queued": f.Queued + f.Flying, "count_flushed": f.LostOnLinks,

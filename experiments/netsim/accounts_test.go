@@ -43,7 +43,7 @@ func TestCollectorAgrees(t *testing.T) {
 			}
 			for i := range run.Clusters {
 				a, b := &r.Clusters[i], &run.Clusters[i]
-				if a.Cluster != b.Cluster || int64(a.Values.Of("delivered_frames")) != b.Deliveries || a.Values.Of("aom_cluster_ns") != b.AoM || a.Values.Of("aom_worker_ns") != b.AoMWorker {
+				if a.Cluster != b.Cluster || int64(a.Values.Of("window_delivered_frames")) != b.Deliveries || a.Values.Of("aom_cluster_ns") != b.AoM || a.Values.Of("aom_worker_ns") != b.AoMWorker {
 					t.Errorf("cluster %+v by the meter, %+v by the Collector", a, b)
 				}
 			}
@@ -65,8 +65,8 @@ func TestTotalsCountWithheldFromTheStart(t *testing.T) {
 	late := mustRun(t, topology, Options{})
 	topology.Warmup, topology.Duration = 0, 15*olaf.Second
 	whole := mustRun(t, topology, Options{})
-	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || results.Float(n) != whole.Of("withheld") || results.Float(n) <= late.Of("withheld") {
-		t.Errorf("withheld in all %v and %v, in the window %v and %v", n, whole.Totals.Of("tc_withheld"), late.Of("withheld"), whole.Of("withheld"))
+	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || results.Float(n) != whole.Of("window_withheld") || results.Float(n) <= late.Of("window_withheld") {
+		t.Errorf("withheld in all %v and %v, in the window %v and %v", n, whole.Totals.Of("tc_withheld"), late.Of("window_withheld"), whole.Of("window_withheld"))
 	}
 	topology.Control.Enabled = false
 	if off := mustRun(t, topology, Options{}); off.Totals.Of("tc_withheld") != 0 {

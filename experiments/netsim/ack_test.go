@@ -78,8 +78,8 @@ func TestOneDeliveryPerFrame(t *testing.T) {
 	topology.Duration = olaf.Second
 	topology.sends = []Send{{0, 0}, {1 * ms, 1}, {2 * ms, 0}, {3 * ms, 1}} // the first leaves, the others merge behind it
 	r := mustRun(t, topology, Options{Workers: true})
-	if r.Of("delivered_frames") != 2 || r.Of("delivered_updates") != 4 || r.Of("never_delivered") != 1 || r.Workers[1].Received != 2 {
-		t.Errorf("%v frames, %v updates, %v never, %+v", r.Of("delivered_frames"), r.Of("delivered_updates"), r.Of("never_delivered"), r.Workers)
+	if r.Of("window_delivered_frames") != 2 || r.Of("window_delivered_updates") != 4 || r.Of("never_delivered") != 1 || r.Workers[1].Received != 2 {
+		t.Errorf("%v frames, %v updates, %v never, %+v", r.Of("window_delivered_frames"), r.Of("window_delivered_updates"), r.Of("never_delivered"), r.Workers)
 	}
 }
 
@@ -157,8 +157,8 @@ func TestWorkerLives(t *testing.T) {
 			t.Fatalf("an update at %v", at)
 		}
 	})})
-	if first < olaf.Second || last >= 3*olaf.Second || r.Of("sent") != 50*20 {
-		t.Errorf("%v updates from %v to %v", r.Of("sent"), first, last)
+	if first < olaf.Second || last >= 3*olaf.Second || r.Of("window_sent") != 50*20 {
+		t.Errorf("%v updates from %v to %v", r.Of("window_sent"), first, last)
 	}
 	topology.Clusters[0].Spread, topology.Clusters[0].Stop = 0.2, 0
 	low, high := 100*ms, 100*ms

@@ -72,7 +72,7 @@ func benchmarkRuns(b *testing.B, t *Topology) {
 			b.Fatal(err)
 		}
 		events += r.Events
-		packets += uint64(r.Of("sent"))
+		packets += uint64(r.Of("window_sent"))
 	}
 	used := (cpu(b) - start).Seconds()
 	b.ReportMetric(float64(events)/used/1e6, "Mevents/cpu-s")

@@ -9,7 +9,7 @@ import (
 // Measure is what a results.Collector must know to measure the deliveries of a run of t. The output is all links into
 // servers together, at the rates they begin with.
 func (t *Topology) Measure() results.Config {
-	m := results.Config{Declared: system.Queued(), Window: t.Window(), OwnFrames: t.Waiting != nil}
+	m := results.Config{Declared: system.Networked(), Window: t.Window(), OwnFrames: t.Waiting != nil}
 	for i := range t.Clusters {
 		k := &t.Clusters[i]
 		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.count(), Workers: k.Workers})

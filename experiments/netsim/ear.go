@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
-	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
@@ -289,8 +288,8 @@ func (e *ear) result(run *closed.Result) (*Result, error) {
 		return nil, err
 	}
 	r := e.outside.result()
-	r.Events, r.Totals = run.Events, e.totals()
-	if err := r.Totals.Balance(); err != nil {
+	r.Events = run.Events
+	if err := r.account(e.totals(r.Values)); err != nil {
 		return nil, err
 	}
 	for i := range e.way.switches {
@@ -320,9 +319,9 @@ func (e *ear) check(run *closed.Result) error {
 
 // totals is what became of every gradient of the whole run, with the network taken as one queue: one that is inside of a sum, or
 // of a part of one that was lost, was merged into it.
-func (e *ear) totals() olaf.Counts {
+func (e *ear) totals(window metric.Values) olaf.Counts {
 	t, f := &e.outside.sim.meter.total, e.fate()
-	c := olaf.NewCounts(system.Queued().Ledger)
+	c := networkCounts(window)
 	heldBeside := f.Dropped - e.dropped.frames + f.LostOnLinks - e.lost.frames
 	for name, n := range map[string]uint64{
 		"sent": f.Sent, "in": f.Sent, "delivered": t[countDelivered], "received": t[countDelivered], "queued": f.Flying,

@@ -42,18 +42,18 @@ func TestClustersThatWait(t *testing.T) {
 		for _, r := range runs {
 			for g, limits := range [][2]float64{{400, 500}, {600, 700}} {
 				v := r.Groups[g].Values
-				rounds := float64(v.Of("sent")) / 50
+				rounds := float64(v.Of("window_sent")) / 50
 				if between := 20e3 / rounds; between < limits[0] || between > limits[1] {
 					t.Errorf("%s, %s: %.0f ms between updates, want %g to %g", w.System, r.Groups[g].Group, between, limits[0], limits[1])
 				}
-				if v.Of("delivered_updates") != 10*v.Of("delivered_frames") || v.Of("loss_updates_pct") != 0 || v.Of("never_delivered") != 0 {
+				if v.Of("window_delivered_updates") != 10*v.Of("window_delivered_frames") || v.Of("loss_updates_pct") != 0 || v.Of("never_delivered") != 0 {
 					t.Errorf("%s, %s: %v", w.System, r.Groups[g].Group, v)
 				}
 				if !(v.Of("aom_worker_ns") >= v.Of("aom_cluster_ns")) {
 					t.Errorf("%s: a worker is older than the newest: %v", w.System, v)
 				}
 			}
-			if late := r.Of("sent") - r.Of("delivered_updates"); late < 0 || late > 100 {
+			if late := r.Of("window_sent") - r.Of("window_delivered_updates"); late < 0 || late > 100 {
 				t.Errorf("%s: %g updates are on their way at the end", w.System, float64(late))
 			}
 			if len(r.Ports) != 3 || !slices.ContainsFunc(r.Ports, func(p PortResult) bool { return p.Port == "sw3→ps" && p.Values.Of("left") > 0 }) {
@@ -80,14 +80,14 @@ func TestClustersThatDoNotWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Of("generated") != own.Of("generated") || r.Of("generated") != r.Of("sent")+r.Of("withheld") {
-		t.Errorf("%g gradients, %g sent and %g withheld; the topology's own runs have %g", r.Of("generated"), r.Of("sent"), r.Of("withheld"), own.Of("generated"))
+	if r.Of("window_generated") != own.Of("window_generated") || r.Of("window_generated") != r.Of("window_sent")+r.Of("window_withheld") {
+		t.Errorf("%g gradients, %g sent and %g withheld; the topology's own runs have %g", r.Of("window_generated"), r.Of("window_sent"), r.Of("window_withheld"), own.Of("window_generated"))
 	}
 	if r.Of("aom_worker_ns").Known() || !r.Of("aom_cluster_ns").Known() {
 		t.Errorf("ages %g of clusters, %g of workers", r.Of("aom_cluster_ns"), r.Of("aom_worker_ns"))
 	}
-	if lost := r.Of("dropped_updates"); lost != 5*r.Of("dropped_frames") || lost == 0 {
-		t.Errorf("%g updates were lost in %g frames: twice the bottleneck's rate is offered", lost, r.Of("dropped_frames"))
+	if lost := r.Of("window_dropped_updates"); lost != 5*r.Of("window_dropped_frames") || lost == 0 {
+		t.Errorf("%g updates were lost in %g frames: twice the bottleneck's rate is offered", lost, r.Of("window_dropped_frames"))
 	}
 }
 
@@ -214,8 +214,8 @@ func TestWatchingWorkersThatWait(t *testing.T) {
 	}
 	s = &slow{until: olaf.Time(10 * olaf.Second)}
 	stopped, err := Run(context.Background(), top, Options{Watcher: s})
-	if err != nil || stopped.Time < 10*olaf.Second || stopped.Time > 10*olaf.Second+200*olaf.Millisecond || stopped.Of("sent") >= alone.Of("sent") {
-		t.Errorf("%v: ended at %v with %v sent", err, stopped.Time, stopped.Of("sent"))
+	if err != nil || stopped.Time < 10*olaf.Second || stopped.Time > 10*olaf.Second+200*olaf.Millisecond || stopped.Of("window_sent") >= alone.Of("window_sent") {
+		t.Errorf("%v: ended at %v with %v sent", err, stopped.Time, stopped.Of("window_sent"))
 	}
 }
 

@@ -33,7 +33,7 @@ func TestLinksLoseByCounter(t *testing.T) {
 	r := mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) { got = append(got, o.Update.Seq) })})
 	share, salt := 0.2, splitmix.Mix(topology.Seed^1<<32)
 	var want []uint32
-	for seq := range uint32(r.Of("sent")) {
+	for seq := range uint32(r.Of("window_sent")) {
 		if splitmix.Mix(salt+uint64(seq)+1)>>1 >= uint64(share*(1<<63)) {
 			want = append(want, seq)
 		}
@@ -42,11 +42,11 @@ func TestLinksLoseByCounter(t *testing.T) {
 		t.Errorf("%d updates came through, %d were drawn to", len(got), len(want))
 	}
 	lost, heard := float64(r.Ports[0].Values.Of("lost_on_link")), float64(r.Of("acks"))
-	near(t, "share lost", lost/float64(r.Of("sent")), share, 0.15)
-	near(t, "ACKs that came down", heard/float64(r.Of("delivered_frames")), 1-share, 0.05)
-	near(t, "ACKs in all", heard+float64(r.Of("acks_lost")), float64(r.Of("delivered_frames")), 0.01)
-	if flushed := r.Totals.Of("flushed"); float64(flushed) != lost || r.Of("dropped_frames") != 0 {
-		t.Errorf("%d frames are accounted as lost, the link lost %v; queues dropped %v", flushed, lost, r.Of("dropped_frames"))
+	near(t, "share lost", lost/float64(r.Of("window_sent")), share, 0.15)
+	near(t, "ACKs that came down", heard/float64(r.Of("window_delivered_frames")), 1-share, 0.05)
+	near(t, "ACKs in all", heard+float64(r.Of("acks_lost")), float64(r.Of("window_delivered_frames")), 0.01)
+	if flushed := r.Totals.Of("flushed"); float64(flushed) != lost || r.Of("window_dropped_frames") != 0 {
+		t.Errorf("%d frames are accounted as lost, the link lost %v; queues dropped %v", flushed, lost, r.Of("window_dropped_frames"))
 	}
 }
 
@@ -55,8 +55,8 @@ func TestAccessLinksLose(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		topology := lossy(0, 0.25, control)
 		r := mustRun(t, topology, Options{Workers: true})
-		sent, workers := float64(r.Of("sent")), float64(topology.Clusters[0].Workers)
-		near(t, "share delivered", float64(r.Of("delivered_frames"))/sent, 0.75, 0.03)
+		sent, workers := float64(r.Of("window_sent")), float64(topology.Clusters[0].Workers)
+		near(t, "share delivered", float64(r.Of("window_delivered_frames"))/sent, 0.75, 0.03)
 		near(t, "copies of ACKs that were lost", float64(r.Of("acks_lost"))/float64(r.Of("acks"))/workers, 0.25, 0.05)
 		if lost := float64(r.Totals.Of("flushed")); lost < sent*0.2 || r.Ports[0].Values.Of("lost_on_link") != 0 {
 			t.Errorf("%v of %v updates are accounted as lost, %v by the switch's link", lost, sent, r.Ports[0].Values.Of("lost_on_link"))
@@ -93,11 +93,11 @@ func TestAcksFindNoRoom(t *testing.T) {
 	all := mustRun(t, topology, Options{})
 	topology.Links[0].AckSlots = 3
 	some := mustRun(t, topology, Options{})
-	if all.Of("acks_lost") != 0 || some.Of("delivered_frames") != all.Of("delivered_frames") {
-		t.Errorf("%v ACKs lost without a limit; %v and %v deliveries", all.Of("acks_lost"), all.Of("delivered_frames"), some.Of("delivered_frames"))
+	if all.Of("acks_lost") != 0 || some.Of("window_delivered_frames") != all.Of("window_delivered_frames") {
+		t.Errorf("%v ACKs lost without a limit; %v and %v deliveries", all.Of("acks_lost"), all.Of("window_delivered_frames"), some.Of("window_delivered_frames"))
 	}
 	near(t, "ACKs heard", float64(some.Of("acks")), float64(all.Of("acks")), 0.01)
-	near(t, "ACKs lost", float64(some.Of("acks_lost")), float64(some.Of("delivered_frames"))/2, 0.02)
+	near(t, "ACKs lost", float64(some.Of("acks_lost")), float64(some.Of("window_delivered_frames"))/2, 0.02)
 }
 
 // Whatever loses in a network, nothing is lost from the account, and the same seed loses the same.

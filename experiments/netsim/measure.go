@@ -11,8 +11,7 @@ func (s *sim) result() (*Result, error) {
 		return nil, err
 	}
 	r := s.measure()
-	r.Totals = s.totals()
-	if err := r.Totals.Balance(); err != nil {
+	if err := r.account(s.totals(r.Values)); err != nil {
 		return nil, err
 	}
 	for i := range s.ports {
@@ -25,7 +24,7 @@ func (s *sim) result() (*Result, error) {
 func (s *sim) measure() *Result {
 	m := &s.meter
 	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed, Window: m.window.String(),
-		Time: olaf.Duration(s.end), Events: s.events, Background: [2]uint64{m.backgroundSent, m.backgroundDelivered}}
+		Time: olaf.Duration(s.end), Events: s.events, LostPct: results.Missing(), Background: [2]uint64{m.backgroundSent, m.backgroundDelivered}}
 	all := new(measured)
 	r.Groups = s.measureGroups(all, func(i int) *measured {
 		c := &s.clusters[i]

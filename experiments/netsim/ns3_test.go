@@ -247,8 +247,8 @@ func TestNS3Ages(t *testing.T) {
 			t.Errorf("cluster %d: %.2f ms, want %.1f", i, got, want[i])
 		}
 	}
-	if r.Of("sent") != 60_000 || r.Of("delivered_frames") != 7281 {
-		t.Errorf("sent %v, received %v", r.Of("sent"), r.Of("delivered_frames"))
+	if r.Of("window_sent") != 60_000 || r.Of("window_delivered_frames") != 7281 {
+		t.Errorf("sent %v, received %v", r.Of("window_sent"), r.Of("window_delivered_frames"))
 	}
 }
 

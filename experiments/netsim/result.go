@@ -53,9 +53,10 @@ type Result struct {
 	Ports      []PortResult    `json:"ports"`
 	Workers    []WorkerResult  `json:"-"`
 	// Totals is the account of the whole run, warm-up included, in which everything balances; the Values above are those
-	// of the window.
-	Totals olaf.Counts `json:"-"`
-	Waited *Waited     `json:"-"` // nil where nobody waited
+	// of the window. LostPct is what it counts as lost, as a kept run has it; missing for an imported trace.
+	Totals  olaf.Counts   `json:"whole_run,omitzero"`
+	LostPct results.Float `json:"lost_pct"`
+	Waited  *Waited       `json:"-"` // nil where nobody waited
 
 	swept metric.Values // what sweeps describe
 }
@@ -65,6 +66,24 @@ func (r *Result) Of(name string) results.Float { return r.Values.Of(name) }
 
 // Swept is what sweeps describe of the run: SweepStatistics.
 func (r *Result) Swept() metric.Values { return r.swept }
+
+// account takes the whole run's counts and what they count as lost.
+func (r *Result) account(totals olaf.Counts) error {
+	r.Totals = totals
+	if sent := totals.Offered(); sent > 0 {
+		r.LostPct = results.Float(100 * float64(totals.Lost()) / float64(sent))
+	}
+	return totals.Balance()
+}
+
+// OnTheWayPct returns the share of the updates sent that was on its way when the run ended; missing where nothing was sent.
+func (r *Result) OnTheWayPct() results.Float {
+	sent := r.Totals.Offered()
+	if sent == 0 {
+		return results.Missing()
+	}
+	return results.Float(100 * float64(r.Totals.Inside()) / float64(sent))
+}
 
 // MarshalJSON writes numbers by name among the other members, here and below.
 func (r Result) MarshalJSON() ([]byte, error) { type plain Result; return metric.Inline(plain(r)) }

@@ -100,8 +100,8 @@ func TestSingleWorkerAge(t *testing.T) {
 	// From the first delivery to the end, a whole number of periods and a part.
 	near(t, "age", float64(r.Of("aom_cluster_ns")), float64(100*ms/2+ms+20*ms)/1000, 1e-4)
 	near(t, "peak", float64(r.Of("peak_aom_ns")), float64(100*ms+ms+20*ms)/1000, 1e-9)
-	if r.Of("delivered_frames")+1 < r.Of("sent") || r.Of("never_delivered") != 0 {
-		t.Errorf("delivered %v of %v", r.Of("delivered_frames"), r.Of("sent"))
+	if r.Of("window_delivered_frames")+1 < r.Of("window_sent") || r.Of("never_delivered") != 0 {
+		t.Errorf("delivered %v of %v", r.Of("window_delivered_frames"), r.Of("window_sent"))
 	}
 }
 
@@ -160,8 +160,8 @@ func TestDD1KLoss(t *testing.T) {
 func TestNoLossBelowCapacity(t *testing.T) {
 	topology := oneSwitch("fifo", 30, olaf.Millisecond, Clusters{Workers: 20, Period: 40 * olaf.Millisecond})
 	r := mustRun(t, topology, Options{})
-	if r.Of("dropped_frames") != 0 {
-		t.Errorf("%v updates dropped", r.Of("dropped_frames"))
+	if r.Of("window_dropped_frames") != 0 {
+		t.Errorf("%v updates dropped", r.Of("window_dropped_frames"))
 	}
 }
 
@@ -354,7 +354,7 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 		t.Fatalf("%s %s seed %d: %d departures here, %d from the queue", queue, profile, seed, len(got), len(want.out))
 	}
 	st := q.Discipline().Stats()
-	for name, class := range map[string]engine.Class{"aggregated": engine.Aggregated, "replaced": engine.Replaced, "dropped_frames": engine.DroppedFull} {
+	for name, class := range map[string]engine.Class{"window_aggregated": engine.Aggregated, "window_replaced": engine.Replaced, "window_dropped_frames": engine.DroppedFull} {
 		if got := r.Of(name); got != results.Float(st.Class[class]) {
 			t.Errorf("%s %s seed %d: %v %s, the queue's %+v", queue, profile, seed, got, name, st.Class)
 		}
@@ -450,7 +450,7 @@ func TestBackgroundSharesTheLink(t *testing.T) {
 	topology.Background = []Background{{At: "sw", To: "ps", Rate: 4 * olaf.Mbps, Size: 1000}}
 	topology.Duration = 20 * olaf.Second
 	r := mustRun(t, topology, Options{})
-	near(t, "updates", float64(r.Of("delivered_frames")), 1000, 0.01)
+	near(t, "updates", float64(r.Of("window_delivered_frames")), 1000, 0.01)
 	near(t, "background", float64(r.Background[1]), 1000, 0.01)
 	near(t, "utilisation", float64(r.Ports[0].Values.Of("utilisation")), 1, 0.001)
 	if r.Ports[0].Values.Of("bypass_dropped") == 0 {
@@ -464,14 +464,14 @@ func TestControlWithholds(t *testing.T) {
 	topology := oneSwitch("olaf", 10, ms/2, Clusters{Count: 10, Workers: 1, Period: 100 * ms, Jitter: 50 * ms, Access: Access{Delay: ms}})
 	// The threshold exceeds any gap between ACKs, so f stays 0 and Ps is Qmax/N.
 	topology.Control = Control{Enabled: true, Threshold: olaf.Hour, Slope: tc.Urgency, Count: CountClusters}
-	if r := mustRun(t, topology, Options{}); r.Of("withheld") != 0 {
-		t.Errorf("%v withheld with as many slots as clusters", r.Of("withheld"))
+	if r := mustRun(t, topology, Options{}); r.Of("window_withheld") != 0 {
+		t.Errorf("%v withheld with as many slots as clusters", r.Of("window_withheld"))
 	}
 	topology.Switches[0].Slots = 4
 	topology.Control.Window = 10 * olaf.Second
 	topology.Warmup = 20 * olaf.Second
 	r := mustRun(t, topology, Options{})
-	near(t, "share sent", float64(r.Of("sent"))/float64(r.Of("generated")), 0.4, 0.03)
+	near(t, "share sent", float64(r.Of("window_sent"))/float64(r.Of("window_generated")), 0.4, 0.03)
 }
 
 // The ACK brings the status of the most congested hop, whichever it is.

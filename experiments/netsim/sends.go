@@ -48,6 +48,13 @@ func (t *Topology) SendsDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// LateSends counts the sends of a file, and those of them that no run makes, because they come at its end or later.
+func (t *Topology) LateSends() (late, all int) {
+	end := olaf.Time(t.Warmup + t.Duration)
+	at, _ := slices.BinarySearchFunc(t.sends, end, func(s Send, end olaf.Time) int { return cmp.Compare(s.At, end) })
+	return len(t.sends) - at, len(t.sends)
+}
+
 func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)

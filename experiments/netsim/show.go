@@ -3,6 +3,7 @@ package netsim
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -94,6 +95,37 @@ func (n *network) paths(t *Topology, c *cluster) string {
 		ways = append(ways, way)
 	}
 	return strings.Join(ways, ", ")
+}
+
+// ShortestWay returns how long the first bit to the last bit of an update takes at least from any worker to its server,
+// through empty queues.
+func (t *Topology) ShortestWay() (olaf.Duration, error) {
+	n, err := build(t)
+	if err != nil {
+		return 0, err
+	}
+	least := olaf.Duration(math.MaxInt64)
+	for i := range n.clusters {
+		c := &n.clusters[i]
+		tr := &n.trees[c.tree]
+		access := tr.spec.Access.Delay
+		if rate := tr.spec.Access.Rate; rate > 0 {
+			access += rate.TimeToSend(t.Update + tr.spec.Access.Overhead)
+		}
+		for _, at := range tr.attached {
+			ports, err := n.path(t, tr.spec.Pos, at, c.server)
+			if err != nil {
+				return 0, err
+			}
+			way := access
+			for _, p := range ports {
+				l := n.ports[p].spec
+				way += l.Delay + l.Rate.TimeToSend(t.Update+l.Overhead)
+			}
+			least = min(least, way)
+		}
+	}
+	return least, nil
 }
 
 // Dot draws t for Graphviz.

@@ -70,7 +70,7 @@ func TestTablesOverTime(t *testing.T) {
 // A trace of deliveries does not say what tables held.
 func TestTracesTellOfNoTables(t *testing.T) {
 	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
-	if err != nil || r.Of("delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
+	if err != nil || r.Of("window_delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
 		t.Errorf("%v, %v", r, err)
 	}
 }
@@ -87,8 +87,8 @@ func TestSwitchesAddUp(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, n, want)
 		}
 	}
-	if r.Of("aggregated") != 4 || r.Of("delivered_updates") != 6 || r.Of("delivered_frames") != 2 {
-		t.Errorf("%v updates were aggregated, %v delivered in %v frames", r.Of("aggregated"), r.Of("delivered_updates"), r.Of("delivered_frames"))
+	if r.Of("window_aggregated") != 4 || r.Of("window_delivered_updates") != 6 || r.Of("window_delivered_frames") != 2 {
+		t.Errorf("%v updates were aggregated, %v delivered in %v frames", r.Of("window_aggregated"), r.Of("window_delivered_updates"), r.Of("window_delivered_frames"))
 	}
 }
 

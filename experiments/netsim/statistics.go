@@ -60,18 +60,18 @@ type statistic struct {
 // statistics is every number that a run is measured by, in the order of documents. A new one is a row here, and where it
 // is counted, a constant above.
 var statistics = []statistic{
-	counted(countGenerated, ofParts, olaf.Counter{Name: "generated", Title: "Generated", Unit: "updates", Doc: "made by workers"}),
-	counted(countWithheld, ofParts, olaf.Counter{Name: "withheld", Title: "Withheld", Unit: "updates", Doc: "kept from being sent by transmission control"}),
-	counted(countSent, ofParts, olaf.Counter{Name: "sent", Title: "Sent", Unit: "updates", Column: "SENT", Doc: "sent by workers"}),
-	counted(countDelivered, ofParts, olaf.Counter{Name: "delivered_frames", Title: "Delivered", Unit: "frames", Column: "DELIVERED", Doc: "frames at servers"}),
-	counted(countUpdates, ofParts, olaf.Counter{Name: "delivered_updates", Title: "Updates delivered", Unit: "updates", Doc: "updates inside of these"}),
-	counted(countAggregated, ofParts, olaf.Counter{Name: "aggregated", Title: "Aggregated", Unit: "updates", Column: "AGGREGATED", Doc: "merged into a waiting one, at any hop"}),
-	counted(countReplaced, ofParts, olaf.Counter{Name: "replaced", Title: "Replaced", Unit: "updates", Doc: "took the place of an older one of the same worker, at any hop"}),
-	counted(countDropped, ofParts, olaf.Counter{Name: "dropped_frames", Title: "Dropped", Unit: "frames", Doc: "frames that queues dropped"}),
-	counted(countDroppedUpdates, ofParts, olaf.Counter{Name: "dropped_updates", Title: "Updates dropped", Unit: "updates", Doc: "updates inside of these"}),
-	share("dropped_frames", ofParts|ofSweeps, metric.Metric{Name: "loss_packets_pct", Title: "Loss, packets", Column: "LOSS/PACKETS", Doc: "dropped frames over sent updates"}),
-	share("dropped_updates", ofParts, metric.Metric{Name: "loss_updates_pct", Title: "Loss, updates", Column: "LOSS/UPDATES", Doc: "updates in dropped frames over sent updates"}),
-	share("replaced", ofParts, metric.Metric{Name: "loss_replaced_pct", Title: "Replaced", Column: "LOSS/REPLACED", Doc: "replaced over sent updates"}),
+	counted(countGenerated, ofParts, "window_generated", ""),
+	counted(countWithheld, ofParts, "window_withheld", ""),
+	counted(countSent, ofParts, "window_sent", "SENT"),
+	counted(countDelivered, ofParts, "window_delivered_frames", "DELIVERED"),
+	counted(countUpdates, ofParts, "window_delivered_updates", ""),
+	counted(countAggregated, ofParts, "window_aggregated", "AGGREGATED"),
+	counted(countReplaced, ofParts, "window_replaced", ""),
+	counted(countDropped, ofParts, "window_dropped_frames", ""),
+	counted(countDroppedUpdates, ofParts, "window_dropped_updates", ""),
+	share("loss_packets_pct", ofParts|ofSweeps, "LOSS/PACKETS"),
+	share("loss_updates_pct", ofParts, "LOSS/UPDATES"),
+	share("loss_replaced_pct", ofParts, "LOSS/REPLACED"),
 	benched("aom_cluster_ns", ofParts|ofSweeps, "AOM/CLUSTER"),
 	benched("aom_worker_ns", ofParts|ofSweeps, "AOM/WORKER"),
 	{Metric: &metric.Metric{Name: "aom_worker_max_ns", Title: "AoM of the oldest worker", Unit: "ns", Age: true, Column: "AOM/OLDEST",
@@ -82,12 +82,20 @@ var statistics = []statistic{
 	benched("jain_worker_means", ofRuns, "JAIN/MEANS"),
 	benched("jain_workers", ofRuns|ofSweeps, "JAIN/WORKERS"),
 	benched("never_delivered", ofSweeps, "NEVER/DELIVERED"),
-	counted(countAcks, ofRuns, olaf.Counter{Name: "acks", Title: "ACKs heard", Doc: "ACKs that the workers behind one switch heard, over the whole run"}),
-	counted(countAcksLost, ofRuns, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "copies of ACKs that links lost, that met a failed one or no room, over the whole run"}),
+	event(countAcks, olaf.Counter{Name: "acks", Title: "ACKs heard", Doc: "ACKs that the workers behind one switch heard, over the whole run"}),
+	event(countAcksLost, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "copies of ACKs that links lost, that met a failed one or no room, over the whole run"}),
 }
 
-func counted(count int, of scope, c olaf.Counter) statistic {
+// counted returns the statistic of a count that networks declare for the time after the warm-up.
+func counted(count int, of scope, name, column string) statistic {
+	c := metric.OfWindow().Counters[metric.OfWindow().Index(name)]
+	c.Column = column
 	return statistic{metric.CountOf(&c), of, count, &c}
+}
+
+// event returns the statistic of a count of whole runs that only the simulator has.
+func event(count int, c olaf.Counter) statistic {
+	return statistic{metric.CountOf(&c), ofRuns, count, &c}
 }
 
 // benched is a number of benches as well.
@@ -97,16 +105,10 @@ func benched(name string, of scope, column string) statistic {
 	return statistic{Metric: &row, of: of}
 }
 
-// share is what a count is of everything sent, in per cent.
-func share(count string, of scope, row metric.Metric) statistic {
-	row.Unit = "%"
-	row.Of = func(m *metric.Measured) results.Float {
-		sent := m.Counts.Of("sent")
-		if sent == 0 {
-			return results.Missing()
-		}
-		return results.Float(100 * float64(m.Counts.Of(count)) / float64(sent))
-	}
+// share returns the statistic of a share of what was sent after the warm-up.
+func share(name string, of scope, column string) statistic {
+	row := *metric.WindowShare(name)
+	row.Column = column
 	return statistic{Metric: &row, of: of}
 }
 
@@ -114,7 +116,7 @@ func share(count string, of scope, row metric.Metric) statistic {
 var ledger = func() *olaf.Ledger {
 	l := &olaf.Ledger{
 		Counters:   make([]olaf.Counter, counts),
-		Identities: []olaf.Identity{{Left: []string{"generated"}, Right: []string{"sent", "withheld"}}},
+		Identities: metric.OfWindow().Identities,
 	}
 	for i := range statistics {
 		if row := &statistics[i]; row.counter != nil {
@@ -177,11 +179,11 @@ var portStatistics = []struct {
 	metric.Metric
 	of func(*portMeasured) float64
 }{
-	{metric.Metric{Name: "in", Title: "In", Unit: "updates", Column: "IN", Doc: "reached the queue"}, func(p *portMeasured) float64 { return float64(p.In()) }},
-	{metric.Metric{Name: "appended", Title: "Appended", Unit: "updates", Doc: "took a free slot"}, classed(engine.Appended)},
-	{metric.Metric{Name: "aggregated", Title: "Aggregated", Unit: "updates", Column: "AGGREGATED", Doc: "merged into a waiting one"}, classed(engine.Aggregated)},
-	{metric.Metric{Name: "replaced", Title: "Replaced", Unit: "updates", Column: "REPLACED", Doc: "took the place of a waiting one"}, classed(engine.Replaced, engine.ReplacedReward)},
-	{metric.Metric{Name: "dropped", Title: "Dropped", Unit: "updates", Column: "DROPPED", Doc: "dropped by the queue"}, classed(engine.DroppedFull, engine.DroppedReward, engine.DroppedMismatch)},
+	{metric.Metric{Name: "in", Title: "In", Unit: "frames", Column: "IN", Doc: "reached the queue"}, func(p *portMeasured) float64 { return float64(p.In()) }},
+	{metric.Metric{Name: "appended", Title: "Appended", Unit: "frames", Doc: "took a free slot"}, classed(engine.Appended)},
+	{metric.Metric{Name: "aggregated", Title: "Aggregated", Unit: "frames", Column: "AGGREGATED", Doc: "merged into a waiting one"}, classed(engine.Aggregated)},
+	{metric.Metric{Name: "replaced", Title: "Replaced", Unit: "frames", Column: "REPLACED", Doc: "took the place of a waiting one"}, classed(engine.Replaced, engine.ReplacedReward)},
+	{metric.Metric{Name: "dropped", Title: "Dropped", Unit: "frames", Column: "DROPPED", Doc: "dropped by the queue"}, classed(engine.DroppedFull, engine.DroppedReward, engine.DroppedMismatch)},
 	{metric.Metric{Name: "left", Title: "Left", Unit: "frames", Column: "LEFT", Doc: "their last bit has left"}, func(p *portMeasured) float64 { return float64(p.Released) }},
 	{metric.Metric{Name: "peak_occupancy", Title: "Peak occupancy", Unit: "slots", Column: "PEAK", Doc: "most slots in use at once"}, func(p *portMeasured) float64 { return float64(p.PeakOccupancy) }},
 	{metric.Metric{Name: "utilisation", Title: "Utilisation", Column: "UTILISATION", Doc: "share of the time that the link was sending"}, func(p *portMeasured) float64 { return float64(p.busy) / float64(p.now) }},

@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	r := mustRun(t, topology, Options{})
-	if r.Groups[0].Group != "a" || r.Groups[1].Workers != 4 || r.Of("delivered_frames") == 0 || r.Of("withheld") == 0 || r.Background[1] == 0 {
+	if r.Groups[0].Group != "a" || r.Groups[1].Workers != 4 || r.Of("window_delivered_frames") == 0 || r.Of("window_withheld") == 0 || r.Background[1] == 0 {
 		t.Errorf("%+v", r)
 	}
 }

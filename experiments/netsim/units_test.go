@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"pgregory.net/rapid"
 )
 
@@ -648,8 +649,8 @@ func TestNothingIsSentAtTheStop(t *testing.T) {
 		topology.Clusters[0].Stop = olaf.Duration(worker.offset+3*worker.period) + late
 		topology.Background[0].Stop = olaf.Duration(extra.offset+3*extra.period) + late
 		r := mustRun(t, topology, Options{})
-		if r.Of("sent") != results.Float(n) || r.Background != [2]uint64{uint64(n), uint64(n)} {
-			t.Errorf("%v after the fourth: %v updates and %v background packets, want %d", late, r.Of("sent"), r.Background, n)
+		if r.Of("window_sent") != results.Float(n) || r.Background != [2]uint64{uint64(n), uint64(n)} {
+			t.Errorf("%v after the fourth: %v updates and %v background packets, want %d", late, r.Of("window_sent"), r.Background, n)
 		}
 	}
 }
@@ -898,8 +899,8 @@ func TestSlowestChange(t *testing.T) {
 	topology := oneSwitch("fifo", 100, ms, Clusters{Workers: 1, Period: 10 * ms})
 	topology.Duration = olaf.Second
 	topology.Schedule = []Change{{At: 500 * ms, From: "sw", To: "ps", Rate: olaf.BitPerSecond}}
-	if r := mustRun(t, topology, Options{}); r.Of("delivered_frames") != 50 {
-		t.Errorf("%v frames", r.Of("delivered_frames"))
+	if r := mustRun(t, topology, Options{}); r.Of("window_delivered_frames") != 50 {
+		t.Errorf("%v frames", r.Of("window_delivered_frames"))
 	}
 }
 
@@ -908,7 +909,7 @@ func TestPictureAtTheEnd(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	topology.Control.Enabled, topology.Duration = true, 10*olaf.Second
 	s := finished(t, topology)
-	v, totals := s.look(olaf.Time(s.end)), s.totals()
+	v, totals := s.look(olaf.Time(s.end)), s.totals(metric.Values{})
 	if v.Withheld == 0 || int64(v.Withheld) != totals.Of("tc_withheld") || int64(v.Fate.Sent) != totals.Of("sent") || int64(v.Fate.Delivered) != totals.Of("count_delivered") {
 		t.Errorf("%d withheld, %+v; the account says %v", v.Withheld, v.Fate, totals)
 	}
@@ -977,8 +978,8 @@ func TestPortsOfAPicture(t *testing.T) {
 func TestLastClusterID(t *testing.T) {
 	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{ID: maxClusterID, Workers: 2, Period: 20 * olaf.Millisecond})
 	topology.Duration = olaf.Second
-	if r := mustRun(t, topology, Options{}); r.Clusters[0].Cluster != maxClusterID || r.Of("delivered_frames") < 40 {
-		t.Errorf("cluster %d, %v frames", r.Clusters[0].Cluster, r.Of("delivered_frames"))
+	if r := mustRun(t, topology, Options{}); r.Clusters[0].Cluster != maxClusterID || r.Of("window_delivered_frames") < 40 {
+		t.Errorf("cluster %d, %v frames", r.Clusters[0].Cluster, r.Of("window_delivered_frames"))
 	}
 }
 

@@ -157,8 +157,8 @@ func TestStoppedInTheWarmUp(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	g := &glance{step: olaf.Time(olaf.Second), stop: olaf.Time(topology.Warmup) - olaf.Time(olaf.Millisecond)}
 	r := mustRun(t, topology, Options{Watcher: g})
-	if r.Of("sent") != 0 || r.Of("aom_cluster_ns").Known() || r.Events == 0 {
-		t.Errorf("sent %v, age %v, %v events", r.Of("sent"), r.Of("aom_cluster_ns"), r.Events)
+	if r.Of("window_sent") != 0 || r.Of("aom_cluster_ns").Known() || r.Events == 0 {
+		t.Errorf("sent %v, age %v, %v events", r.Of("window_sent"), r.Of("aom_cluster_ns"), r.Events)
 	}
 }
 

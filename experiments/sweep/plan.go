@@ -14,8 +14,11 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// PlanSchema names the document that a Plan is.
-const PlanSchema = "olafctl.sweep-plan/v1"
+// PlanSchema names the document that a Plan is. Plans of the first version were analysed by the rules of sweep.SchemaV1.
+const (
+	PlanSchema   = "olafctl.sweep-plan/v2"
+	planSchemaV1 = "olafctl.sweep-plan/v1"
+)
 
 // Orders in which cells are begun.
 const (
@@ -202,7 +205,7 @@ func (p *Plan) where(c *Cell) string {
 
 // Bind gives a plan that was read its command. The error matches ErrSpec.
 func (p *Plan) Bind(all Commands) (err error) {
-	if p.Schema != PlanSchema {
+	if p.Schema != PlanSchema && p.Schema != planSchemaV1 {
 		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
 	}
 	if p.Runs < 1 || p.Runs > maxRuns {
@@ -281,7 +284,11 @@ func (p *Plan) What() string {
 
 // Document is the sweep's document over what there is of its cells, without provenance.
 func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
-	d := &sweep.Document{Schema: sweep.Schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes, Subject: p.Subject, Rule: p.Rule()}
+	schema := sweep.Schema
+	if p.Schema == planSchemaV1 {
+		schema = sweep.SchemaV1
+	}
+	d := &sweep.Document{Schema: schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes, Subject: p.Subject, Rule: p.Rule()}
 	for _, name := range p.Metrics {
 		shown := sweep.Shown{Name: name, Title: name}
 		if m := p.command.Metric(name); m != nil {

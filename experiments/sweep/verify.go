@@ -90,9 +90,11 @@ func Runs(plan *Plan, cells []sweep.Outcome) (runs []results.Run, err error) {
 			declared := new(metric.Declaration)
 			var at []int
 			for k, name := range lot.Metrics {
-				if m := rows[name]; m != nil {
-					declared.Metrics, at = append(declared.Metrics, m), append(at, k)
+				m := rows[name]
+				if m == nil { // of an earlier build: another name today, so that nothing is compared with it
+					m = &metric.Metric{Name: name, Title: name + ", as an earlier olafctl defined it"}
 				}
+				declared.Metrics, at = append(declared.Metrics, m), append(at, k)
 			}
 			for k := range lot.Runs {
 				r := &lot.Runs[k]

@@ -374,13 +374,22 @@ func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 // queued is the account of any queue of package engine.
 var queued = metric.OfQueue(engine.Flow(), engine.Sums())
 
-// Queued declares the runs of what passes one queue, and of a network that is taken as one.
+// networked adds to queued what networks count after their warm-up.
+var networked = metric.OfNetwork(queued)
+
+// Queued declares the runs of what passes one queue.
 func Queued() *metric.Declaration { return queued }
 
-// Declared finds what the runs of a system declare, by the system's name; nil where there is none of that name.
+// Networked declares the runs of a network: the whole run with the network taken as one queue, and the time after the warm-up.
+func Networked() *metric.Declaration { return networked }
+
+// Declared finds what the runs of a system or of a network declare, by its name; nil where there is none of that name.
 func (s Set) Declared(system string) *metric.Declaration {
-	if system == queued.System {
+	switch system {
+	case queued.System:
 		return queued
+	case networked.System:
+		return networked
 	}
 	for i := range s {
 		for _, d := range []*metric.Declaration{s[i].Declares, s[i].loops} {

@@ -67,7 +67,7 @@ var hopMeasures = []struct {
 		{"S1 per worker", ofGroup(0, "aom_worker_ns")}, {"S2 per worker", ofGroup(1, "aom_worker_ns")},
 	}},
 	{"Jain's index", "", 1, []hopRow{{"of clusters", ofRun("jain")}, {"of clusters' workers", ofRun("jain_worker_means")}}},
-	{"updates in 60 s", "thousands", 1e-3, []hopRow{{"sent", ofRun("sent")}, {"inside frames at the server", ofRun("delivered_updates")}, {"frames at the server", ofRun("delivered_frames")}}},
+	{"updates in 60 s", "thousands", 1e-3, []hopRow{{"sent", ofRun("window_sent")}, {"inside frames at the server", ofRun("window_delivered_updates")}, {"frames at the server", ofRun("window_delivered_frames")}}},
 	{"lost", "% of updates sent", 1, []hopRow{{"frames dropped", ofRun("loss_packets_pct")}, {"updates that never arrive", ofRun("loss_updates_pct")}}},
 }
 

@@ -143,7 +143,16 @@ func Results(a, b *Side) (*Document, error) {
 		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
 			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), at(pair.a.rate))
 		}
+		same, lone := sameWork(pair, runsA, runsB), loneMetrics(pair, runsA, runsB)
+		doc.warnLone(pair, lone)
 		for _, m := range results.MetricsOf(slices.Concat(runsA, runsB)) {
+			if lone[m.Name] != "" {
+				continue
+			}
+			if m.PerUpdate && !same {
+				doc.warn("%s: %s is not compared: an update of the weights is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
+				continue
+			}
 			if line, any := lineOf(pair, m, valid(runsA), valid(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}
@@ -158,6 +167,58 @@ func Results(a, b *Side) (*Document, error) {
 		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.holds(), b.holds())
 	}
 	return doc, nil
+}
+
+// loneMetrics finds the metrics of one configuration that only one side has, as the builds that kept the sides define different
+// ones. It returns the side by the metric's name.
+func loneMetrics(of pair, a, b []results.Run) map[string]string {
+	lone := map[string]string{}
+	if of.a != of.b {
+		return lone // systems that differ have metrics of their own
+	}
+	namesA, namesB := results.MetricsOf(a), results.MetricsOf(b)
+	only := func(side string, have, other []*metric.Metric) {
+		for _, m := range have {
+			if !m.Sparse && !slices.ContainsFunc(other, func(o *metric.Metric) bool { return o.Name == m.Name }) {
+				lone[m.Name] = side
+			}
+		}
+	}
+	only("A", namesA, namesB)
+	only("B", namesB, namesA)
+	return lone
+}
+
+// warnLone names what is not compared because the build of the other side did not define it.
+func (d *Document) warnLone(of pair, lone map[string]string) {
+	for _, side := range []struct{ letter, name string }{{"A", d.A}, {"B", d.B}} {
+		var names []string
+		for name, has := range lone {
+			if has == side.letter {
+				names = append(names, name)
+			}
+		}
+		if slices.Sort(names); len(names) > 0 {
+			d.warn("%s%s: only %s (%s) has %s: the other side was kept by a build with other definitions", of.name(), at(of.a.rate), side.letter,
+				side.name, strings.Join(names, ", "))
+		}
+	}
+}
+
+// sameWork reports whether an update of the weights holds as many gradients on both sides.
+func sameWork(of pair, a, b []results.Run) bool {
+	row := func(k key, runs []results.Run) results.Row {
+		row := results.Row{Queue: k.queue}
+		for _, m := range results.MetricsOf(runs) {
+			values := make([]results.Float, 0, len(runs))
+			for _, r := range valid(runs) {
+				values = append(values, r.Value(m))
+			}
+			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe(values, "")})
+		}
+		return row
+	}
+	return results.SameWork([]results.Row{row(of.a, a), row(of.b, b)})
 }
 
 // onWires says that valid runs left by an output that a process kept in time, as all or none of a configuration do.

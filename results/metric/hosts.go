@@ -6,9 +6,14 @@ import "github.com/olafctl/olaf"
 // switches of their own in a job.
 type Host struct{ Name, Title, Unit, Doc string }
 
+// PerUpdate reports whether it counts or times updates of the weights, whose size differs between systems.
+func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "staleness_updates" }
+
 // ofHosts are those that both have. A number that only one of them has is declared there.
 var ofHosts = []Host{
-	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them"},
+	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +
+		"every gradient, else the workers. An update is one gradient of an asynchronous server and several of other systems"},
+	{"gradient_ns", "Time per gradient", "ns", "the same over the gradients in an update: what systems with updates of different size are compared by"},
 	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds; of synchronous jobs"},
 	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
 	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all wait for the sum of all"},
@@ -35,7 +40,7 @@ func OfHosts(name string) Host {
 // ofHost completes a metric that is one of them.
 func ofHost(m Metric) *Metric {
 	h := OfHosts(m.Name)
-	m.Title, m.Unit, m.Doc = h.Title, h.Unit, h.Doc
+	m.Title, m.Unit, m.Doc, m.PerUpdate = h.Title, h.Unit, h.Doc, h.PerUpdate()
 	return &m
 }
 

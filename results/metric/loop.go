@@ -56,7 +56,8 @@ var links = &olaf.Ledger{
 		{Name: "held_slot_ns", Title: "Slots × time", Unit: "slot·ns", Aside: true, Doc: "slots that were held, over time"},
 		{Name: "ceiling_bps", Title: "Goodput ceiling", Unit: "bit/s", Aside: true, Doc: "of values, where a worker's link carries nothing but full packets of them"},
 		countedOf(olaf.Counter{Name: "goodput_bps", Aside: true}),
-		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true, Doc: "from one update of a worker's weights to the next, mean over workers; 0 of a single update"},
+		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true, Doc: "from one update of the weights to the next, mean over the hosts that have them; 0 of a single update"},
+		{Name: "gradient_ps", Title: "Time per gradient", Unit: "ps", Aside: true, Doc: "the same over the gradients in an update; 0 of a single update"},
 		{Name: "aggregation_ps", Title: "Gradient aggregation", Unit: "ps", Aside: true, Doc: "from the last gradient of a round that is ready to the last worker that has the sum; mean over rounds"},
 		{Name: "completion_ps", Title: "Completion of a job", Unit: "ps", Aside: true, Doc: "until its last worker was done, mean over jobs"},
 		{Name: "stale_micro", Title: "Staleness", Unit: "updates/10⁶", Aside: true, Doc: "updates of the weights between reading them and applying the gradient, in millionths, mean over contributions"},
@@ -68,6 +69,7 @@ var links = &olaf.Ledger{
 // looped are the metrics of loops that are no plain counts, in the order of documents. A new one is a row here.
 var looped = slices.Concat([]*Metric{
 	ofHost(Metric{Name: "iteration_ns", Column: "ITERATION", Why: because("needs two updates"), Of: picoseconds("iteration_ps")}),
+	ofHost(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: because("needs two updates"), Of: picoseconds("gradient_ps")}),
 	ofHost(Metric{Name: "aggregation_ns", Why: because("no worker waited for the sum of all, or no round came to its end"), Of: picoseconds("aggregation_ps")}),
 	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: because("no job came to its end"),
 		Doc: "until its last worker was done, mean over jobs", Of: picoseconds("completion_ps")},

@@ -33,6 +33,10 @@ type Metric struct {
 	// else, which one that is made again does not come to.
 	Over string
 
+	// PerUpdate says that it counts or times updates of the weights. An update holds one gradient in some systems and several in
+	// others, so that it is compared only where these are as many.
+	PerUpdate bool
+
 	// Age says that it is made of ages, which are withheld where clocks are not good enough for them.
 	Age bool
 	// Sparse metrics are shown where a run has something of them; see olaf.Counter.

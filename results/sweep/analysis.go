@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/inference"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Signs of a comparison.
@@ -37,7 +38,8 @@ type Comparison struct {
 	Metric     string           `json:"metric"`
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
-	// Difference is subject − versus; ChangePct its mean relative to the mean of versus.
+	// Difference is subject − versus; ChangePct is the mean over pairs of the difference relative to versus, so that it is minus
+	// the reduction that a bench prints. In SchemaV1 it is the mean difference relative to the mean of versus.
 	Difference results.Statistic `json:"difference"`
 	ChangePct  results.Float     `json:"change_pct"`
 	// PHolm is the paired t test's p, held against all places of the metric.
@@ -149,10 +151,10 @@ func (d *Document) compare(name string) []Comparison {
 	for i := range d.Cells {
 		b := &d.Cells[i]
 		a := first[place(b.at, of)]
-		if b.at[of] == 0 || a == nil {
+		if b.at[of] == 0 || a == nil || d.Schema != SchemaV1 && !a.alike(b, name) {
 			continue
 		}
-		c := paired(a.values(name), b.values(name))
+		c := paired(a.values(name), b.values(name), d.Schema == SchemaV1)
 		c.Parameters, c.Metric, c.at = d.parameters(b.at, of), name, b.at
 		c.Subject, c.Versus = d.Axes[of].Values[0], d.Axes[of].Values[b.at[of]]
 		all, p = append(all, c), append(p, float64(c.PHolm))
@@ -167,8 +169,26 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// paired compares run by run; P is not yet held against other comparisons.
-func paired(a, b []results.Float) Comparison {
+// alike reports whether a metric means the same work in two cells: unless it counts updates of the weights, or both have as many
+// gradients in an update.
+func (c *Cell) alike(o *Cell, name string) bool {
+	at := slices.IndexFunc(c.Statistics, func(s results.Stat) bool { return s.Name == name })
+	if at < 0 || !c.Statistics[at].PerUpdate {
+		return true
+	}
+	row := func(c *Cell, queue string) results.Row {
+		row := results.Row{Queue: queue}
+		for _, name := range []string{"iteration_ns", "gradient_ns"} {
+			s := results.Describe(valid(c.values(name)), "")
+			row.Stats = append(row.Stats, results.Stat{Metric: &metric.Metric{Name: name}, Statistic: s})
+		}
+		return row
+	}
+	return results.SameWork([]results.Row{row(c, "a"), row(o, "b")})
+}
+
+// paired compares run by run; P is not yet corrected for other comparisons. With ofMeans the change is the ratio of two means.
+func paired(a, b []results.Float, ofMeans bool) Comparison {
 	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
 	var differences []results.Float
 	var plain, base []float64
@@ -183,7 +203,10 @@ func paired(a, b []results.Float) Comparison {
 		return c
 	}
 	mean := exactmath.Mean(base)
-	if mean != 0 {
+	switch {
+	case !ofMeans:
+		c.ChangePct = meanChange(a, b)
+	case mean != 0:
 		c.ChangePct = results.Float(100 * float64(c.Difference.Mean) / math.Abs(mean))
 	}
 	if len(plain) < 2 {
@@ -194,6 +217,25 @@ func paired(a, b []results.Float) Comparison {
 		c.DetectablePct = results.Float(100 * Detectable(float64(c.Difference.SD), len(plain)) / math.Abs(mean))
 	}
 	return c
+}
+
+// meanChange returns the mean over pairs of the change from b to a in per cent of b, minus the reduction of a bench. It is
+// missing where no b differs from 0.
+func meanChange(a, b []results.Float) results.Float {
+	var changes []float64
+	for i := range min(len(a), len(b)) {
+		if was, is := float64(b[i]), float64(a[i]); a[i].Known() && b[i].Known() && was != 0 {
+			change := -100 * (1 - is/was)
+			if was < 0 {
+				change = -change
+			}
+			changes = append(changes, change)
+		}
+	}
+	if len(changes) == 0 {
+		return results.Missing()
+	}
+	return results.Float(exactmath.Mean(changes))
 }
 
 // Detectable is the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.

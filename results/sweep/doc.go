@@ -15,8 +15,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema names the document.
-const Schema = "olafctl.sweep/v1"
+// Schema names the document. In the first version a change was the ratio of two means, and the interval of a cell with a
+// stopping rule was narrower than the one that the rule decided by.
+const (
+	Schema   = "olafctl.sweep/v2"
+	SchemaV1 = "olafctl.sweep/v1"
+)
 
 // Lot is one result: runs of one cell, in the order of their seeds. Its JSON form is what is compared byte for byte.
 type Lot struct {
@@ -246,9 +250,19 @@ func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metri
 		if row == nil {
 			row = &metric.Metric{Name: m.Name, Title: m.Title, Unit: m.Unit}
 		}
-		c.Statistics = append(c.Statistics, results.Stat{Metric: row, Statistic: results.Describe(valid(c.values(m.Name)), "no valid run has it")})
+		c.Statistics = append(c.Statistics, results.Stat{Metric: row, Statistic: d.describe(valid(c.values(m.Name)), c.Looks)})
 	}
 	return nil
+}
+
+// describe returns the statistic of a cell's values. Where a rule decided how many there are, the interval is the one of its
+// last look, which is wider than that of a fixed number of runs.
+func (d *Document) describe(values []results.Float, looks int) results.Statistic {
+	s := results.Describe(values, "no valid run has it")
+	if looks > 0 && s.N > 1 && d.Schema != SchemaV1 {
+		s.CI95 = results.Float(halfWidthAt(s.N, float64(s.SD), new(Enough).Level(looks)))
+	}
+	return s
 }
 
 // values are a metric's, run by run; missing of a run that is not valid.

@@ -73,6 +73,10 @@ func halfWidth(values []float64, level float64) float64 {
 	if sd == 0 {
 		return 0
 	}
-	t := exactmath.StudentQuantile(float64(len(values)-1), 1-float64(level/2))
-	return t * sd / math.Sqrt(float64(len(values))) / math.Abs(mean)
+	return halfWidthAt(len(values), sd, level) / math.Abs(mean)
+}
+
+// halfWidthAt returns the half-width of Student's interval of n values at a level.
+func halfWidthAt(n int, sd, level float64) float64 {
+	return exactmath.StudentQuantile(float64(n-1), 1-float64(level/2)) * sd / math.Sqrt(float64(n))
 }

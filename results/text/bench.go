@@ -114,7 +114,7 @@ func (p *Page) rows(rows []results.Row) {
 	if len(rows) == 0 {
 		return
 	}
-	columns := columnsOf(rows, func(m *metric.Metric) string { return m.Column })
+	columns := columnsOf(rows, columnIn(rows))
 	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "OUT"}}}
 	scales := make([]float64, len(columns))
 	for k, c := range columns {
@@ -145,6 +145,18 @@ func (p *Page) rows(rows []results.Row) {
 		p.Say("", "AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one")
 	}
 	p.Printf("\n")
+}
+
+// columnIn returns the header of a metric in the first table over rows. Where an update is not the same work in all of them, what
+// counts updates has no column, and the time per gradient stands in place of an iteration's.
+func columnIn(rows []results.Row) func(*metric.Metric) string {
+	same := results.SameWork(rows)
+	return func(m *metric.Metric) string {
+		if m.PerUpdate && !same || m.Name == "gradient_ns" && same {
+			return ""
+		}
+		return m.Column
+	}
 }
 
 // column is a column of a table over rows: its header and the metrics that share it.

@@ -41,10 +41,10 @@ func lossLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// loopLine says how long an iteration of workers that wait takes, and how much of what their links carry is gradients. Of what
-// waits for nobody it is empty.
+// loopLine says how long an iteration of closed-loop workers takes, or a gradient where iterations differ in their gradients, and how
+// much of what their links carry is gradients. It is empty for workers that do not wait.
 func loopLine(b *results.Bench) string {
-	rates := ratesOf(b.Rows)
+	rates, same := ratesOf(b.Rows), results.SameWork(b.Rows)
 	var parts []string
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -56,10 +56,22 @@ func loopLine(b *results.Bench) string {
 		if ceiling.Mean < 0.1 {
 			per, unit = 1000, "Mbit/s"
 		}
-		parts = append(parts, fmt.Sprintf("%s%s: an iteration takes %s, %s of %s %s of values a worker", atRate(rates, r.OutRateBPS), strings.ToUpper(r.Queue),
-			Age(iteration), Decimal(per*float64(goodput.Mean), 2), Decimal(per*float64(ceiling.Mean), 2), unit))
+		takes := "an iteration takes " + Age(iteration) + ", "
+		if !same {
+			takes = perGradient(r)
+		}
+		parts = append(parts, fmt.Sprintf("%s%s: %s%s of %s %s of values a worker", atRate(rates, r.OutRateBPS), strings.ToUpper(r.Queue),
+			takes, Decimal(per*float64(goodput.Mean), 2), Decimal(per*float64(ceiling.Mean), 2), unit))
 	}
 	return sentence(parts)
+}
+
+// perGradient says how long a gradient takes; empty for a row that an earlier build kept without it.
+func perGradient(r *results.Row) string {
+	if gradient := r.Stats.Of("gradient_ns"); gradient.Known() {
+		return "a gradient takes " + Age(gradient) + ", "
+	}
+	return ""
 }
 
 // lossesAt are what systems lost at a rate, the one under test first; the first rate names them.
@@ -151,10 +163,10 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 	cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
 	var parts []string
 	if cluster.Known() {
-		parts = append(parts, freshness(cluster)+" per cluster")
+		parts = append(parts, Freshness(cluster)+" per cluster")
 	}
 	if worker.Known() && (both || !cluster.Known()) {
-		parts = append(parts, freshness(worker)+" per worker")
+		parts = append(parts, Freshness(worker)+" per worker")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -181,8 +193,8 @@ func withinSpread(s *results.Statistic) bool {
 	return s.CI95.Known() && math.Abs(float64(s.Mean)) <= float64(s.CI95)
 }
 
-// freshness is a reduction of an age in words.
-func freshness(s *results.Statistic) string {
+// Freshness says a reduction of an age in words.
+func Freshness(s *results.Statistic) string {
 	switch {
 	case !s.Known():
 		return "of unknown age"
@@ -292,7 +304,7 @@ func Brief(b *results.Bench) string {
 	aom := r.Stats.Of("aom_cluster_ns")
 	switch {
 	case len(b.Comparisons) > 0 && b.Comparisons[0].AoMReduction.ClusterCluster.Known():
-		parts = append(parts, freshness(&b.Comparisons[0].AoMReduction.ClusterCluster))
+		parts = append(parts, Freshness(&b.Comparisons[0].AoMReduction.ClusterCluster))
 	case aom.Known():
 		parts = append(parts, "AoM "+Age(aom))
 	}

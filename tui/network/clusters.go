@@ -45,7 +45,7 @@ var sortings = []struct {
 	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 {
 		return float64(c.Values.Of("loss_updates_pct"))
 	}},
-	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Values.Of("sent")) }},
+	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Values.Of("window_sent")) }},
 }
 
 // sorted remembers an order of clusters until there is a newer picture.
@@ -83,7 +83,7 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	v, span := s.snapshot, s.span()
 	top := s.topAge(span)
 	listing, below := list.Split(r, len(v.Clusters))
-	title := fmt.Sprintf("%d clusters, AoM %s, by %s", len(v.Clusters), s.reading, sortings[s.order].name)
+	title := fmt.Sprintf("%d clusters, updates after the warm-up, AoM %s, by %s", len(v.Clusters), s.reading, sortings[s.order].name)
 	if v.Now < v.Warmup {
 		title += ", counted from " + num.Duration(v.Warmup.Sub(0)) + " on"
 	}
@@ -122,13 +122,13 @@ func (s *session) clusterRow(c *netsim.ClusterSnapshot, place int, span chart.Sp
 		name += " ◎"
 	}
 	lost := list.Cell{Text: num.Percent(float64(c.Values.Of("loss_updates_pct")))}
-	if c.Values.Of("dropped_updates") > 0 {
+	if c.Values.Of("window_dropped_updates") > 0 {
 		lost.Style = theme.Bad
 	}
 	style := theme.Cluster(c.Cluster)
 	return list.Row{ID: int64(place), Cells: []list.Cell{
 		{Text: name, Style: style}, {Text: c.Group}, {Text: num.Count(int64(c.Workers))},
-		{Text: num.Count(int64(c.Values.Of("sent")))}, {Text: num.Count(int64(c.Values.Of("aggregated") + c.Values.Of("replaced")))}, lost,
+		{Text: num.Count(int64(c.Values.Of("window_sent")))}, {Text: num.Count(int64(c.Values.Of("window_aggregated") + c.Values.Of("window_replaced")))}, lost,
 		{Text: num.NS(float64(netsim.MeanAoM(c.Values, s.reading))), Style: theme.Strong}, {Text: num.NS(float64(c.AoM[s.reading]))},
 		{Draw: func(r screen.Region) { span.Sparkline(r, s.ages(place, span), top, style) }},
 	}}

@@ -33,7 +33,7 @@ func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
 	rows := s.portRows(span)
 	rows.Tall = portTall
 	listing, below := list.Split(r, portTall*rows.Len)
-	inside := listing.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports", rows.Len))
+	inside := listing.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports, frames since the start", rows.Len))
 	f.List(listing, inside, tui.Listing{Columns: portColumns(span), Rows: rows, Focused: true})
 	row, ok := f.Selected()
 	if !ok || below.H == 0 {
@@ -52,7 +52,7 @@ func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	chart.Lines(inside, axes, chart.Line{Points: s.occupancy(p, place, span), Style: theme.Subject})
 
 	drops, most := s.drops(place, span, right.W-2)
-	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s dropped", p.Port, num.Count(int64(p.Values.Of("dropped")))))
+	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s frames dropped", p.Port, num.Count(int64(p.Values.Of("dropped")))))
 	inside.Text(0, 0, theme.Dim, fmt.Sprintf("at most %s a column, %s", num.Count(int64(most)), span.Label()))
 	chart.Columns(inside.Sub(0, 1, inside.W, inside.H-1), drops, most, theme.Bad)
 }

@@ -38,7 +38,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	}
 	rows := s.resultRows()
 	listing, below := list.Split(r, rows.Len)
-	inside := listing.Box(screen.Thin, theme.Border, theme.Title, "Results of this run so far, by group")
+	inside := listing.Box(screen.Thin, theme.Border, theme.Title, "Results of this run after the warm-up so far, by group")
 	f.List(listing, inside, tui.Listing{Columns: groupColumns(), Rows: rows})
 	s.drawGroups(below)
 }

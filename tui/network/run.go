@@ -43,7 +43,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 		high = r.H - fateRows
 	}
 	box := r.Sub(0, 0, r.W, high)
-	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports", ports))
+	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports, frames since the start", ports))
 	f.List(box, inside, tui.Listing{Columns: portColumns(span), Rows: s.portRows(span), Focused: true})
 	s.drawFate(r.Sub(0, high, r.W, fateRows))
 	if rest := r.Sub(0, high+fateRows, r.W, r.H-high-fateRows); rest.H >= chartRows {
@@ -54,7 +54,10 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 // drawFate shows what became of all updates.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
-	title := "fate of " + num.Count(int64(v.Fate.Sent)) + " sent"
+	title := "fate of " + num.Count(int64(v.Fate.Sent)) + " updates sent"
+	if v.Warmup > 0 {
+		title += " since the start"
+	}
 	if v.Control {
 		title += ", " + num.Count(int64(v.Withheld)) + " more withheld by transmission control"
 	}

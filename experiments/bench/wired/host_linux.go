@@ -40,6 +40,7 @@ type host struct {
 	wrong     int // packets of sums that are not one contribution of every worker
 	torn      int // sums of which only some packets are
 	updates   uint64
+	gradients uint64    // inside the updates after the first
 	first     olaf.Time // when the first update was done
 	last      olaf.Time
 	done      bool

@@ -58,6 +58,9 @@ func (m *meter) ready(h *host, now olaf.Time) { m.note(m.made, h.job, h.vector, 
 
 // applies notes that a host has an update, and how old the weights were that it was computed with.
 func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
+	if h.updates > 0 {
+		h.gradients += uint64(a.Vectors)
+	}
 	if !h.server {
 		m.note(m.have, h.job, a.Number, now)
 	}
@@ -132,7 +135,7 @@ func (r *run) count(c *closed.Result, end olaf.Time) error {
 
 // times are means over workers, rounds and jobs.
 func (r *run) times(c *closed.Result) {
-	var iteration, goodput, aggregation, completion mean
+	var iteration, gradient, goodput, aggregation, completion mean
 	c.Updates = ^uint64(0)
 	served := uint64(0)
 	for _, h := range r.hosts {
@@ -143,6 +146,9 @@ func (r *run) times(c *closed.Result) {
 		c.Updates = min(c.Updates, h.updates)
 		if h.updates > 1 {
 			iteration.add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.updates-1))
+			if h.gradients > 0 {
+				gradient.add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.gradients))
+			}
 		}
 		if h.last > 0 {
 			bits := metric.Float(h.updates) * metric.Float(r.job.Layout.Values) * 8 * olaf.LaneBytes
@@ -159,6 +165,7 @@ func (r *run) times(c *closed.Result) {
 			completion.add(nanoseconds(r.meter.ends[job]))
 		}
 	}
+	c.Gradient = gradient.of()
 	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(), completion.of()
 	c.StaleUpdates, c.StaleVectors = metric.Missing(), metric.Missing()
 	if s := &r.meter.stale; s.contributions > 0 {

@@ -42,7 +42,9 @@ type hostMeter struct {
 	updates uint64
 	first   int64 // when the first update was done
 	last    int64
-	ages    [stamps]results.Age
+	// gradients counts those inside the updates after the first.
+	gradients uint64
+	ages      [stamps]results.Age
 }
 
 // The stamps that an age can be told by, of the contributions inside a sum.
@@ -110,7 +112,9 @@ func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
 // applies notes that a host has a whole sum and begins to apply it.
 func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	k := &m.hosts[h.number]
-	k.trace, k.vectors = a.Trace, a.Vectors
+	if k.trace, k.vectors = a.Trace, a.Vectors; k.updates > 0 {
+		k.gradients += uint64(a.Vectors)
+	}
 	if !h.server {
 		m.note(m.whole, h, a.Number, m.sim.now)
 	}

@@ -16,6 +16,7 @@ type Result struct {
 	Duration metric.Float
 
 	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
+	Gradient    metric.Float // the same over the gradients in an update
 	Summed      metric.Float // first gradient ready → the last sum at the root or the server; of synchronous jobs that have one
 	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
 	Goodput     metric.Float // bit/s of gradient values that a worker sent and had back
@@ -79,6 +80,7 @@ func Rows() []Row { return rows }
 var rows = []Row{
 	{metric.Host{Name: "updates", Title: "Updates", Unit: "updates", Doc: "of the weights"}, func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
 	{metric.OfHosts("iteration_ns"), func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
+	{metric.OfHosts("gradient_ns"), func(r *Result) metric.Float { return r.Gradient }, "the time between updates takes two of a host", false},
 	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
 	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns", Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
 	{metric.OfHosts("goodput_bps"), func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
@@ -218,7 +220,7 @@ func (s *sim) countWires(r *Result) error {
 
 // times are the means over hosts and rounds.
 func (s *sim) times(r *Result) {
-	var iteration, goodput series
+	var iteration, gradient, goodput series
 	var ages [stamps]series
 	r.Updates = ^uint64(0)
 	for _, h := range s.hosts {
@@ -227,6 +229,9 @@ func (s *sim) times(r *Result) {
 			r.Updates = min(r.Updates, k.updates)
 			if k.updates > 1 {
 				iteration.add(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond))
+				if k.gradients > 0 {
+					gradient.add(float64(k.last-k.first) / float64(k.gradients) / float64(olaf.Nanosecond))
+				}
 			}
 		}
 		if h.server {
@@ -242,7 +247,7 @@ func (s *sim) times(r *Result) {
 			goodput.add(bits / (float64(k.last) / float64(olaf.Second)))
 		}
 	}
-	r.Iteration, r.Goodput = iteration.mean(), goodput.mean()
+	r.Iteration, r.Gradient, r.Goodput = iteration.mean(), gradient.mean(), goodput.mean()
 	for i := range ages {
 		r.AoM[i] = ages[i].mean()
 	}

@@ -385,11 +385,11 @@ func TestChildrenOfATree(t *testing.T) {
 // Every number of a Result is a row of its own, and a name that there is none of is missing.
 func TestRowsOfAResult(t *testing.T) {
 	r := Result{
-		Updates: 1, Duration: 2, Iteration: 3, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8, AoM: [3]metric.Float{9, 10, 11},
+		Updates: 1, Duration: 2, Iteration: 3, Gradient: 23, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8, AoM: [3]metric.Float{9, 10, 11},
 		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20, Lost: 21, Bytes: 22,
 	}
 	want := map[string]metric.Float{
-		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6, "staleness_updates": 7, "staleness_vectors": 8,
+		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "gradient_ns": 23, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6, "staleness_updates": 7, "staleness_vectors": 8,
 		"aom_newest_ns": 9, "aom_mean_ns": 10, "aom_oldest_ns": 11, "slots_held": 12, "slots_held_peak": 13, "held_bytes": 14, "memory_bytes": 15, "jct_ns": 16,
 		"served": 17, "frames_marked": 18, "busiest_wire": 19, "frames": 20, "frames_lost": 21, "wire_bytes": 22,
 	}

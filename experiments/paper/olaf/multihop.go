@@ -23,7 +23,7 @@ import (
 )
 
 // MultiHopSchema heads the document of a multi-hop table.
-const MultiHopSchema = "olafctl.multihop/v2"
+const MultiHopSchema = "olafctl.multihop/v3"
 
 // MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
 // queues; docs/experiments/multihop.md says where the rest comes from and what it moves.
@@ -127,9 +127,11 @@ type cell struct {
 // The numbers of rows and of their groups, in the order of documents. A new one is a row here.
 var (
 	rowCells = []cell{
-		named("sent"),
-		{"withheld_pct", func(v metric.Values) results.Float { return 100 * v.Of("withheld") / max(v.Of("generated"), 1) }},
-		named("delivered_frames"), named("loss_packets_pct"), named("loss_updates_pct"),
+		named("window_sent"),
+		{"withheld_pct", func(v metric.Values) results.Float {
+			return 100 * v.Of("window_withheld") / max(v.Of("window_generated"), 1)
+		}},
+		named("window_delivered_frames"), named("loss_packets_pct"), named("loss_updates_pct"),
 		{"replaced_pct", func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
 		named("jain"), named("jain_worker_means"), named("jain_workers"), named("never_delivered"),
 	}
@@ -309,7 +311,7 @@ func (r *MultiHopReport) WriteText(w io.Writer, v text.View) error {
 
 // grid is two lines a row: losses in packets and in updates, ages and Jain's index per cluster and per worker.
 func (r *MultiHopReport) grid() *table.Grid {
-	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "LOST, %", Right: true}, {Header: "OF"}, {Header: "REPLACED, %", Right: true, Spare: 2},
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "DROPPED, %", Right: true}, {Header: "OF"}, {Header: "REPLACED, %", Right: true, Spare: 2},
 		{Header: "NEVER OF 100", Right: true, Spare: 1}, {Header: "AOM S1, ms", Right: true}, {Header: "AOM S2, ms", Right: true}, {Header: "JAIN", Right: true}, {Header: "PER"}}}
 	cell := func(stats results.Stats, name string) string { return text.Rounded(stats.Of(name), 1) }
 	for i := range r.Rows {

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/compare"
+)
+
+// numbersShown are those that one output shows of a run, by configuration and metric.
+type numbersShown map[string]map[string]float64
+
+func (s numbersShown) add(configuration, metric string, v results.Float) {
+	if !v.Known() {
+		return
+	}
+	if s[configuration] == nil {
+		s[configuration] = map[string]float64{}
+	}
+	s[configuration][metric] = float64(v)
+}
+
+// screenKinds are a run of every kind, each with how its document names numbers.
+var screenKinds = []struct {
+	name    string
+	command []string
+	read    func(t *testing.T, document []byte) numbersShown
+	least   int // metrics that the comparison must share with the document
+}{
+	{"bench", []string{"bench", "--runs", "2", "--updates", "20", "--out-rate", "20G"}, rowScreen, 20},
+	{"closed loop", []string{"bench", "--system", "iswitch", "--mode", "async", "--h", "4", "--workers", "4", "--versus", "ps", "--runs", "2", "--updates", "3"}, rowScreen, 10},
+	{"simulation", []string{"simulate", "--preset", "multihop", "--system", "olaf", "--tc", "on", "--duration", "5s", "--runs", "2"}, simulationScreen, 12},
+	{"simulation beside another", []string{"simulate", "--preset", "multihop", "--versus", "fifo", "--duration", "2s", "--runs", "2"}, simulationScreen, 12},
+	{"job", []string{"simulate", "--preset", "isw-lab", "--updates", "2", "--runs", "2"}, jobScreen, 10},
+	{"sweep of a bench", []string{"bench", "--sweep", "slots=4,8", "--runs", "2", "--updates", "10", "--out-rate", "20G"}, sweepScreen, 3},
+	{"sweep of a simulation", []string{"simulate", "--preset", "multihop", "--sweep", "system=olaf,fifo", "--duration", "1s", "--runs", "2"}, sweepScreen, 3},
+}
+
+// TestEveryScreenShowsOneNumber runs one of every kind, and compares its document with the comparison of the run with itself, the
+// exported statistics and the list of runs: a metric of one name has one value on all of them.
+func TestEveryScreenShowsOneNumber(t *testing.T) {
+	raced.Skip(t)
+	for _, kind := range screenKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			k := keepOne(t, append(kind.command, "-q")...)
+			document := kind.read(t, []byte(k.olafctl("runs", "show", "last", "-o", "json")))
+			if shared := document.agrees(t, "runs compare", k.compareScreen()); shared < kind.least {
+				t.Errorf("runs compare shares %d numbers with the document; it must show at least %d", shared, kind.least)
+			}
+			document.agrees(t, "export --csv", k.statisticsScreen())
+			k.listAgrees(document)
+		})
+	}
+}
+
+// agrees compares two screens by configuration and metric, and returns how many numbers both show.
+func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (shared int) {
+	t.Helper()
+	for configuration, numbers := range other {
+		for metric, v := range numbers {
+			mine, ok := s[configuration][metric]
+			if !ok {
+				continue
+			}
+			shared++
+			if math.Abs(mine-v) > 1e-9*math.Abs(v) {
+				t.Errorf("%s of %s is %v in the document and %v by %s: one name must have one value", metric, configuration, mine, v, name)
+			}
+		}
+	}
+	return shared
+}
+
+// compareScreen reads what a comparison of the run with itself shows.
+func (k *kept) compareScreen() numbersShown {
+	k.t.Helper()
+	var d compare.Document
+	if err := json.Unmarshal([]byte(k.olafctl("runs", "compare", "last", "last", "-o", "json")), &d); err != nil {
+		k.t.Fatal(err)
+	}
+	s := numbersShown{}
+	for i := range d.Lines {
+		s.add(d.Lines[i].Queue, d.Lines[i].Metric, d.Lines[i].A.Mean)
+	}
+	return s
+}
+
+// statisticsScreen reads the exported statistics; nothing where a kind has no such file.
+func (k *kept) statisticsScreen() numbersShown {
+	k.t.Helper()
+	dir := filepath.Join(k.dir, "csv")
+	k.olafctl("export", "last", "--csv", dir)
+	file, err := os.Open(filepath.Join(dir, "statistics.csv"))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	s := numbersShown{}
+	for _, row := range rows[1:] {
+		if v, err := strconv.ParseFloat(row[index(rows[0], "mean")], 64); err == nil {
+			s.add(row[index(rows[0], "queue")], row[index(rows[0], "name")], results.Float(v))
+		}
+	}
+	return s
+}
+
+// lossInList finds what the list of runs says was lost.
+var lossInList = regexp.MustCompile(`(\S+(?: tc)?) lost ([0-9.]+) %`)
+
+// listAgrees compares the loss in the list of runs with the document's.
+func (k *kept) listAgrees(s numbersShown) {
+	k.t.Helper()
+	m := lossInList.FindStringSubmatch(strings.Join(strings.Fields(k.olafctl("runs", "-o", "csv")), " "))
+	if m == nil {
+		return
+	}
+	name := m[1][strings.LastIndexAny(m[1], ",\"")+1:]
+	if lost, ok := s[name]["lost_pct"]; !ok || !same(m[2], "%", lost) {
+		k.t.Errorf("the list of runs says that %s lost %s %%, the document %v: one name must have one value", name, m[2], lost)
+	}
+}
+
+func decode(t *testing.T, raw []byte, to any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rowScreen(t *testing.T, raw []byte) numbersShown {
+	var d results.Bench
+	decode(t, raw, &d)
+	s := numbersShown{}
+	for i := range d.Rows {
+		for k := range d.Rows[i].Stats {
+			s.add(d.Rows[i].Queue, d.Rows[i].Stats[k].Name, d.Rows[i].Stats[k].Mean)
+		}
+	}
+	return s
+}
+
+// simulationScreen takes the means over the runs of every network.
+func simulationScreen(t *testing.T, raw []byte) numbersShown {
+	type network struct {
+		Name string           `json:"name"`
+		Runs []map[string]any `json:"runs"`
+	}
+	var d struct {
+		network
+		Versus []network `json:"versus"`
+	}
+	decode(t, raw, &d)
+	s := numbersShown{}
+	for _, n := range append([]network{d.network}, d.Versus...) {
+		if n.Name == "" {
+			n.Name = n.Runs[0]["queue"].(string)
+			if n.Runs[0]["transmission_control"] == true {
+				n.Name += " tc"
+			}
+		}
+		of := map[string][]results.Float{}
+		for _, run := range n.Runs {
+			for name, v := range run {
+				if v, ok := v.(float64); ok {
+					of[name] = append(of[name], results.Float(v))
+				}
+			}
+			for name, v := range run["whole_run"].(map[string]any) {
+				if _, windowed := run[name]; !windowed {
+					of[name] = append(of[name], results.Float(v.(float64)))
+				}
+			}
+		}
+		for name, values := range of {
+			s.add(n.Name, name, results.Describe(values, "").Mean)
+		}
+	}
+	return s
+}
+
+func jobScreen(t *testing.T, raw []byte) numbersShown {
+	var d struct {
+		Systems []struct {
+			System  string                       `json:"system"`
+			Mode    string                       `json:"mode"`
+			Numbers map[string]results.Statistic `json:"numbers"`
+		} `json:"systems"`
+	}
+	decode(t, raw, &d)
+	s := numbersShown{}
+	for _, one := range d.Systems {
+		for name, n := range one.Numbers {
+			s.add(one.System+" "+one.Mode, name, n.Mean)
+		}
+	}
+	return s
+}
+
+func sweepScreen(t *testing.T, raw []byte) numbersShown {
+	var d struct {
+		Cells []struct {
+			Parameters map[string]any               `json:"parameters"`
+			Statistics map[string]results.Statistic `json:"statistics"`
+		} `json:"cells"`
+	}
+	decode(t, raw, &d)
+	s := numbersShown{}
+	for _, c := range d.Cells {
+		name := ""
+		for parameter, v := range c.Parameters {
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name += " " + parameter + "=" + strings.Trim(string(text), `"`)
+		}
+		for metric, n := range c.Statistics {
+			s.add(strings.TrimSpace(name), metric, n.Mean)
+		}
+	}
+	return s
+}

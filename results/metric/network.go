@@ -1,0 +1,74 @@
+package metric
+
+import "github.com/olafctl/olaf"
+
+// windowed declares what a network counts after the warm-up. The other counters of a network cover the whole run, because
+// only these balance, so each of these has a name of its own.
+var windowed = &olaf.Ledger{
+	Counters: []olaf.Counter{
+		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates", Doc: "made by workers after the warm-up"},
+		{Name: "window_withheld", Title: "Withheld after the warm-up", Unit: "updates",
+			Doc: "of these, kept from being sent by transmission control"},
+		{Name: "window_sent", Title: "Sent after the warm-up", Unit: "updates", Doc: "of these, sent by workers"},
+		{Name: "window_delivered_frames", Title: "Delivered after the warm-up", Unit: "frames", Doc: "frames at servers after the warm-up"},
+		{Name: "window_delivered_updates", Title: "Updates delivered after the warm-up", Unit: "updates", Doc: "updates inside of these"},
+		{Name: "window_aggregated", Title: "Aggregated after the warm-up", Unit: "updates",
+			Doc: "merged into a waiting one after the warm-up, at any hop"},
+		{Name: "window_replaced", Title: "Replaced after the warm-up", Unit: "updates",
+			Doc: "took the place of an older one of the same worker after the warm-up, at any hop"},
+		{Name: "window_dropped_frames", Title: "Dropped after the warm-up", Unit: "frames", Doc: "frames that queues dropped after the warm-up"},
+		{Name: "window_dropped_updates", Title: "Updates dropped after the warm-up", Unit: "updates", Doc: "updates inside of these"},
+	},
+	Identities: []olaf.Identity{{Left: []string{"window_generated"}, Right: []string{"window_sent", "window_withheld"}}},
+	MaySilent:  true,
+}
+
+// windowShares are counts of the window as shares of the updates that were sent in it.
+var windowShares = []*Metric{
+	windowShare("window_dropped_frames", Metric{Name: "loss_packets_pct", Title: "Frames dropped after the warm-up",
+		Doc: "100 · window_dropped_frames / window_sent; it leaves out what links lost and what was on its way at the end"}),
+	windowShare("window_dropped_updates", Metric{Name: "loss_updates_pct", Title: "Updates dropped after the warm-up",
+		Doc: "100 · window_dropped_updates / window_sent"}),
+	windowShare("window_replaced", Metric{Name: "loss_replaced_pct", Title: "Updates replaced after the warm-up",
+		Doc: "100 · window_replaced / window_sent"}),
+}
+
+func windowShare(count string, row Metric) *Metric {
+	row.Unit, row.Why = "%", because("nothing was sent after the warm-up")
+	row.Of = func(m *Measured) Float {
+		sent := m.Counts.Of("window_sent")
+		if sent == 0 {
+			return Missing()
+		}
+		return Float(100 * float64(m.Counts.Of(count)) / float64(sent))
+	}
+	return &row
+}
+
+// Network names the declaration of networks in stored runs.
+const Network = "network"
+
+// OfNetwork declares a run through a network of queues: that of one queue over the whole run, and what is counted after the
+// warm-up beside it.
+func OfNetwork(queue *Declaration) *Declaration {
+	d := &Declaration{System: Network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
+	d.Metrics = append(d.Metrics, queue.Metrics...)
+	for i := range windowed.Counters {
+		d.Metrics = append(d.Metrics, counted(&windowed.Counters[i], false))
+	}
+	d.Metrics = append(d.Metrics, windowShares...)
+	return d
+}
+
+// OfWindow lists the counters of OfNetwork that cover the time after the warm-up.
+func OfWindow() *olaf.Ledger { return windowed }
+
+// WindowShare returns the share of a name among those of OfNetwork; it panics where there is none.
+func WindowShare(name string) *Metric {
+	for _, m := range windowShares {
+		if m.Name == name {
+			return m
+		}
+	}
+	panic("metric: no share of the window is named " + name)
+}
