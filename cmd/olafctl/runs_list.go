@@ -124,6 +124,9 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	}
 	differs = strings.Join(asked(f.Manifest.Provenance.Command), " ")
 	if e, ok := sweep.EssenceOf(f); ok {
+		if e.Found != "" {
+			return differs, fmt.Sprintf("%s, %s", olaf.Plural(e.Cells, "cell"), e.Found)
+		}
 		return differs, fmt.Sprintf("%s, digest %.12s…", olaf.Plural(e.Cells, "cell"), e.Digest)
 	}
 	var b results.Bench

@@ -262,7 +262,7 @@ func (f *Folder) put(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) 
 		Config json.RawMessage `json:"config"`
 		Build  Build           `json:"build"`
 		Essence
-	}{f.Plan.Config, f.Plan.Build, Essence{len(cells), d.Digest}})
+	}{f.Plan.Config, f.Plan.Build, Essence{len(cells), d.Digest, d.Found()}})
 	m = store.Manifest{Experiment: experiment(f.Plan.Command), Deterministic: fixed, SpecSHA256: hashOf(f.Plan.Config), Provenance: d.Provenance, Valid: true, Partial: d.Partial}
 	if fault := d.Err(); fault != nil {
 		m.Valid, m.Reasons = false, []string{fault.Error()}
@@ -274,6 +274,7 @@ func (f *Folder) put(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) 
 type Essence struct {
 	Cells  int    `json:"cells"`
 	Digest string `json:"digest"`
+	Found  string `json:"found,omitempty"` // in a few words; empty for sweeps of older versions
 }
 
 // EssenceOf reads it; ok is false of a run that is no sweep.

@@ -74,18 +74,10 @@ func (d *Document) WriteText(w io.Writer, v text.View) error {
 // headlines say what the first metric does, and what was swept.
 func (d *Document) headlines() (lines []string) {
 	m := &d.Metrics[0]
-	count := map[string]int{}
-	first := ""
-	for i := range d.Comparisons {
-		if c := &d.Comparisons[i]; c.Metric == m.Name && (first == "" || c.Versus == first) {
-			first = c.Versus
-			count[c.Sign]++
+	if of, first, count := d.axis(d.Subject), "", map[string]int(nil); of >= 0 {
+		if first, count = d.tally(m); first != "" {
+			lines = append(lines, compared(strings.ToUpper(d.Axes[of].Values[0]), m.Title, first, count))
 		}
-	}
-	if of := d.axis(d.Subject); of >= 0 && first != "" {
-		sign, other := Lower, Higher
-		lines = append(lines, fmt.Sprintf("%s's %s is %s than %s's in %d of %d places and %s in %d; %d can't be told apart.",
-			strings.ToUpper(d.Axes[of].Values[0]), m.Title, sign, first, count[sign], count[sign]+count[other]+count[Undecided], other, count[other], count[Undecided]))
 	}
 	least, most := d.extremes(m.Name)
 	if least != nil {
@@ -94,6 +86,50 @@ func (d *Document) headlines() (lines []string) {
 			text.Rounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
 	}
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
+}
+
+// tally counts the comparisons of a metric with the first other value of the subject, by their sign; first is empty without any.
+func (d *Document) tally(m *Shown) (first string, count map[string]int) {
+	count = map[string]int{}
+	for i := range d.Comparisons {
+		if c := &d.Comparisons[i]; c.Metric == m.Name && (first == "" || c.Versus == first) {
+			first = c.Versus
+			count[c.Sign]++
+		}
+	}
+	return first, count
+}
+
+// compared returns the sentence about the comparisons of one metric.
+func compared(subject, title, other string, count map[string]int) string {
+	places := count[Lower] + count[Higher] + count[Undecided]
+	if places == 1 {
+		for _, sign := range []string{Lower, Higher} {
+			if count[sign] == 1 {
+				return fmt.Sprintf("%s's %s is %s than %s's.", subject, title, sign, other)
+			}
+		}
+		return fmt.Sprintf("%s's %s can't be told from %s's.", subject, title, other)
+	}
+	return fmt.Sprintf("%s's %s is %s than %s's in %d of %d places and %s in %d; %d can't be told apart.",
+		subject, title, Lower, other, count[Lower], places, Higher, count[Higher], count[Undecided])
+}
+
+// Found returns the result in a few words, for lists.
+func (d *Document) Found() string {
+	m := &d.Metrics[0]
+	if of := d.axis(d.Subject); of >= 0 {
+		if first, count := d.tally(m); first != "" {
+			return fmt.Sprintf("%s: %s below %s in %d of %d", m.Name, d.Axes[of].Values[0], first, count[Lower], count[Lower]+count[Higher]+count[Undecided])
+		}
+	}
+	least, most := d.extremes(m.Name)
+	if least == nil {
+		return ""
+	}
+	low, high := least.Statistics.Of(m.Name), most.Statistics.Of(m.Name)
+	by, unit := text.ScaleOf(m.Unit, low, high)
+	return strings.TrimSpace(fmt.Sprintf("%s: %s to %s %s", m.Name, text.Single(float64(low.Mean)*by), text.Single(float64(high.Mean)*by), unit))
 }
 
 // varies says whether an axis has several values: one that has not is said once.
@@ -166,6 +202,9 @@ func (d *Document) lines(p *text.Page) {
 		said = true
 	}
 	for i := range d.Sensitivity {
+		if len(d.Sensitivity[i].Shares) < 2 { // a single axis explains all there is
+			continue
+		}
 		p.Say("", "%s", d.Sensitivity[i].String())
 		said = true
 	}

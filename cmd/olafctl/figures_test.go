@@ -1,0 +1,68 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/figure/figuretest"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// checkFigures draws the figures of some sheets, and reports labels that are cut or overlap, and series of different units
+// on one axis.
+func checkFigures(t *testing.T, of string, all []table.Sheet) {
+	t.Helper()
+	for i := range all {
+		s := &all[i]
+		if !figure.Drawable(s) {
+			continue
+		}
+		var svg strings.Builder
+		if err := figure.Write(&svg, "svg", s); err != nil {
+			t.Fatal(err)
+		}
+		faults, err := figuretest.Faults(strings.NewReader(svg.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range faults {
+			t.Errorf("%s, figure %q: %s", of, s.Name, fault)
+		}
+		for k := range s.Charts {
+			units := map[string]bool{}
+			for _, one := range s.Charts[k].Series {
+				units[s.Columns[one.Column].Unit] = true
+			}
+			if len(units) > 1 {
+				t.Errorf("%s, figure %q: its axis has %d units, want one: %v", of, s.Name, len(units), units)
+			}
+		}
+	}
+}
+
+// TestFiguresOfExperiments checks the figures of every experiment, of one short run each. Those of trainings are
+// checked with made-up curves where the paper's figures are drawn.
+func TestFiguresOfExperiments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	for _, e := range published(system.All()) {
+		if e.Long || e.Timed {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			env := testEnvironment(io.Discard, io.Discard)
+			r, err := e.Run(t.Context(), experiments.Options{Quick: true, Runs: 2, Device: env.Devices.Default()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if laid, ok := r.(interface{ Sheets() []table.Sheet }); ok {
+				checkFigures(t, e.Name, laid.Sheets())
+			}
+		})
+	}
+}
