@@ -86,17 +86,17 @@ lint: ## format, vet (the driver's build too), staticcheck, known vulnerabilitie
 generate: ## regenerate what is derived; a test fails when it is stale
 	$(GO) generate ./...
 
-bench: ## the numbers of docs/performance.md, medians by benchstat if you have it
+bench: ## the numbers of docs/notes/performance.md, medians by benchstat if you have it
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s -count 3 ./...
 
-sweeps: build ## what a sweep costs a cell, and beside a loop in one process (docs/sweeps.md); then the built programs are killed, filled and cut off (root); five minutes on a quiet machine
+sweeps: build ## what a sweep costs a cell, and beside a loop in one process (docs/guide/sweeps.md); then the built programs are killed, filled and cut off (root); five minutes on a quiet machine
 	$(GO) test ./cmd/olafctl -run '^$$' -bench Sweep -benchtime 1x -timeout 20m
 	$(GO) test ./cmd/olafctl -run '^TestBuilt' -v -timeout 20m -built $(abspath $(dir $(BIN)))
 
-kernel: ## what the kernel takes for packets, beside the goals of docs/kernel.md; root, a quiet machine, a minute
+kernel: ## what the kernel takes for packets, beside the goals of docs/notes/kernel.md; root, a quiet machine, a minute
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./fpga/xdp ./fpga/realtime
 
-idle: ## 30 runs of real packets that confirm when ages are withheld (docs/kernel.md); root, an idle machine, three minutes
+idle: ## 30 runs of real packets that confirm when ages are withheld (docs/notes/kernel.md); root, an idle machine, three minutes
 	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
 
 fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
@@ -120,7 +120,7 @@ mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
 	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) $(SEEN:%=-seen %) || exit 1; done
 
 # Twenty processes, for the reason that often has: 10,000 scripts in one took more than 20 GB.
-faults: ## 10,000 scripts of faults, played to the commands on a card made of software (docs/reliability.md): SEED=14
+faults: ## 10,000 scripts of faults, played to the commands on a card made of software (docs/notes/reliability.md): SEED=14
 	@work=$$(mktemp -d); trap 'rm -rf $$work' EXIT; $(GO) test -c -o $$work/test ./cmd/olafctl && cd cmd/olafctl && \
 	for i in $$(seq 0 19); do \
 	  $$work/test -test.run '^TestFaults$$' -test.v -test.timeout 30m -rapid.checks=500 -rapid.seed=$$(( 20 * $(SEED) + i )) >$$work/said 2>&1 || { cat $$work/said; exit 1; }; \
@@ -130,7 +130,7 @@ faults: ## 10,000 scripts of faults, played to the commands on a card made of so
 campaign: ## a million packets over an unreliable way to every switch program, ATP's two levels too, beside slow references
 	$(GO) test ./fpga/program/switchml ./fpga/program/atp ./fpga/program/iswitch -run '^TestUnreliable' -v -packets=1000000 -timeout 30m
 
-exactly: ## every sum of 300 seeds, five losses and three topologies holds each gradient once (docs/reliability.md)
+exactly: ## every sum of 300 seeds, five losses and three topologies holds each gradient once (docs/notes/reliability.md)
 	@set -o pipefail; $(GO) test ./experiments/netsim/closed -run ExactlyOnce -v -count=1 -timeout 30m | grep -v '^ \+--- PASS\|^=== '
 
 peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
@@ -145,7 +145,7 @@ sbom: build ## what the programs consist of, as CycloneDX
 	 $(GO) run ./cmd/sbom -binary $(dir $(BIN))$$p -o dist/$$p.cdx.json && echo dist/$$p.cdx.json || exit 1; done
 
 licences: ## list the licences of all modules anew
-	$(GO) run ./cmd/sbom -licences docs/licences.md
+	$(GO) run ./cmd/sbom -licences docs/reference/licences.md
 
 reproducible: ## two builds in two folders with caches of their own, which must be equal; minutes
 	@set -e; t=$$(mktemp -d); trap 'chmod -R u+w $$t; rm -rf $$t' EXIT; for d in a b; do mkdir $$t/$$d; \

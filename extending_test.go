@@ -15,16 +15,16 @@ var (
 	word   = regexp.MustCompile(`\w+`)
 )
 
-// TestExtendingIsTrue looks for every file that docs/extending.md names, and for the names that it says are in them. NAME
+// TestExtendingIsTrue looks for every file that docs/reference/extending.md names, and for the names that it says are in them. NAME
 // stands for what does not exist yet, below a folder that does.
 func TestExtendingIsTrue(t *testing.T) {
-	page, err := os.ReadFile("docs/extending.md")
+	page, err := os.ReadFile("docs/reference/extending.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, files, names := string(page), 0, 0
 	for _, m := range linked.FindAllStringSubmatch(text, -1) {
-		if _, err := os.Stat(path.Join("docs", m[1])); err != nil {
+		if _, err := os.Stat(path.Join("docs/reference", m[1])); err != nil {
 			t.Error(err)
 		}
 	}

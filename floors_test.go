@@ -14,7 +14,7 @@ import (
 const module = "github.com/olafctl/olaf"
 
 // rooms lists every room with its floor, most specific folder first. Imports go down only, and rooms on one floor do
-// not import each other (docs/architecture.md, Floors).
+// not import each other (docs/reference/architecture.md, Floors).
 var rooms = []struct {
 	folder string
 	floor  int

@@ -353,7 +353,7 @@ func (f Frame) laneOffset() int {
 	return HeaderBytes
 }
 
-// SetIdentity writes what the tables say over what the header claimed (docs/semantics.md, Identity). A UDP checksum that
+// SetIdentity writes what the tables say over what the header claimed (docs/reference/semantics.md, Identity). A UDP checksum that
 // was there is cleared, as on every frame that the data path changes.
 func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
 	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))

@@ -89,7 +89,7 @@ func TestNobodyComparesNames(t *testing.T) {
 			for _, name := range compared(tree, names, constants) {
 				found++
 				if !named(file, names) {
-					t.Errorf("%s compares with %q: ask its descriptor for what matters here (docs/extending.md)", file, name)
+					t.Errorf("%s compares with %q: ask its descriptor for what matters here (docs/reference/extending.md)", file, name)
 				}
 			}
 		}

@@ -1,6 +1,6 @@
 package olaf
 
-// Reading is what an Age of Model belongs to (docs/metrics.md): a cluster's is reset by a delivery of any of its workers,
+// Reading is what an Age of Model belongs to (docs/reference/metrics.md): a cluster's is reset by a delivery of any of its workers,
 // a worker's by its own alone, whose mean over a cluster stands for the cluster. Like is compared with like.
 type Reading uint8
 

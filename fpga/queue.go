@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// QueueConfig is how the OlafQueue block shall work (docs/registers.md, queue).
+// QueueConfig is how the OlafQueue block shall work (docs/reference/registers.md, queue).
 type QueueConfig struct {
 	Discipline      string // a name of engine.Names
 	Depth           int    // slots in use

@@ -93,7 +93,7 @@ func (c *fakeCard) WriteBurst(addr uint32, words []uint32) error {
 	return c.fail
 }
 
-// transitions of the state machine in docs/registers.md, without time.
+// transitions of the state machine in docs/reference/registers.md, without time.
 func (c *fakeCard) command(bits uint32) {
 	state := &c.regs
 	set := func(v State) { (*state)[regmap.GeneratorState] = uint32(v) }

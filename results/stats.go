@@ -16,7 +16,7 @@ type Stat struct {
 }
 
 // Stats are a row's statistics by name, in the order in which their metrics are declared. Times are ns, rates and shares
-// are as the names say; docs/metrics.md defines each.
+// are as the names say; docs/reference/metrics.md defines each.
 type Stats []Stat
 
 // Of is the statistic of a metric, with no mean where there is none of that name.

@@ -9,7 +9,7 @@ import (
 // UnknownAge as a Window's InitialAge leaves ages undefined until the first delivery.
 const UnknownAge olaf.Duration = -1
 
-// Window is the span over which ages are averaged (docs/semantics.md, AoM window). The zero Window means from the first
+// Window is the span over which ages are averaged (docs/reference/semantics.md, AoM window). The zero Window means from the first
 // to the last delivery of each sawtooth, the micro-benchmark's. A Window with a To is a fixed span of the run.
 type Window struct {
 	From olaf.Time `json:"from_ps"`

@@ -77,7 +77,7 @@ const (
 type Options struct {
 	Interface string
 	// BufferBytes is what the socket may hold before it drops packets; 0 is DefaultBufferBytes. The kernel charges
-	// more than a packet's bytes for each (docs/capture.md).
+	// more than a packet's bytes for each (docs/guide/capture.md).
 	BufferBytes int
 	// SnapBytes is how much of each packet is kept, 72 to 262,144; 0 is DefaultSnapBytes.
 	SnapBytes int

@@ -98,9 +98,9 @@ comes out is measured: ` + hostDefaults() + `.
 --mode says how workers wait, of systems that have several ways, such as iSwitch: open, for nobody, sync or async.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
-host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
+host; docs/guide/card.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
 
-With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/kernel.md says what of it is
+With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/notes/kernel.md says what of it is
 real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.
 --system xagg adds whole models up in the kernel: a tree of --children, or the one of a testbed file (-d xdp:lab.yaml).`,
 		Example: benchExamples,

@@ -43,7 +43,7 @@ it: updates, ACKs, broken and foreign frames, gaps in sequence numbers, and what
 capture that lost packets gives exit code 1, because no age or loss that is computed from it would be true.
 
 Only frames to OLAF's UDP port enter the buffer, unless --all is given. Times are the network card's where it stamps every
-packet, else the kernel's. It needs Linux and the capability CAP_NET_RAW: use sudo. docs/capture.md tells how to prepare a
+packet, else the kernel's. It needs Linux and the capability CAP_NET_RAW: use sudo. docs/guide/capture.md tells how to prepare a
 server. Ctrl-C is the normal end of a capture without --duration and --count; with one of them the result is marked partial.`,
 		Example: `  sudo olafctl capture -i eth0 -w run.pcapng
   sudo olafctl capture -i eth0 --duration 10s --stamps hardware -o json
@@ -299,7 +299,7 @@ func (s *session) finish(ended error) error {
 		return &cli.Exit{Kind: olaf.Failed, Err: errors.New(r.Reason)}
 	}
 	if r.Capture.Updates+r.Capture.Acks == 0 && !s.flags.quiet {
-		fmt.Fprintf(s.env.Stderr, "note: not one OLAF frame came; docs/capture.md tells what to look at\n")
+		fmt.Fprintf(s.env.Stderr, "note: not one OLAF frame came; docs/guide/capture.md tells what to look at\n")
 	}
 	return nil
 }

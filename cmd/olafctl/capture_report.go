@@ -72,7 +72,7 @@ func (s *session) invalid(ended error) string {
 	case ended != nil && !errors.Is(ended, context.Canceled):
 		return ended.Error()
 	case s.drops.Total() > 0:
-		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/capture.md tells what to do",
+		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/guide/capture.md tells what to do",
 			olaf.Plural(s.drops.Total(), "packet"), s.drops.Socket, s.drops.Interface())
 	case s.blind != nil:
 		return "nobody knows what was lost: " + s.blind.Error()

@@ -15,8 +15,8 @@ func newDeviceCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "device",
 		Short: "Find cards, check them, and say what they were built with",
-		Long: `Find cards, check them, and say what they were built with. docs/bring-up.md leads through a first use of a card;
-docs/safety.md says what these commands never do to one.`,
+		Long: `Find cards, check them, and say what they were built with. docs/guide/card.md leads through a first use of a card;
+docs/reference/safety.md says what these commands never do to one.`,
 	}
 	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env))
 	return cmd

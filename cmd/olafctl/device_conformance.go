@@ -36,7 +36,7 @@ byte for byte, classes and cycles, every counter and every register, after each 
 head, full queues, every length, saturation, reconfiguration, reset in the middle, malformed and bypassed frames, freezing,
 inspection, flushing, and the line at its limit. Where devices differ the first cycle is found, and the register or packet.
 
-Both keep the time of the card's logic (docs/semantics.md, Measured). Exit code 4 when they differ.`,
+Both keep the time of the card's logic (docs/reference/semantics.md, Measured). Exit code 4 when they differ.`,
 		Example: `  olafctl device conformance --a twin: --b rtl: --seeds 200
   olafctl device conformance --ports 1 --seed 7 --seeds 1 -o json`,
 		Args: cobra.NoArgs,

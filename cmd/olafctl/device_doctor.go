@@ -153,7 +153,7 @@ func (x *doctor) result(r fpgatest.Result) {
 	}
 	x.missed = true
 	x.checks = append(x.checks, pcie.Check{Name: "conformance " + r.Name, Outcome: pcie.Failed, Seen: strings.Join(r.Fails, "; "),
-		Next: "the image does not do what docs/registers.md says"})
+		Next: "the image does not do what docs/reference/registers.md says"})
 }
 
 func (x *doctor) print(env *cli.Env, out cli.Format) error {

@@ -58,7 +58,7 @@ func TestForeignShell(t *testing.T) {
 
 var theTime = regexp.MustCompile(`time="[^"]*" `)
 
-// transcript compares what a controller said with what is printed in docs/p4runtime.md, without the time, the places of this run,
+// transcript compares what a controller said with what is printed in docs/reference/p4runtime.md, without the time, the places of this run,
 // and the second spaces that protobuf puts in by chance.
 func (f foreign) transcript(t *testing.T, name, said string) {
 	t.Helper()
@@ -77,13 +77,13 @@ func (f foreign) transcript(t *testing.T, name, said string) {
 
 // TestForeignTranscripts holds that the page prints what the controllers said.
 func TestForeignTranscripts(t *testing.T) {
-	page, err := os.ReadFile("../../docs/p4runtime.md")
+	page, err := os.ReadFile("../../docs/reference/p4runtime.md")
 	ok(t, err)
 	for _, name := range []string{"shell", "p4ctl", "example"} {
 		said, err := os.ReadFile("testdata/foreign/" + name + ".txt")
 		ok(t, err)
 		if !bytes.Contains(page, append(append([]byte("```\n"), said...), "```\n"...)) {
-			t.Errorf("docs/p4runtime.md does not print %s.txt", name)
+			t.Errorf("docs/reference/p4runtime.md does not print %s.txt", name)
 		}
 	}
 }

@@ -8,43 +8,46 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestEveryMetricIsOnThePages holds the lists of the documentation to the rows of counters and metrics.
-func TestEveryMetricIsOnThePages(t *testing.T) {
-	spaces := regexp.MustCompile(`\s+`)
-	read := func(name string) string {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-		if err != nil {
+// TestMetricListPage compares docs/reference/metric-list.md with the rows of metrics and counters; -update writes it.
+func TestMetricListPage(t *testing.T) {
+	name := filepath.Join(repository, "docs", "reference", "metric-list.md")
+	want := metricListPage(t)
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return spaces.ReplaceAllString(string(raw), " ")
 	}
-	metrics, output := read("metrics.md"), read("output.md")
-	named := func(page, where, name string) {
-		if !regexp.MustCompile("`([a-z0-9_]+ )*" + regexp.QuoteMeta(name) + "( [a-z0-9_]+)*`").MatchString(page) {
-			t.Errorf("docs/%s does not tell of `%s`", where, name)
-		}
+	have, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if string(have) != want {
+		t.Errorf("%s is stale: go test ./cmd/olafctl -run TestMetricListPage -update", name)
+	}
+}
+
+// TestEveryMetricIsDefined checks that docs/reference/metrics.md defines every metric of a bench, or names it in a formula.
+func TestEveryMetricIsDefined(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(raw)
 	d := system.Queued()
 	for _, m := range d.Metrics {
-		named(metrics, "metrics.md", m.Name)
-		if !m.Aside {
-			named(output, "output.md", m.Name)
-		}
 		if m.Title == "" || m.Doc == "" {
 			t.Errorf("%s has no title or no text", m.Name)
 		}
-	}
-	for _, c := range d.Ledger.Counters {
-		named(metrics, "metrics.md", c.Name)
-	}
-	for _, rule := range d.Ledger.Rules() {
-		if !strings.Contains(metrics, rule) {
-			t.Errorf("docs/metrics.md does not tell of %q", rule)
+		if m.Counter == "" && m.Sum == nil && !regexp.MustCompile("\\b"+regexp.QuoteMeta(m.Name)+"\\b").MatchString(page) {
+			t.Errorf("docs/reference/metrics.md does not define `%s`", m.Name)
 		}
 	}
 	if err := d.Ledger.Validate(); err != nil {
@@ -52,27 +55,57 @@ func TestEveryMetricIsOnThePages(t *testing.T) {
 	}
 }
 
-// TestEveryStatisticOfNetworksIsOnThePages does the same for what the simulator measures.
-func TestEveryStatisticOfNetworksIsOnThePages(t *testing.T) {
-	read := func(name string) string {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
+// metricListPage renders every metric and counter with its unit and its description.
+func metricListPage(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Metric list\n\nGenerated from the rows of metrics and counters by `go test ./cmd/olafctl -run TestMetricListPage -update`; do not edit.\n" +
+		"[Metrics](metrics.md) has formulas, windows and readings.\n")
+	section := func(title, about string) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | unit | |\n|---|---|---|\n", title, about)
 	}
-	output, multihop := read("output.md"), read(filepath.Join("experiments", "multihop.md"))
-	for _, rows := range [][]*metric.Metric{netsim.RunStatistics(), netsim.TableStatistics(), netsim.SweepStatistics(), netsim.PortStatistics()} {
-		for _, m := range rows {
-			if !regexp.MustCompile("`([a-z0-9_]+ )*" + m.Name + "( [a-z0-9_]+)*`").MatchString(output) {
-				t.Errorf("docs/output.md does not tell of `%s`", m.Name)
-			}
-			if bench := system.Queued().Metric(m.Name); bench != nil && bench.Doc == m.Doc {
-				continue // which metrics.md defines
-			}
-			if row := fmt.Sprintf("| `%s` | %s | %s |", m.Name, m.Unit, m.Doc); !strings.Contains(multihop, row) {
-				t.Errorf("docs/experiments/multihop.md lacks %s", row)
-			}
+	row := func(name, unit, doc string) {
+		if name == "" || doc == "" {
+			t.Errorf("%q has no name or no description", name)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, unit, doc)
+	}
+	counters := func(l *olaf.Ledger) {
+		for _, c := range l.Counters {
+			row(c.Name, c.Unit, c.Doc)
+		}
+		b.WriteString("\nIdentities that every run is checked against:\n\n")
+		for _, rule := range l.Rules() {
+			fmt.Fprintf(&b, "    %s\n", rule)
 		}
 	}
+	d := system.Queued()
+	section("Metrics of a bench", "Of a queue under open-loop workers. Each is a statistic over the valid runs.")
+	for _, m := range d.Metrics {
+		row(m.Name, m.Unit, m.Doc)
+	}
+	section("Counters of a bench", "Of one run, in `runs.json` and in events.")
+	counters(d.Ledger)
+	for _, part := range []struct {
+		title, about string
+		rows         []*metric.Metric
+	}{
+		{"Statistics of a simulated network", "Of a run, its groups and clusters; counts are within the window unless they say otherwise.", netsim.RunStatistics()},
+		{"Statistics of Tables 2 and 3", "Of an experiment on the network of the tables.", netsim.TableStatistics()},
+		{"Statistics of a phase map", "Of `simulate --sweep phase=…`.", netsim.SweepStatistics()},
+		{"Statistics of ports", "Of a port of a simulated switch, over the whole run.", netsim.PortStatistics()},
+	} {
+		section(part.title, part.about)
+		for _, m := range part.rows {
+			row(m.Name, m.Unit, m.Doc)
+		}
+	}
+	section("Numbers of a closed loop", "Of jobs on simulated hosts, and of a bench in a closed loop under the same names.")
+	for _, r := range closed.Rows() {
+		row(r.Name, r.Unit, r.Doc)
+	}
+	row("ceiling_bps", "bit/s", closed.CeilingAbout)
+	section("Counters of hosts", "What workers and servers count.")
+	counters(endpoint.Describe())
+	return b.String()
 }

@@ -82,7 +82,7 @@ func newProgramTraceCmd(env *cli.Env) *cobra.Command {
 		Short: "Play golden vectors on the program that they name",
 		Long: `Play golden vectors: every packet of a file is presented to the switch program that its first line names, and what becomes of
 it, what leaves and what the slots hold is compared with what the file says. The first difference ends with exit code 4 and
-names file, line, expected and got. "-" reads standard input. The grammar is in docs/programs/vectors.md.`,
+names file, line, expected and got. "-" reads standard input. The grammar is in docs/reference/vectors.md.`,
 		Example: "  olafctl program trace sum.txt order.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ func newProgramDissectorCmd(env *cli.Env) *cobra.Command {
 		Use:   "dissector",
 		Short: "Print a dissector of all systems' frames for Wireshark and tshark",
 		Long: `Print a script in Lua that shows OLAF's, iSwitch's, SwitchML's and ATP's frames in Wireshark and tshark, field by field and lane by
-lane. It is made from the tables that olafctl itself writes and reads frames by (docs/wire.md).`,
+lane. It is made from the tables that olafctl itself writes and reads frames by (docs/reference/wire.md).`,
 		Example: `  olafctl program dissector -w inagg.lua
   tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'`,
 		Args: cobra.NoArgs,

@@ -18,7 +18,7 @@ func newRegCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reg",
 		Short: "Read and write registers by name, decoded",
-		Long:  "Read and write registers by name, with their fields decoded. docs/registers.md describes every one.",
+		Long:  "Read and write registers by name, with their fields decoded. docs/reference/registers.md describes every one.",
 	}
 	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegFlowsCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
 	return cmd

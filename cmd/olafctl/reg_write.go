@@ -26,7 +26,7 @@ func newRegWriteCmd(env *cli.Env) *cobra.Command {
 together are one write. Values are decimal, 0x…, or the name of an enumerated value. All arguments are understood before
 the first write. What the device refuses changes nothing and ends the command with exit code 3.
 
---raw takes BAR2 byte offsets, in ranges that are safe to write alone; see docs/safety.md.`,
+--raw takes BAR2 byte offsets, in ranges that are safe to write alone; see docs/reference/safety.md.`,
 		Example: `  olafctl reg write queue.depth=16 queue.mode.discipline=olaf queue.mode.reward_filter=1
   olafctl reg write queue.command.flush=1 -d pci:0000:3b:00.0
   olafctl reg write queue.depth=16 --dry-run`,

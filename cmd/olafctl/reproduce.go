@@ -39,7 +39,7 @@ func newReproduceCmd(env *cli.Env) *cobra.Command {
 		Short: "Run every experiment, and set each published number beside ours with a verdict",
 		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
 and verdict. A verdict below what its claim expects ends with exit code 4; what --quick or fewer --runs shortened is "too
-short" and never does. The last lines count by basis and verdict. docs/reproduction.md tells what moves each number.
+short" and never does. The last lines count by basis and verdict. docs/notes/reproduction.md tells what moves each number.
 
 All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
 them and everything else to a few minutes. With --workers, experiments and single trainings are done side by side, by processes of

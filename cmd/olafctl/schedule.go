@@ -17,7 +17,7 @@ func newScheduleCmd(env *cli.Env) *cobra.Command {
 		Use:   "schedule",
 		Short: "Plan which jobs switches aggregate for, when they send, and what optics connect",
 		Long: `Given jobs with gradients to move and racks with programmable switches behind an optical cross-connect: who should
-aggregate where, when does each job send, and which racks are connected when (P4INC-AOI; docs/scheduling.md).`,
+aggregate where, when does each job send, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
 	}
 	cmd.AddCommand(newScheduleJobsCmd(env), newSchedulePlanCmd(env), newScheduleCheckCmd(env), newScheduleShowCmd(env), newScheduleApplyCmd(env), newScheduleSweepCmd(env))
 	return cmd

@@ -26,7 +26,7 @@ func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
 		Short: "Make a jobs file like those of the paper's evaluation",
 		Long: `Make jobs and a network like those of the paper's evaluation, from a seed: dml (2 to 16 workers of 102 to 548 MB),
 mapreduce (heavy-tailed shuffles), testbed (four racks, two of them with workers). What the paper does not print, such as
-how many jobs are spread over racks, has a flag or a value of ours (docs/scheduling.md).`,
+how many jobs are spread over racks, has a flag or a value of ours (docs/guide/scheduling.md).`,
 		Example: `  olafctl schedule jobs --jobs 40 --units 8 --ports 4 -w jobs.yaml`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.write(cmd, env) },

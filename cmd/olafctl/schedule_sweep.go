@@ -47,7 +47,7 @@ func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
 		Short: "Compare both policies with and without aggregation, over numbers of jobs and seeds",
 		Long: `Plan made-up jobs in the paper's four scenarios (first come first served or time windows, with and without switches that
 aggregate), for several numbers of jobs, or values of --sweep, and seeds. All scenarios of a seed have the same jobs; every
-plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the grammar of all sweeps (docs/sweeps.md).`,
+plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the grammar of all sweeps (docs/guide/sweeps.md).`,
 		Example: `  olafctl schedule sweep --jobs 40,60,100 --units 8 --ports 4 --seeds 10 --xlsx out.xlsx --report out.html
   olafctl schedule sweep --jobs 200 --sweep inc=0,1..16:x2 --svg figures`,
 		Args: cobra.NoArgs,

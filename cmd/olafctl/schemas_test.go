@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestEverySchemaIsOnThePage holds docs/output.md to the schemas that the code names.
+// TestEverySchemaIsOnThePage holds docs/reference/output.md to the schemas that the code names.
 func TestEverySchemaIsOnThePage(t *testing.T) {
 	const root = "../.."
-	page, err := os.ReadFile(filepath.Join(root, "docs", "output.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "output.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestEverySchemaIsOnThePage(t *testing.T) {
 		for _, quoted := range name.FindAllString(string(source), -1) {
 			found++
 			if schema := strings.TrimPrefix(quoted, `"`); !strings.Contains(string(page), schema) {
-				t.Errorf("%s has %s, which docs/output.md does not tell of", path, schema)
+				t.Errorf("%s has %s, which docs/reference/output.md does not tell of", path, schema)
 			}
 		}
 		return err

@@ -33,12 +33,12 @@ grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at 
 have P4Runtime's own election.
 
 Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
-clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md). A card is lent at a
+clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/reference/p4runtime.md). A card is lent at a
 socket that only you can open, and at a loopback address, which every user of the host reaches, with --insecure alone.
 
 Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
 makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
-(docs/bring-up.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
+(docs/guide/card.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
 exit code 3.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
   olafctl serve --system iswitch                  # with isw.members: who may contribute to which job

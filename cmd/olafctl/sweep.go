@@ -38,7 +38,7 @@ func newSweepCmd(env *cli.Env) *cobra.Command {
 key of everything that decides it, so that nothing is done twice: what was stopped or killed goes on, and the same sweep has the
 same digest from any number of processes. A finished sweep is one run of the store ('olafctl runs').
 
-'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form, and hand their cells out as well (--workers nats://…). docs/sweeps.md explains files and what comes out.`,
+'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form, and hand their cells out as well (--workers nats://…). docs/guide/sweeps.md explains files and what comes out.`,
 		Example: `  olafctl sweep run slots.yaml
   olafctl sweep status
   olafctl sweep resume last`,

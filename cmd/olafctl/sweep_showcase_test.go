@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// TestShowcase repeats a showcase of docs/sweeps.md, the fit of Table 1, and holds the digest that the page prints; with
+// TestShowcase repeats a showcase of docs/guide/sweeps.md, the fit of Table 1, and holds the digest that the page prints; with
 // OLAF_SHOWCASES=all every one of them.
 func TestShowcase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a sweep of seconds")
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sweeps.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide", "sweeps.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func readFileOrInput(env *cli.Env, path string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.UsageError("testbed file %s is not there; docs/testbed.md has some to start from", path)
+		return nil, cli.UsageError("testbed file %s is not there; docs/reference/testbed-file.md has some to start from", path)
 	}
 	return text, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// toyRows are what the recipes of docs/extending.md ask for beside the files of testdata/toy/toys.txtar and what is
+// toyRows are what the recipes of docs/reference/extending.md ask for beside the files of testdata/toy/toys.txtar and what is
 // generated: a row for each of two queues, of a switch program and of a system.
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
@@ -107,7 +107,7 @@ func (b *builder) put(name string) {
 func (b *builder) generate() {
 	b.t.Helper()
 	gen := b.build("./fpga/regmap/gen", "gen")
-	if err := os.MkdirAll(filepath.Join(b.dir, "docs"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(b.dir, "docs", "reference"), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(b.dir, "fpga", "regmap"), 0o755); err != nil {

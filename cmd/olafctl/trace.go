@@ -31,7 +31,7 @@ func newTraceCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "Record, look at, convert and scale traces of real training",
-		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/trace-format.md). It does
+		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/reference/trace-format.md). It does
 not depend on the network that it will be replayed through. builtin:lander8 is a recorded one.`,
 	}
 	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env), newTracePlotCmd(env))

@@ -73,7 +73,7 @@ float32, every host steps by the mean of what it applies, and an iteration takes
 
 With --seeds or --versus the same is trained under several seeds and through several queues: learning curves with intervals. With
 -d xdp: workers and parameter server are processes in network namespaces, packets are real, and the Linux kernel merges them, beside
-the same trainings in the simulated network (docs/kernel.md). That takes real time, which is said beforehand.`,
+the same trainings in the simulated network (docs/notes/kernel.md). That takes real time, which is said beforehand.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
   olafctl train --system olaf --versus fifo --seeds 5 --plots curves

@@ -61,7 +61,7 @@ func newTuiCmd(env *cli.Env) *cobra.Command {
 		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
 		Long: `Watch one run while it happens, in slow motion if you like: the slots of the queue in departure order, merges and
 drops, the Age of Model of every cluster, loss and aggregation, tables and registers. Pause, step from event to event,
-go back in time, press enter on an update to read its life. '?' lists the keys; docs/tui.md explains the rest.
+go back in time, press enter on an update to read its life. '?' lists the keys; docs/reference/dashboard.md explains the rest.
 
 Without a terminal, or with --plain, the same is told as lines of text.`,
 		Example: `  olafctl tui --demo                       # the story in a minute

@@ -44,7 +44,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 			return inFile(file, f.verify(cmd.Context(), env, p))
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/verification.md)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/guide/proofs.md)")
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
 	f.tightenFlag(cmd)

@@ -33,9 +33,8 @@ func licences(modules []module) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(`# Licences
 
-Every module that go.mod names, with the licence that is in its files. ` + "`make licences`" + ` writes this page anew, and a test
-refuses a module that is not on it. Which of them are in a program says its description, which ` + "`make sbom`" + ` writes as CycloneDX
-from the build information inside the program; the others are for tools and tests.
+Generated from go.mod and the modules' own files by ` + "`make licences`" + `; do not edit. Not every module is in every program:
+` + "`make sbom`" + ` writes what a binary contains as CycloneDX.
 
 | module | licence |
 |---|---|

@@ -2,7 +2,7 @@
 // program, and lists the licences of all modules that go.mod names.
 //
 //	go run ./cmd/sbom -binary bin/olafctl -o dist/olafctl.cdx.json
-//	go run ./cmd/sbom -licences docs/licences.md
+//	go run ./cmd/sbom -licences docs/reference/licences.md
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 }
 
 // licencesPage is where the description takes the licences from.
-const licencesPage = "docs/licences.md"
+const licencesPage = "docs/reference/licences.md"
 
 func run(binary, out, page string) error {
 	if page != "" {

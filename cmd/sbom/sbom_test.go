@@ -27,7 +27,7 @@ func page(t *testing.T) map[string]string {
 	return readLicences(string(text))
 }
 
-// TestEveryModuleHasALicence holds docs/licences.md to go.mod, in both directions.
+// TestEveryModuleHasALicence holds docs/reference/licences.md to go.mod, in both directions.
 func TestEveryModuleHasALicence(t *testing.T) {
 	listed := page(t)
 	t.Chdir(root)

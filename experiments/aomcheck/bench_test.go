@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// question is one row of the tables in docs/verification.md.
+// question is one row of the tables in docs/guide/proofs.md.
 type question struct {
 	name string
 	p    Problem

@@ -21,7 +21,7 @@ const FileSchema = "olafctl.verify-problem/v1"
 // ErrFile is the kind of every refused file; the message names line and field.
 var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
 
-// ParseFile reads a problem from YAML. The keys are those of docs/verification.md; unknown ones are refused.
+// ParseFile reads a problem from YAML. The keys are those of docs/guide/proofs.md; unknown ones are refused.
 // The error matches ErrFile or ErrProblem.
 func ParseFile(data []byte) (Problem, error) {
 	p := Problem{}

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// engine writes the queue of docs/semantics.md. Frames leave in the order in which they were appended, an update merges
+// engine writes the queue of docs/reference/semantics.md. Frames leave in the order in which they were appended, an update merges
 // into the frame of its cluster as long as that waits, and then shares its start of service. So
 //
 //	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,

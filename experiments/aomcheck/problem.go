@@ -28,7 +28,7 @@ func (e *FieldError) Unwrap() error { return ErrProblem }
 type Model string
 
 const (
-	// Engine is the queue of docs/semantics.md: an update that merges takes the place of the one that waits, own service
+	// Engine is the queue of docs/reference/semantics.md: an update that merges takes the place of the one that waits, own service
 	// included, and one that finds all slots taken is dropped.
 	Engine Model = "engine"
 	// Paper is §12.3 as printed: D = A + Q·p/C without own service, an update that is overtaken by its successor restarts

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// idle asks for the runs that the pacer's thresholds are confirmed on (docs/kernel.md).
+// idle asks for the runs that the pacer's thresholds are confirmed on (docs/notes/kernel.md).
 var idle = flag.Int("idle", 0, "runs of an idle machine, to confirm when ages are withheld")
 
 // idleAgePct is how far the mean age of a run that tells its ages may be from the twin's on the same arrivals.

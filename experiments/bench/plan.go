@@ -25,7 +25,7 @@ type Config struct {
 	OutRate olaf.Rate `json:"out_rate"`
 	// Topology is given where the plan has both: of those that answer workers.
 	Topology Topology `json:"topology,omitempty"`
-	// Engine cycles of 4 ns on the output (docs/semantics.md, Engine cycles).
+	// Engine cycles of 4 ns on the output (docs/reference/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`
 	MergeCycles   int `json:"merge_cycles"`
 	// H is how many updates complete a sum; absent of a system whose switches do not add up.

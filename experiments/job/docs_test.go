@@ -14,14 +14,14 @@ import (
 
 // Every number of a job, and everything that its hosts count, is on the page of metrics with its unit and what it is.
 func TestNumbersOfJobsAreOnThePage(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metric-list.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(raw)
 	row := func(name, unit, doc string) {
 		if line := fmt.Sprintf("| `%s` | %s | %s |\n", name, unit, doc); name == "" || doc == "" || !strings.Contains(page, line) {
-			t.Errorf("docs/metrics.md lacks\n%s", line)
+			t.Errorf("docs/reference/metric-list.md lacks\n%s", line)
 		}
 	}
 	for _, r := range closed.Rows() {
@@ -33,7 +33,7 @@ func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 	}
 	for _, i := range endpoint.Describe().Identities {
 		if rule := strings.Join(i.Left, " + ") + " = " + strings.Join(i.Right, " + "); !strings.Contains(page, rule) {
-			t.Errorf("docs/metrics.md lacks %s", rule)
+			t.Errorf("docs/reference/metric-list.md lacks %s", rule)
 		}
 	}
 }

@@ -67,7 +67,7 @@ type QueueSnapshot struct {
 	RateWindow         olaf.Duration
 
 	// Ages are in ns, means over clusters. MeanAoM averages each sawtooth from its first delivery to its last one so far,
-	// as a bench does (docs/metrics.md); AoMNow leaves out what has ended.
+	// as a bench does (docs/reference/metrics.md); AoMNow leaves out what has ended.
 	MeanAoM, AoMNow [olaf.Readings]results.Float
 
 	Counters olaf.Counts

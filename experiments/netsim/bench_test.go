@@ -22,8 +22,8 @@ func preset(b testing.TB, name string, scale Scale) *Topology {
 	return t
 }
 
-// BenchmarkNS3Model is the model of docs/experiments/ns3, whole runs of 60 simulated seconds; packets/s is what
-// docs/experiments/ns3.md compares.
+// BenchmarkNS3Model is the model of docs/notes/ns3, whole runs of 60 simulated seconds; packets/s is what
+// docs/notes/ns3.md compares.
 func BenchmarkNS3Model(b *testing.B) {
 	for _, perCluster := range []int{10, 100} {
 		b.Run(fmt.Sprint(10*perCluster, "-workers"), func(b *testing.B) {

@@ -4,5 +4,5 @@
 //
 // Time is an integer count of picoseconds and everything random is a function of seed, worker and update number, so that
 // the same topology and seed give the same packets on any machine. With FIFO queues and the ns3 timing it agrees with
-// ns-3 packet for packet (docs/experiments/ns3.md). The package knows no wall clock and no runner.
+// ns-3 packet for packet (docs/notes/ns3.md). The package knows no wall clock and no runner.
 package netsim

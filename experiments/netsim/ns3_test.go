@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files; those of ns-3 from ns-3 itself, which needs OLAF_NS3=1")
 
-// ns3Case is one parameter set of docs/experiments/ns3/multihop.cc.
+// ns3Case is one parameter set of docs/notes/ns3/multihop.cc.
 type ns3Case struct {
 	seed                        uint64
 	interval, interval2, jitter int64 // ns
@@ -96,7 +96,7 @@ func digest(trace []byte) string {
 
 const ns3Golden = "testdata/ns3.golden"
 
-// TestEqualToNS3 compares receive traces with those that ns-3 3.37 wrote, by digest. docs/experiments/ns3.md says how the
+// TestEqualToNS3 compares receive traces with those that ns-3 3.37 wrote, by digest. docs/notes/ns3.md says how the
 // digests were made.
 func TestEqualToNS3(t *testing.T) {
 	golden, err := os.ReadFile(ns3Golden)
@@ -152,7 +152,7 @@ func TestAgainstNS3(t *testing.T) {
 func buildNS3(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "multihop")
-	build := exec.Command("g++", "-O2", "-std=c++17", "../../docs/experiments/ns3/multihop.cc", "-o", program,
+	build := exec.Command("g++", "-O2", "-std=c++17", "../../docs/notes/ns3/multihop.cc", "-o", program,
 		"-lns3-point-to-point", "-lns3-internet", "-lns3-network", "-lns3-core")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the ns-3 program: %v\n%s", err, out)

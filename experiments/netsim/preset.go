@@ -28,7 +28,7 @@ var presets = []struct {
 	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a third is the bottleneck", multihop},
 	{"fat-tree", "4-ary fat tree: clusters spread over the edge switches of three pods, the server in the fourth", fatTree},
 	{"rack", "8 racks of servers under two spines", rack},
-	{"ns3-fifo", "the model of docs/experiments/ns3: FIFO only, equal to ns-3 3.37 packet for packet", ns3FIFO},
+	{"ns3-fifo", "the model of docs/notes/ns3: FIFO only, equal to ns-3 3.37 packet for packet", ns3FIFO},
 }
 
 // Presets lists the names and what they are.

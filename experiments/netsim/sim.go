@@ -112,7 +112,7 @@ type sim struct {
 }
 
 // departure and arrival make the second word of an event's order. At equal instants departures come before arrivals
-// (docs/semantics.md); below that, and alone with ns-3's timing, what was scheduled first happens first, as in ns-3. For
+// (docs/reference/semantics.md); below that, and alone with ns-3's timing, what was scheduled first happens first, as in ns-3. For
 // that rule events take their number where ns-3's model schedules them: both ends of a transmission at its start.
 func (s *sim) departure() uint64 {
 	s.number++

@@ -148,7 +148,7 @@ func TestStories(t *testing.T) {
 	golden(t, "presets.golden", b.String())
 }
 
-// The presets are what docs/experiments/multihop.md says, at every size.
+// The presets are what docs/reference/topology-file.md says, at every size.
 func TestPresetFiles(t *testing.T) {
 	var b bytes.Buffer
 	jitter := olaf.Microsecond

@@ -15,7 +15,7 @@ import (
 const TopologySchema = "olafctl.topology/v1"
 
 // Topology is a network, the clusters that train over it, and how long to watch. It is what a topology file holds; the
-// yaml names are those of the file, and docs/experiments/multihop.md explains each field.
+// yaml names are those of the file, and docs/reference/topology-file.md explains each field.
 type Topology struct {
 	Pos      `yaml:"-"`
 	File     string        `yaml:"-"` // where it was read, for messages

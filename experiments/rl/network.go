@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// fractionBits is the fixed point of gradient lanes, Q16.16 (docs/semantics.md, Update on the wire).
+// fractionBits is the fixed point of gradient lanes, Q16.16 (docs/reference/semantics.md, Update on the wire).
 const fractionBits = 16
 
 // arrival is what reaches a parameter server: the mean of the updates inside, or of their packets of one place.

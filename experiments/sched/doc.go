@@ -18,5 +18,5 @@
 //
 // A job is done at the end of the slot in which the last of its workers has sent its volume; its server's update, which a
 // switch does on the way, comes on top. CT-BTI is the time from the first arrival until the last job is done (the paper's
-// Definition 1). How this differs from the printed model is told by Repairs and docs/scheduling.md.
+// Definition 1). How this differs from the printed model is told by Repairs and docs/guide/scheduling.md.
 package sched

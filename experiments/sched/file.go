@@ -19,7 +19,7 @@ func Parse(name string, text []byte) (*Problem, error) {
 	p := &Problem{File: name}
 	format := yamlfile.Format{
 		Name:   "problem",
-		Hint:   "docs/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
+		Hint:   "docs/guide/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
 		Schema: JobsSchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, p); err != nil {

@@ -9,7 +9,7 @@ import (
 // Repairs are the mistakes of the printed model and algorithms that are mended, each by its bit.
 type Repairs uint32
 
-// The repairs, in the order of the paper. docs/scheduling.md shows each with its smallest example.
+// The repairs, in the order of the paper. docs/guide/scheduling.md shows each with its smallest example.
 const (
 	Volume Repairs = 1 << iota
 	LocalShare

@@ -40,7 +40,7 @@ type File struct {
 // Parse reads a file; name is for messages. Errors match ErrSpec and say in which line.
 func Parse(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
-	format := yamlfile.Format{Name: "sweep", Hint: "it needs 'command: bench' and 'sweep: [slots=2..64:x2]'; docs/sweeps.md has whole ones", Schema: FileSchema, Fail: f.fail}
+	format := yamlfile.Format{Name: "sweep", Hint: "it needs 'command: bench' and 'sweep: [slots=2..64:x2]'; docs/guide/sweeps.md has whole ones", Schema: FileSchema, Fail: f.fail}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type Clock struct {
 	ns3    bool // round as ns-3 does and carry nothing; parts are bits then, and perTick the rate in bit/s
 }
 
-// Cycles counts in 250 MHz cycles and lets rate bytes pass in each: the data path (docs/semantics.md, Dequeue).
+// Cycles counts in 250 MHz cycles and lets rate bytes pass in each: the data path (docs/reference/semantics.md, Dequeue).
 func Cycles(rate Increment, overheadBytes int) Clock {
 	return Clock{perFrame: uint64(overheadBytes) << incrementBits, perByte: 1 << incrementBits, perTick: uint64(rate), cycles: true}
 }

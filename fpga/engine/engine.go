@@ -1,6 +1,6 @@
 // Package engine holds the queue disciplines of the data path as pure algorithms over abstract time: fifo and olaf.
 //
-// docs/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. A Discipline
+// docs/reference/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. A Discipline
 // decides what becomes of an arriving update and in which order frames leave; a Port puts the output serialiser behind
 // it. There are no registers, goroutines, clocks or files here, and nothing allocates per update.
 package engine
@@ -14,7 +14,7 @@ import (
 // ErrConfig is the kind of every refused configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "engine: bad configuration")
 
-// Class is what became of an arriving update; every arrival is in exactly one class (docs/semantics.md, Enqueue).
+// Class is what became of an arriving update; every arrival is in exactly one class (docs/reference/semantics.md, Enqueue).
 type Class uint8
 
 const (

@@ -6,7 +6,7 @@ import (
 )
 
 // olafQueue keeps at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1; the order of
-// the rules is docs/semantics.md, Enqueue).
+// the rules is docs/reference/semantics.md, Enqueue).
 type olafQueue struct{ store }
 
 func newOlaf(cfg Config) Discipline {

@@ -57,7 +57,7 @@ type Output struct {
 	MergeCycles   int       // engine cycles for every merge or replacement, 0 … MaxCostCycles
 	BypassSlots   int       // frames that may wait beside the discipline, 0 … MaxBypassSlots
 	// ReadPorts are those of the memory of gradients, 1 or 2, where the output is to take what the logic takes; 0 counts bytes
-	// alone (docs/semantics.md, Measured).
+	// alone (docs/reference/semantics.md, Measured).
 	ReadPorts int
 }
 
@@ -93,7 +93,7 @@ func (o *Output) Validate() error {
 type Profile string
 
 const (
-	// Calibrated is what reproduces the paper's Table 1 (docs/semantics.md, Engine cycles).
+	// Calibrated is what reproduces the paper's Table 1 (docs/reference/semantics.md, Engine cycles).
 	Calibrated Profile = "calibrated"
 	// Ideal costs nothing.
 	Ideal Profile = "ideal"

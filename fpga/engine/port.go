@@ -33,7 +33,7 @@ const (
 // nothing.
 //
 // It is driven in one of two ways. Offer, Advance, Flush and Drain let everything happen that is due, in the order of
-// docs/semantics.md, and tell a sink. Heed, Bypass, Link and Step do one thing each and say whether a frame started: for a
+// docs/reference/semantics.md, and tell a sink. Heed, Bypass, Link and Step do one thing each and say whether a frame started: for a
 // caller that offers to the discipline and orders the events of one instant itself, has one event for what Next says, and
 // moves frames on as they start.
 //

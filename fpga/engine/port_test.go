@@ -124,7 +124,7 @@ func (p *pace) takes(size olaf.Size) *big.Rat {
 
 func floor(r *big.Rat) int64 { return new(big.Int).Div(r.Num(), r.Denom()).Int64() }
 
-// slowPort is docs/semantics.md, Ports of a network, written down without regard to time: exact fractions, lists, and
+// slowPort is docs/reference/semantics.md, Ports of a network, written down without regard to time: exact fractions, lists, and
 // strings for states.
 type slowPort struct {
 	gate   *gate
@@ -333,7 +333,7 @@ func TestPortEventByEvent(t *testing.T) {
 }
 
 // TestStepIsAdvance drives one port by time and another event by event, where the order of one instant is that of
-// docs/semantics.md, and expects the same departures.
+// docs/reference/semantics.md, and expects the same departures.
 func TestStepIsAdvance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)

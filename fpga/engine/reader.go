@@ -8,7 +8,7 @@ const beatBytes = 64
 // readableAfter is how many cycles after the decision about it an update's lanes can be read.
 const readableAfter = 5
 
-// reader is the output's way to the memory of gradients, where Output.ReadPorts asks for it (docs/semantics.md, Measured). The
+// reader is the output's way to the memory of gradients, where Output.ReadPorts asks for it (docs/reference/semantics.md, Measured). The
 // frame under way wants beat i of its lanes in the first cycle that begins at or after its start plus 64·i bytes; what it has
 // to wait for then stops the output as a whole, so that its start moves.
 //

@@ -1,5 +1,5 @@
 // Package frame is the wire formats of the published systems: one table of fields a message, from which the codec here, the
-// tables of docs/wire.md and the dissector for Wireshark are all derived.
+// tables of docs/reference/wire.md and the dissector for Wireshark are all derived.
 //
 // A Format turns a packet of fpga/program into an Ethernet frame and back. What is on the wire is exactly what a table says;
 // the Trace of a packet, which simulators carry along to measure by, is not, but for the newest time inside, where a table has

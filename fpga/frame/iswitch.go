@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// What iSwitch's packets are told apart by (docs/programs/iswitch.md: the paper tags them by the ToS byte and gives no
+// What iSwitch's packets are told apart by (docs/papers/iswitch.md: the paper tags them by the ToS byte and gives no
 // values, port or codes).
 const (
 	ISwitchPort    = 20301

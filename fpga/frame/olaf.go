@@ -6,9 +6,9 @@ import (
 )
 
 // OLAF is the table of OLAF's frame, for page and dissector: olaf.EncodeUpdate and olaf.ParseFrame are its codec, and
-// docs/semantics.md is normative.
+// docs/reference/semantics.md is normative.
 var OLAF = placed(&Format{
-	Name: "olaf", Proto: "olaf", Title: "OLAF", Source: "docs/semantics.md", Elsewhere: true,
+	Name: "olaf", Proto: "olaf", Title: "OLAF", Source: "docs/reference/semantics.md", Elsewhere: true,
 	Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
 	Messages: []Message{olafMessage("update", program.Data, 1, olaf.MaxLanes), olafMessage("ack", program.Ack, 2, olaf.MaxAckLanes)},
 })

@@ -5,9 +5,36 @@ import (
 	"strings"
 )
 
-// Page is the tables of all formats as docs/wire.md has them.
+// pageHead is what docs/reference/wire.md says before the tables.
+const pageHead = `# Wire formats
+
+Generated from the tables of fpga/frame by ` + "`go test ./fpga/frame -run TestPage -update`" + `; do not edit.
+
+    olafctl program dissector -w inagg.lua
+    tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'
+
+Codec, this page and Wireshark's dissector come from one table of fields for each message. Bytes count from the end of Ethernet,
+IPv4 and UDP, bits within a byte from the highest; numbers are big-endian unless a field says otherwise. Frames have no check
+sequence and are padded to 60 bytes. The IPv4 checksum is computed and checked; the UDP checksum is 0, and checked where it is not.
+
+| question | answer |
+|---|---|
+| who sent it, and of which job | iSwitch and baselines have no job on the wire: a switch knows it by the source address |
+| when a gradient was made, whose are inside | only OLAF and XAgg carry this, for the newest contributor. In captures of bench it is a comment of the packet |
+| OLAF or XAgg | both use one port; the first byte, the magic, tells them apart |
+| isw-1 or isw-x | nothing on the wire tells: use tshark -d udp.port==20301,iswx |
+| congestion | both ECN bits of IPv4 are set, in all formats; ATP also sets its own bit |
+| ATP's lanes as floats | in the byte order of the host, as in the released code |
+| what P4INC's paper leaves open | widths, order, port, and the two bits that tell a gradient, a sum and a mark apart are ours; a mark has no lanes |
+| SwitchML's exponents | behind the lanes; the size code is 1 for 256 bytes and 3 for 1,024 |
+| ATP in Wireshark | is called inaatp, because atp is AppleTalk's |
+
+`
+
+// Page returns docs/reference/wire.md.
 func Page() string {
 	var b strings.Builder
+	b.WriteString(pageHead)
 	for _, f := range Tables() {
 		f.page(&b)
 	}

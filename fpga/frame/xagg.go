@@ -16,7 +16,7 @@ var XAgg = placed(xaggFormat())
 func xaggFormat() *Format {
 	lanes := Lanes{Type: "int32", Most: xaggLanes}
 	f := &Format{
-		Name: "xagg", Proto: "xagg", Title: "XAgg", Source: "ours, for the fields of Zhang et al., IEEE/ACM ToN 2023, Fig. 3; docs/kernel.md says why",
+		Name: "xagg", Proto: "xagg", Title: "XAgg", Source: "ours, for the fields of Zhang et al., IEEE/ACM ToN 2023, Fig. 3; docs/notes/kernel.md says why",
 		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
 		Messages: []Message{
 			{Name: "data", Kind: program.Data, Head: xaggData(), Lanes: lanes},

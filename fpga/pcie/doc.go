@@ -8,7 +8,7 @@
 // against the shell's canary and asked for again; a card that is gone is an error that matches fpga.ErrGone. What a card says
 // is held against what it said before, its counters and its clock above all, because no bus between here and its registers
 // carries a checksum: an answer that can't be true matches fpga.ErrDoubtful. No write is repeated.
-// docs/safety.md lists what the package never does, and why.
+// docs/reference/safety.md lists what the package never does, and why.
 package pcie
 
 import (

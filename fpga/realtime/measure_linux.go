@@ -199,7 +199,7 @@ func (c *Card) forget() error {
 }
 
 // timely is how many frames a second an output is measured to serve in time: on a quiet machine nearly all runs at that tell their ages, at
-// twice as much two of three (docs/kernel.md).
+// twice as much two of three (docs/notes/kernel.md).
 const timely = 5000
 
 // carries refuses what this machine can't carry, of however few frames: half of what it does at full speed is as much as leaves it time to be

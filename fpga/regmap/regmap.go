@@ -1,5 +1,5 @@
 // Package regmap is the register map of the OLAF blocks, described once. Go constants (registers.go), the SystemVerilog
-// header (olaf_regs.svh) and docs/registers.md are generated from it; the twin, the RTL and a card obey it alike.
+// header (olaf_regs.svh) and docs/reference/registers.md are generated from it; the twin, the RTL and a card obey it alike.
 //
 // Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box starts at 0x100000. Registers are
 // 32 bit, little-endian; a 64-bit register is two words, low word first. Whatever grows with a job is reached through an
@@ -34,7 +34,7 @@ const (
 
 var accessNames = [...]string{"RO", "RW", "W1C", "CMD"}
 
-// String is the abbreviation used in docs/registers.md.
+// String is the abbreviation used in docs/reference/registers.md.
 func (a Access) String() string { return accessNames[a] }
 
 // Block is a power-of-two window of registers at a fixed BAR2 offset.

@@ -65,7 +65,7 @@ func printed(t *testing.T, id string) float64 {
 	return 0
 }
 
-// TestArea holds the tables and the figure of docs/rtl.md to what 'make area' measured last.
+// TestArea holds the tables and the figure of docs/notes/rtl-sizes.md to what 'make area' measured last.
 func TestArea(t *testing.T) {
 	lut, ff := printed(t, "olaf/hardware.utilisation.lut"), printed(t, "olaf/hardware.utilisation.ff")
 	var page strings.Builder
@@ -89,7 +89,7 @@ func TestArea(t *testing.T) {
 		sheet.Rows = append(sheet.Rows, []table.Cell{table.S(build), table.N(luts), table.N(lut), table.N(flops), table.N(ff)})
 	}
 	fmt.Fprintf(&page, "| the paper, with two P4 blocks | | %g %% | | %g %% | | |\n", lut, ff)
-	golden.Page(t, "../../docs/rtl.md", "<!-- area: make area -->", "<!-- end of area -->", page.String())
+	golden.Page(t, "../../docs/notes/rtl-sizes.md", "<!-- area: make area -->", "<!-- end of area -->", page.String())
 	var svg bytes.Buffer
 	if err := figure.Write(&svg, "svg", &sheet); err != nil {
 		t.Fatal(err)
@@ -105,5 +105,5 @@ func TestPaths(t *testing.T) {
 	for _, r := range synthesized(t, "synth/path.tsv") {
 		fmt.Fprintf(&page, "| `%s` | %s | %.0f ps | `%s` | `%s` |\n", r["part"], r["levels"], cyclePS/number(t, r["levels"]), r["from"], r["to"])
 	}
-	golden.Page(t, "../../docs/rtl.md", "<!-- paths: make area -->", "<!-- end of paths -->", page.String())
+	golden.Page(t, "../../docs/notes/rtl-sizes.md", "<!-- paths: make area -->", "<!-- end of paths -->", page.String())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// protocol is the version that both sides speak (docs/rtl.md, Protocol).
+// protocol is the version that both sides speak (docs/notes/rtl.md, Protocol).
 const protocol = 1
 
 // child is the simulation as a process. Whatever goes wrong with it ends it, and all later use says so.

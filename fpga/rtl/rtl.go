@@ -1,6 +1,6 @@
 // Package rtl runs the card's own logic: OlafQueue and the packet generator in SystemVerilog (sv), compiled by Verilator
 // into a program that this process starts as a child. It is a backend of fpga.Device in which every cycle is computed by
-// the logic that an FPGA would hold (docs/rtl.md).
+// the logic that an FPGA would hold (docs/notes/rtl.md).
 //
 // VNP4 is no part of it: the child asks for the worker of each source, and Config.Tables answers.
 package rtl

@@ -166,7 +166,7 @@ type frame struct {
 	bytes    []byte // its header, or all of it
 }
 
-// Offsets in the header of a frame (docs/semantics.md, Update on the wire).
+// Offsets in the header of a frame (docs/reference/semantics.md, Update on the wire).
 const (
 	offFlags   = 43
 	offCluster = 44

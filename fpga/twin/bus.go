@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// What the logic takes (docs/semantics.md, Measured), in cycles.
+// What the logic takes (docs/reference/semantics.md, Measured), in cycles.
 const (
 	decisionCycles = 4   // from a frame's last beat to the decision about it, and at least between two decisions
 	detourCycles   = 3   // from that decision to the last beat of a frame that bypasses, beside its beats

@@ -44,7 +44,7 @@ type Config struct {
 	// turns it off and on.
 	Wire bool
 	// ReadPorts, 1 or 2, makes the card keep the logic's own time, with so many read ports of its memory of gradients; 0 is the
-	// abstract model (docs/semantics.md, Measured).
+	// abstract model (docs/reference/semantics.md, Measured).
 	ReadPorts int
 	// Unit is the hardware that programs run on, whose time updates take in front of them; nil takes none.
 	Unit *aggregator.Unit

@@ -346,7 +346,7 @@ func (*arrivals) Start(olaf.Time, engine.Slot)                   {}
 func (*arrivals) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
 
 // TestDecisionsAfterEachOther lets a short update follow a long frame at once: how long the decision about it waits depends on what
-// became of the long one (docs/semantics.md, Measured).
+// became of the long one (docs/reference/semantics.md, Measured).
 func TestDecisionsAfterEachOther(t *testing.T) {
 	const beats = 24 // of 1,500 bytes
 	arrive := func(first regmap.Descriptor) []int64 {

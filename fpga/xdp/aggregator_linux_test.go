@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// data is one packet of XAgg, as a reader of docs/kernel.md would write it down.
+// data is one packet of XAgg, as a reader of docs/notes/kernel.md would write it down.
 type data struct {
 	job, child, epoch uint16
 	fragment          uint32

@@ -1,4 +1,4 @@
-// Package xdp is the Linux kernel as the switch: the queue of docs/semantics.md as XDP programs, which merge real frames where
+// Package xdp is the Linux kernel as the switch: the queue of docs/reference/semantics.md as XDP programs, which merge real frames where
 // a network driver hands them over, before the kernel's own network stack.
 //
 // The programs are C (folder bpf), compiled ahead of time; the objects are embedded, and a user needs no compiler. Arriving

@@ -1,7 +1,7 @@
 // Package agent is the P4Runtime server in front of the tables of one device: a twin's, or a card's through a driver.
 //
 // A controller's request runs through the arbiter (who may write), the schema (does it agree with P4Info), the state
-// (what controllers wrote; immutable snapshots) and the Backend (what the device holds). docs/p4runtime.md lists which
+// (what controllers wrote; immutable snapshots) and the Backend (what the device holds). docs/reference/p4runtime.md lists which
 // rules of the specification hold here.
 package agent
 

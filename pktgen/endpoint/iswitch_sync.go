@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// Recovery is what an iSwitch worker does about a packet that does not come; docs/programs/iswitch.md says whose it is.
+// Recovery is what an iSwitch worker does about a packet that does not come; docs/papers/iswitch.md says whose it is.
 type Recovery string
 
 const (

@@ -15,7 +15,7 @@ import (
 // Builtin in front of a name means an embedded trace: builtin:lander8.
 const Builtin = "builtin:"
 
-// builtin holds real recordings; docs/trace-format.md says how they were made.
+// builtin holds real recordings; docs/reference/trace-format.md says how they were made.
 //
 //go:embed builtin/*.trace
 var builtin embed.FS

@@ -1,7 +1,7 @@
 // Package trace holds recorded training: which worker had an update ready when, and what it was like.
 //
 // A trace does not depend on the network it will be replayed through: it ends where an update is handed to the network
-// interface. The format, olaftrace/1, is described in docs/trace-format.md; it streams, so that a hundred million
+// interface. The format, olaftrace/1, is described in docs/reference/trace-format.md; it streams, so that a hundred million
 // updates never sit in memory, and a file that was cut off is readable up to the cut. Statistics, block-bootstrap
 // scaling to any number of workers, CSV and the way to the packet generator are here too.
 package trace

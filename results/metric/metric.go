@@ -8,7 +8,7 @@ import (
 
 // Metric declares one number of a run and its statistic over runs. It is either a count or computed from what was measured.
 type Metric struct {
-	Name  string // in documents and on docs/metrics.md
+	Name  string // in documents and on docs/reference/metrics.md
 	Title string // as a column header, without the unit
 	Unit  string // updates, frames, %, ns, …; empty for a plain number
 	Doc   string // what it is, with its formula

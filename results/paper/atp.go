@@ -1,6 +1,6 @@
 package paper
 
-// causeCollisions heads what moves the times of jobs that share a switch in docs/reproduction.md.
+// causeCollisions heads what moves the times of jobs that share a switch in docs/notes/reproduction.md.
 const causeCollisions = "Who collides"
 
 // sharingSeeds is how many runs a time of jobs that share a switch takes: only when hosts begin is drawn.

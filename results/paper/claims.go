@@ -68,7 +68,7 @@ type Claim struct {
 	Seeds int
 	// Expect is the verdict that is known to be reached; a worse one is a miss.
 	Expect Verdict
-	// Why tells why ours differs, or how the statement is read. Cause is the heading in docs/reproduction.md that shows what moves it.
+	// Why tells why ours differs, or how the statement is read. Cause is the heading in docs/notes/reproduction.md that shows what moves it.
 	Why    string
 	Cause  string
 	Source string

@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// causeHosts heads what moves iSwitch's times in docs/reproduction.md.
+// causeHosts heads what moves iSwitch's times in docs/notes/reproduction.md.
 const causeHosts = "What hosts take for a message"
 
 // jobSeeds is how many runs a time of iSwitch takes: nothing in them is drawn.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// causePrinted heads what the paper's own numbers give in docs/reproduction.md.
+// causePrinted heads what the paper's own numbers give in docs/notes/reproduction.md.
 const causePrinted = "What the printed numbers of iSwitch give"
 
 // What iSwitch's §§2 to 6 print, a number a model: from these its arithmetic follows.

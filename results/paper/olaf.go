@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Headings of docs/reproduction.md, which tell what moves a number that is not a match.
+// Headings of docs/notes/reproduction.md, which tell what moves a number that is not a match.
 const (
 	causeBursts  = "Bursts of Table 1"
 	causeReading = "To whom an age belongs"

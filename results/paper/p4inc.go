@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Headings of docs/reproduction.md, which tell what moves numbers of P4INC-AOI.
+// Headings of docs/notes/reproduction.md, which tell what moves numbers of P4INC-AOI.
 const (
 	causeLoad    = "How much P4INC-AOI's jobs want"
 	causeTestbed = "What a job of P4INC-AOI's testbed is"
@@ -69,7 +69,7 @@ func p4incTable1() []row {
 
 // claims are a line's numbers, column by column.
 func (l *table1Line) claims() []Claim {
-	const machine = "the time of their solver and their Python on their machine; docs/scheduling.md has ours"
+	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
 	seconds := func(column, printed, beside string, expect Verdict) Claim {
 		c := number(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")

@@ -454,8 +454,8 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestTrainingsAreExpected judges the numbers of the trainings' earlier full runs, which docs/experiments/fig8.md and
-// docs/reproduction.md tell.
+// TestTrainingsAreExpected judges the numbers of the trainings' earlier full runs, which docs/notes/trainings.md and
+// docs/notes/reproduction.md tell.
 func TestTrainingsAreExpected(t *testing.T) {
 	rows := Compare(Ours{
 		"olaf/fig8.reward_over_fifo.40g":                  Of(stat(23, 17, 5)),

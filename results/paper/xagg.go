@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// causePorts heads what turns XAgg's order in docs/reproduction.md.
+// causePorts heads what turns XAgg's order in docs/notes/reproduction.md.
 const causePorts = "Who has a port in XAgg's testbed"
 
 // xaggPaper is "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation" (ToN'23).

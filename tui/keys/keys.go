@@ -276,7 +276,7 @@ func near(name string) string {
 		}
 	}
 	if len(out) == 0 {
-		return "; docs/tui.md lists them"
+		return "; docs/reference/dashboard.md lists them"
 	}
 	return "; did you mean " + strings.Join(out, ", ") + "?"
 }

@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct{ file, say string }{
 		{"keys:\n  pauze: b\n", `unknown action "pauze"; did you mean`},
-		{"keys:\n  zzz: b\n", "docs/tui.md lists them"},
+		{"keys:\n  zzz: b\n", "docs/reference/dashboard.md lists them"},
 		{"keys:\n  pause: q\n", `would do both`},
 		{"keys:\n  pause: []\n", "no key"},
 		{"keys:\n  pause: {a: b}\n", "line 2"},
@@ -62,15 +62,15 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestDocumented checks that docs/tui.md names every action with its keys.
+// TestDocumented checks that docs/reference/dashboard.md names every action with its keys.
 func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/tui.md")
+	doc, err := os.ReadFile("../../docs/reference/dashboard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range table {
 		if !strings.Contains(string(doc), "| `"+string(b.Action)+"` | ") || !strings.Contains(string(doc), " | "+b.About+" |") {
-			t.Errorf("%s (%s) is not in docs/tui.md", b.Action, b.About)
+			t.Errorf("%s (%s) is not in docs/reference/dashboard.md", b.Action, b.About)
 		}
 	}
 }

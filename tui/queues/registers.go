@@ -19,7 +19,7 @@ func (s *session) registersPage() tui.Page {
 		},
 		columns: []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 8, Right: true, Drop: 1}, {Name: "value", Width: 10, Right: true}, {Name: "decoded", Least: 8}},
 		rows:    s.registerRows, about: registerAbout,
-	}, "Every readable register of the first device, by its name in docs/registers.md, with its fields decoded.")
+	}, "Every readable register of the first device, by its name in docs/reference/registers.md, with its fields decoded.")
 }
 
 // changedRegisters is which registers differ between two looks, by address.

@@ -82,7 +82,7 @@ func ExplainAgent(target string, err error) error {
 	if p4ctl.Code(err) != codes.Unimplemented {
 		return err
 	}
-	return &Exit{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
+	return &Exit{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/guide/card.md, step 7)", target, err)}
 }
 
 // Change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.

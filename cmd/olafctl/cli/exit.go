@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// Exit codes, stable for scripts (docs/output.md).
+// Exit codes, stable for scripts (docs/reference/output.md).
 const (
 	ExitDone        = 0
 	ExitFailed      = 1   // the run failed or is invalid

@@ -96,7 +96,7 @@ func OnTerminal(text string) string {
 	}, text)
 }
 
-// Head heads every JSON document (docs/output.md).
+// Head heads every JSON document (docs/reference/output.md).
 type Head struct {
 	Schema string `json:"schema"`
 }

@@ -170,7 +170,7 @@ func TestDashboardAsksForWhatIsTold(t *testing.T) {
 		t.Fatal("no JSON")
 	}
 	body := scrape(t, whole(t))
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "monitoring.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guide", "monitoring.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestDashboardAsksForWhatIsTold(t *testing.T) {
 	}
 	for _, told := range regexp.MustCompile(`(?m)^# TYPE (olafctl_[a-z0-9_]+)`).FindAllStringSubmatch(body, -1) {
 		if !strings.Contains(string(page), "`"+told[1]) {
-			t.Errorf("docs/monitoring.md does not tell of %s", told[1])
+			t.Errorf("docs/guide/monitoring.md does not tell of %s", told[1])
 		}
 	}
 }

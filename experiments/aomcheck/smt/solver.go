@@ -44,7 +44,7 @@ type Solver struct {
 }
 
 // Z3 and CVC5 are the two solvers the project is tested with. Of z3, the older simplex is asked for: on these scripts it
-// needs about half the time of the default one (docs/verification.md).
+// needs about half the time of the default one (docs/guide/proofs.md).
 func Z3() Solver {
 	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
 }

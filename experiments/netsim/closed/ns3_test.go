@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ns3Case is one parameter set of docs/experiments/ns3/aggregate.cc. Rates are such that a bit takes a whole number of ps:
+// ns3Case is one parameter set of docs/notes/ns3/aggregate.cc. Rates are such that a bit takes a whole number of ps:
 // ns-3 rounds every transmission, and we carry what is left of one to the next.
 type ns3Case struct {
 	system                string
@@ -185,7 +185,7 @@ func TestAgainstNS3(t *testing.T) {
 		t.Skip("set OLAF_NS3=1 to compare with ns-3 itself (Debian packages libns3-dev and g++); TestEqualToNS3 compares with its digests")
 	}
 	aggregate := filepath.Join(t.TempDir(), "aggregate")
-	build := exec.CommandContext(context.Background(), "g++", "-O2", "-std=c++17", "../../../docs/experiments/ns3/aggregate.cc", "-o", aggregate,
+	build := exec.CommandContext(context.Background(), "g++", "-O2", "-std=c++17", "../../../docs/notes/ns3/aggregate.cc", "-o", aggregate,
 		"-lns3-point-to-point", "-lns3-network", "-lns3-core")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the ns-3 program: %v\n%s", err, out)

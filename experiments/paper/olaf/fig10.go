@@ -107,7 +107,7 @@ func judgeFig10(f *experiments.Figure, fifo, clusters, senders []MultiHopRow) {
 	flat := flatAndLow(clusters)
 	flat.Others = []paper.Other{countingSenders(flatAndLow(senders))}
 	f.Compare(paper.Ours{"olaf/fig10.fifo.s1_at_0.1": first, "olaf/fig10.fifo.s2_stable": stable, "olaf/fig10.olaf_tc.s1_falls": falls, "olaf/fig10.olaf_tc.s2_flat_and_low": flat})
-	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 (docs/experiments/multihop.md); this figure was not fitted")
+	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 (docs/reference/topology-file.md); this figure was not fitted")
 	f.Say("stable and flat are one yardstick: the highest mean over α lies at most %d %% above the lowest, with its interval over seeds", paper.FlatPct)
 	f.Say("FIFO's S1 is not monotone in α: drop-tail locks the phases of periodic senders, at some rates out altogether (never delivered, below)")
 	f.Say("Olaf with transmission control is judged with the paper's N, the active clusters; with N in senders both groups are older")

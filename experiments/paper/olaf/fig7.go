@@ -25,7 +25,7 @@ var fig7 = experiments.Experiment{
 	Run:      runFig7,
 }
 
-// Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/experiments/fig7.md.
+// Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/notes/trainings.md.
 type Fig7Config struct {
 	Trace string `json:"trace"`
 	pktgen.Placement

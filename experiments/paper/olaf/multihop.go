@@ -26,7 +26,7 @@ import (
 const MultiHopSchema = "olafctl.multihop/v3"
 
 // MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
-// queues; docs/experiments/multihop.md says where the rest comes from and what it moves.
+// queues; docs/reference/topology-file.md says where the rest comes from and what it moves.
 type MultiHopConfig struct {
 	Period1   olaf.Duration `json:"period_s1"`
 	Period2   olaf.Duration `json:"period_s2"`
@@ -406,7 +406,7 @@ func countingSenders(m paper.Measured) paper.Other {
 
 // sayReadings states what every multi-hop table must be read with.
 func (r *MultiHopReport) sayReadings() {
-	r.say("the parameters that the paper does not give were fitted to these numbers (docs/experiments/multihop.md): agreement is a fit, not a prediction")
+	r.say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
 	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
 	r.say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
 	r.say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")

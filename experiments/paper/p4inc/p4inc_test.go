@@ -11,7 +11,7 @@ import (
 )
 
 // Every number that is claimed is reached by an experiment, and nothing else is. One seed judges nothing, but for what draws
-// nothing; docs/reproduction.md is held to a run with all seeds.
+// nothing; docs/notes/reproduction.md is held to a run with all seeds.
 func TestClaimsAreReached(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

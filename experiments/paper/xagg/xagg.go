@@ -165,7 +165,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	t.Compare(ours)
 	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which XAgg's are 1.151 GB for the paper's 1.25 GB")
-	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on and by two messages on the link into the server; where it divides rates, by six messages more and a packet's time in which that link stands idle (docs/programs/xagg.md)")
+	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on and by two messages on the link into the server; where it divides rates, by six messages more and a packet's time in which that link stands idle (docs/papers/xagg.md)")
 	t.Say("the programmable switch is early: what its pool takes before W3 begins saves a packet on W2's link for each slot beyond the first, and two slots are the fewest that keep that link busy")
 	t.Say("results go down while sums go up and are not waited for, as in the figure; W2's link is the last to have them")
 	return t, nil

@@ -106,7 +106,7 @@ var programs = []string{"xagg"}
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path}
 	format := yamlfile.Format{
-		Name: "testbed", Hint: "docs/testbed.md has whole ones; the shortest is 'tree: {workers: 4, children: 4}'",
+		Name: "testbed", Hint: "docs/reference/testbed-file.md has whole ones; the shortest is 'tree: {workers: 4, children: 4}'",
 		Schema: FileSchema, Fail: func(line int, what string) error {
 			return &yamlfile.Error{Kind: ErrFile, File: path, Line: line, What: what}
 		},

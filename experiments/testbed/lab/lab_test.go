@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	}
 	const links = "links:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":             {"", "lab.yaml:1: the file is empty; docs/testbed.md has whole ones"},
+		"empty":             {"", "lab.yaml:1: the file is empty; docs/reference/testbed-file.md has whole ones"},
 		"an unknown field":  {"tree: {workers: 4}\nnode: []\n", `lab.yaml:2: testbed has no field "node"; did you mean "nodes"?`},
 		"a wrong type":      {"tree: {workers: many}\n", `lab.yaml:1: testbed.tree.workers: "many" is not a whole number`},
 		"another schema":    {"schema: olafctl.bench-spec/v1\ntree: {workers: 1}\n", `lab.yaml:1: schema "olafctl.bench-spec/v1" is not olafctl.testbed-spec/v1`},

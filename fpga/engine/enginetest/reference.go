@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Reference is docs/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
+// Reference is docs/reference/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
 // one step for every cycle. It shares nothing with the engine but the words.
 type Reference struct {
 	meet rule // nil for a discipline in which frames do not meet

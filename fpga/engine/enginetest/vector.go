@@ -1,6 +1,6 @@
 // Package enginetest holds what a queue is tested against: golden vectors, which it reads, writes and replays, and a slow
 // and obvious reference. A vector is what goes into a queue and exactly what must come out, with times in cycles; its text
-// is described in docs/semantics.md, Golden vectors.
+// is described in docs/reference/semantics.md, Golden vectors.
 package enginetest
 
 import (

@@ -59,9 +59,9 @@ func TestBadVectors(t *testing.T) {
 	}
 }
 
-// TestPageExample replays the example of docs/semantics.md.
+// TestPageExample replays the example of docs/reference/semantics.md.
 func TestPageExample(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "semantics.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "semantics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // its released P4 program and in the profile paper with two levels of switches. The sender chooses the aggregator; whoever
 // finds it taken goes on to the parameter server as it is, and an aggregator is held until the server's acknowledgement.
 //
-// docs/programs/atp.md tells apart what the code does, what the published description says and what is decided here.
+// docs/papers/atp.md tells apart what the code does, what the published description says and what is decided here.
 package atp
 
 import (

@@ -1,7 +1,7 @@
 // Package iswitch is the accelerator of iSwitch (Li et al., ISCA 2019, §3) as a switch program: data packets of equal Seg
 // are added in order of arrival as float32, and the sum leaves when H of them are inside.
 //
-// docs/programs/iswitch.md tells apart what the paper says and what is decided here. Profile isw-1 is the paper's: its
+// docs/papers/iswitch.md tells apart what the paper says and what is decided here. Profile isw-1 is the paper's: its
 // frame carries neither worker nor round, so that a retransmission is added twice. Profile isw-x is ours: round and
 // contributors travel in the upper half of Seg, and a packet that is inside already, or of a round that is over, is dropped.
 package iswitch

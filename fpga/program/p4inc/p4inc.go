@@ -3,7 +3,7 @@
 // with a mark of congestion, sends the sum to all workers once all are inside, and keeps it until the next sum of the
 // aggregator, for workers that lost it. No parameter server takes part.
 //
-// docs/programs/p4inc.md tells apart what is published and what is decided here.
+// docs/papers/p4inc.md tells apart what is published and what is decided here.
 package p4inc
 
 import (

@@ -29,9 +29,9 @@ func cases() (all []string) {
 
 var caseRow = regexp.MustCompile("^\\| ([IAS][0-9]+) \\| (.+) \\| `([^`]+)`(?: \\(`(Test[A-Za-z]+)`\\))? \\|$")
 
-// docs/programs/vectors.md has a row of every case that the study numbers; its vector says the same and passes, its test is there.
+// docs/reference/vectors.md has a row of every case that the study numbers; its vector says the same and passes, its test is there.
 func TestCases(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/programs/vectors.md")
+	text, err := os.ReadFile(root + "/docs/reference/vectors.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // to all, and a repeat of what is complete is answered to its sender alone. Two sets a slot are enough as long as no packet
 // outlives its set's next use.
 //
-// docs/programs/switchml.md tells apart what the released code does and what is decided here.
+// docs/papers/switchml.md tells apart what the released code does and what is decided here.
 package switchml
 
 import (

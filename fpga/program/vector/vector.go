@@ -1,5 +1,5 @@
 // Package vector reads and plays golden vectors of switch programs: text files of packets in, and of what becomes of them
-// (docs/programs/vectors.md). One grammar serves all programs, so that other people's tests can become ours.
+// (docs/reference/vectors.md). One grammar serves all programs, so that other people's tests can become ours.
 package vector
 
 import (

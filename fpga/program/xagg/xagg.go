@@ -3,7 +3,7 @@
 // data path, which the kernel runs (fpga/xdp), it is the server's agents: who looks for what is missing (§IV-D) and who
 // divides the rates (§IV-C).
 //
-// docs/programs/xagg.md tells apart what the paper says and what is decided here.
+// docs/papers/xagg.md tells apart what the paper says and what is decided here.
 package xagg
 
 import (

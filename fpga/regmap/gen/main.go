@@ -1,5 +1,5 @@
 // Command gen writes what is derived from the register map and the lists of queues and programs: registers.go, olaf_regs.svh and
-// docs/registers.md. Run it by go generate in fpga/regmap. It stands above the map and the engine, and hands the one the
+// docs/reference/registers.md. Run it by go generate in fpga/regmap. It stands above the map and the engine, and hands the one the
 // others' names.
 package main
 
@@ -47,6 +47,6 @@ func outputs() []output {
 	return []output{
 		{"registers.go", renderGo},
 		{"olaf_regs.svh", renderVerilog},
-		{filepath.Join("..", "..", "docs", "registers.md"), renderMarkdown},
+		{filepath.Join("..", "..", "docs", "reference", "registers.md"), renderMarkdown},
 	}
 }

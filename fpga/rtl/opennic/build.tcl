@@ -1,6 +1,6 @@
 # Vivado out of context: synthesis and placement of the plugin for a U55C at 250 MHz, with reports of area and timing.
 #   vivado -mode batch -source opennic/build.tcl        (from fpga/rtl)
-# This script was never run: the project has no Vivado. What it reports takes the place of yosys' estimates in docs/rtl.md.
+# This script was never run: the project has no Vivado. What it reports takes the place of yosys' estimates in docs/notes/rtl.md.
 set part xcu55c-fsvh2892-2L-e
 set top olaf_opennic_250mhz
 read_verilog -sv [concat sv/olaf_pkg.sv ../regmap/olaf_regs.svh \

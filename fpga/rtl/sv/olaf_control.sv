@@ -1,4 +1,4 @@
-// The registers (docs/registers.md) behind AXI-Lite: one access at a time, 32 bit, addresses within the 250 MHz user box.
+// The registers (docs/reference/registers.md) behind AXI-Lite: one access at a time, 32 bit, addresses within the 250 MHz user box.
 //
 // A refused write changes nothing, is answered with SLVERR, and an address where nothing answers with DECERR; both leave
 // their mark in common.errors, as on a shell that passes on no response. What takes longer than a cycle keeps its access

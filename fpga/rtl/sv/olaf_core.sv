@@ -1,4 +1,4 @@
-// What decides: the ring of slots, the cluster table, the output serialiser (docs/semantics.md, Enqueue and Dequeue). It
+// What decides: the ring of slots, the cluster table, the output serialiser (docs/reference/semantics.md, Enqueue and Dequeue). It
 // moves no gradients; olaf_lanes and olaf_reader follow its orders.
 //
 // Departures are in the order of appends and merges stay in place, so slots are a ring and there is no list of free ones.

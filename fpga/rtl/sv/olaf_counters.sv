@@ -1,4 +1,4 @@
-// The queue's counters and their latched copies (docs/registers.md, queue, from 0x200).
+// The queue's counters and their latched copies (docs/reference/registers.md, queue, from 0x200).
 module olaf_counters #(
   parameter int CW = 4
 ) (

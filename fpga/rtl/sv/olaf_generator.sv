@@ -1,4 +1,4 @@
-// The packet generator: fires descriptors at absolute cycles of its run clock (docs/registers.md, generator).
+// The packet generator: fires descriptors at absolute cycles of its run clock (docs/reference/registers.md, generator).
 //
 // Descriptors are fetched ahead, from arming on, so that a frame can follow its predecessor without a gap; what is wrong
 // with one shows when its turn comes. A frame that was fired is always sent to its end.

@@ -1,4 +1,4 @@
-// Store-and-forward input: frames come in beats of 64 bytes, are checked (docs/semantics.md, Update on the wire) and wait,
+// Store-and-forward input: frames come in beats of 64 bytes, are checked (docs/reference/semantics.md, Update on the wire) and wait,
 // whole, until the queue has decided about them.
 //
 // A frame is taken once its last beat is in; what is longer than the build takes is swallowed and then told as malformed.

@@ -1,4 +1,4 @@
-// Words that the modules share. The wire format is that of docs/semantics.md; byte 0 of a frame is tdata[7:0].
+// Words that the modules share. The wire format is that of docs/reference/semantics.md; byte 0 of a frame is tdata[7:0].
 package olaf_pkg;
   // What became of an arrival, numbered as the counters of the register map.
   localparam logic [2:0] APPENDED = 3'd0;

@@ -1,4 +1,4 @@
-// The queue that the disciplines share: slots, departure order, clusters, counters, decision log (docs/semantics.md, Enqueue).
+// The queue that the disciplines share: slots, departure order, clusters, counters, decision log (docs/reference/semantics.md, Enqueue).
 #pragma once
 #include "kernel.h"
 #include "lanes.h"

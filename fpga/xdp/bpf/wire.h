@@ -1,4 +1,4 @@
-// The frame of docs/semantics.md, Update on the wire, judged as package olaf judges it.
+// The frame of docs/reference/semantics.md, Update on the wire, judged as package olaf judges it.
 #pragma once
 #include "kernel.h"
 

@@ -1,5 +1,5 @@
 // xagg sums what the children of one parent send of a model, fragment by fragment, and sends the sum to the parent's parent when
-// every child is inside (Zhang et al., XAgg, Algorithm 1). Different from the paper, and why: docs/kernel.md.
+// every child is inside (Zhang et al., XAgg, Algorithm 1). Different from the paper, and why: docs/notes/kernel.md.
 #include "kernel.h"
 #include "lanes.h"
 #include "wire.h"
