@@ -65,17 +65,12 @@ func TestPages(t *testing.T) {
 var neededProgram = regexp.MustCompile(`<!-- needs: (\w+) -->`)
 
 // consoleScript turns a page into a test script. Each "$ " line of a console block is a command, and the lines below it are its
-// expected output. A here-document belongs to its command. A block whose first line is "# NAME" is a file of that name.
+// expected output. A block of Python or YAML whose first line is "# NAME" is a file of that name.
 func consoleScript(page string) *txtar.Archive {
 	story := &txtar.Archive{}
 	var script strings.Builder
 	var named []txtar.File
-	block, until, command := "", "", ""
-	finish := func() {
-		name := fmt.Sprintf("printed-%d", len(story.Files)+1)
-		fmt.Fprintf(&script, "exec sh -c '%s'\nprints %s\n", strings.ReplaceAll(strings.TrimSpace(command), "'", "''"), name)
-		story.Files = append(story.Files, txtar.File{Name: name})
-	}
+	block := ""
 	for line := range strings.Lines(page) {
 		typed, isCommand := strings.CutPrefix(line, "$ ")
 		switch {
@@ -95,19 +90,10 @@ func consoleScript(page string) *txtar.Archive {
 			last := &named[len(named)-1]
 			last.Data = append(last.Data, line...)
 		case block != "console":
-		case until != "":
-			command += line
-			if strings.TrimSpace(line) == until {
-				until = ""
-				finish()
-			}
 		case isCommand:
-			command = typed
-			if m := hereDocument.FindStringSubmatch(typed); m != nil {
-				until = m[1]
-				continue
-			}
-			finish()
+			name := fmt.Sprintf("printed-%d", len(story.Files)+1)
+			fmt.Fprintf(&script, "exec sh -c '%s'\nprints %s\n", strings.ReplaceAll(strings.TrimSpace(typed), "'", "''"), name)
+			story.Files = append(story.Files, txtar.File{Name: name})
 		case len(story.Files) > 0:
 			last := &story.Files[len(story.Files)-1]
 			last.Data = append(last.Data, line...)
@@ -118,10 +104,8 @@ func consoleScript(page string) *txtar.Archive {
 	return story
 }
 
-var (
-	fileName     = regexp.MustCompile(`^# ([a-z]+\.(?:py|yaml))\n$`)
-	hereDocument = regexp.MustCompile(`<<(\w+)\s*$`)
-)
+// fileName matches the first line of a block that is a file.
+var fileName = regexp.MustCompile(`^# ([a-z]+\.(?:py|yaml))\n$`)
 
 // prints FILE compares the last command's output with a file in which … stands for any lines, or for the end of one. The
 // output of a command below which nothing is shown is not compared.
@@ -353,4 +337,25 @@ func commandsPage(all []*cobra.Command) string {
 // trimIndent removes the two spaces by which examples are indented.
 func trimIndent(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(text, "\n  ", "\n"), "  ")
+}
+
+// TestOwnQueuePageShowsTheTestedCode checks that the code of docs/guide/own-queue.md is the queue that TestToys builds and runs.
+func TestOwnQueuePageShowsTheTestedCode(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "guide", "own-queue.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, err := os.ReadFile(filepath.Join("testdata", "toy", "toys.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the page shows no code")
+	}
+	for _, b := range blocks {
+		if !strings.Contains(string(tested), b[1]) {
+			t.Errorf("testdata/toy/toys.txtar does not have this code of the page:\n%s", b[1])
+		}
+	}
 }

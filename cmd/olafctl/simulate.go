@@ -247,7 +247,7 @@ With --mode open the switches of a system such as iswitch add up what workers se
 With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
 is as with any other. The presets isw-lab, xagg-fig1, xagg-testbed and atp-lab are clusters whose hosts wait, on which jobs are played
 until they end; they are watched, kept, swept, captured, expected of and written as files (-o yaml) in the same way.
-docs/reference/topology-file.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
+docs/reference/topology-file.md explains topology files.`,
 		Example: `  olafctl simulate --preset multihop --system olaf --tc on
   olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
   olafctl simulate --preset multihop --tc on --tui

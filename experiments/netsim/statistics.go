@@ -10,7 +10,7 @@ import (
 // tally holds the counts of one cluster, or of more.
 type tally [counts]uint64
 
-// What is counted. docs/reference/metrics.md and docs/reference/topology-file.md define the losses.
+// What is counted. docs/reference/metrics.md defines the losses.
 const (
 	countGenerated = iota
 	countWithheld
