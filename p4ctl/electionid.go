@@ -3,10 +3,11 @@ package p4ctl
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/olafctl/olaf"
 )
 
 // ElectionID is an unsigned number of 128 bits: among the controllers of a device the highest one that was ever seen
@@ -22,8 +23,8 @@ func ParseElectionID(s string) (ElectionID, error) {
 	if !both {
 		high, low = "0", s
 	}
-	h, errHigh := strconv.ParseUint(high, 0, 64)
-	l, errLow := strconv.ParseUint(low, 0, 64)
+	h, errHigh := olaf.ParseWord(high, 64)
+	l, errLow := olaf.ParseWord(low, 64)
 	if errHigh != nil || errLow != nil {
 		return ElectionID{}, fmt.Errorf("election id %q: use HIGH:LOW or LOW, such as 1:1", s)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/yamldoc"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -189,7 +190,7 @@ func mentions(n *yaml.Node, names ...string) bool {
 // unsigned reads a number from 0 of so many bits.
 func unsigned(n *yaml.Node, at string, bits int) (uint64, error) {
 	n = resolved(n)
-	v, err := strconv.ParseUint(n.Value, 0, bits)
+	v, err := olaf.ParseWord(n.Value, bits)
 	if err != nil || n.Kind != yaml.ScalarNode {
 		return 0, &FileError{n.Line, at, fmt.Sprintf("want a number from 0 to %d, got %s", uint64(1)<<bits-1, kindText(n))}
 	}

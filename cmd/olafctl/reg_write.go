@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
@@ -131,7 +131,7 @@ func parseAssignment(arg string) (a assignment, err error) {
 		if r.Wide {
 			bits = 64
 		}
-		if a.value, err = strconv.ParseUint(text, 0, bits); err != nil {
+		if a.value, err = olaf.ParseWord(text, bits); err != nil {
 			return a, cli.UsageError("%s=%q: want a number of %d bits", name, text, bits)
 		}
 		return a, nil
@@ -154,7 +154,7 @@ func fieldValue(f *regmap.Field, text string) (uint32, error) {
 		}
 	}
 	width := int(f.Hi-f.Lo) + 1
-	v, err := strconv.ParseUint(text, 0, width)
+	v, err := olaf.ParseWord(text, width)
 	if err != nil && len(f.Values) > 0 {
 		return 0, cli.UsageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text, strings.Join(f.Values, ", "), width)
 	}
@@ -173,7 +173,7 @@ func parseRawAssignments(args []string) ([]assignment, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := strconv.ParseUint(text, 0, 32)
+		value, err := olaf.ParseWord(text, 32)
 		if err != nil {
 			return nil, cli.UsageError("%q: write OFFSET=VALUE, both 32 bit", arg)
 		}
@@ -183,7 +183,7 @@ func parseRawAssignments(args []string) ([]assignment, error) {
 }
 
 func parseOffset(text string) (uint32, error) {
-	addr, err := strconv.ParseUint(text, 0, 32)
+	addr, err := olaf.ParseWord(text, 32)
 	if err != nil || addr%4 != 0 {
 		return 0, cli.UsageError("%q is no BAR2 byte offset; it is a multiple of 4, such as 0x8204", text)
 	}

@@ -88,8 +88,10 @@ does all of that and judges every number that was printed, and 'simulate' is for
 // completeTree gives every command what holds for all of them: a command that only groups others refuses what it does
 // not know, wrong arguments are answered with the form of the command, and a default of nothing is not shown.
 func completeTree(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(hideZero)
-	cmd.PersistentFlags().VisitAll(hideZero)
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(hideZero)
+		cli.CheckValues(flags)
+	}
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
@@ -165,6 +167,9 @@ func flagMistake(err error) string {
 	var choice *cli.ChoiceError
 	if errors.As(err, &value) && errors.As(err, &choice) {
 		return fmt.Sprintf("--%s: %v", value.GetFlag().Name, choice)
+	}
+	if errors.As(err, &value) && value.GetValue() == "" {
+		return fmt.Sprintf("--%s is empty; give it a value, or leave the option out", value.GetFlag().Name)
 	}
 	if !errors.As(err, &value) || !errors.As(err, &number) {
 		return err.Error()

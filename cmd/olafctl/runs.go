@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -413,7 +412,7 @@ const mostDays = 100_000
 // which every run is older.
 func parseAge(s string) (time.Duration, error) {
 	if text, ok := strings.CutSuffix(s, "d"); ok {
-		days, err := strconv.ParseFloat(text, 64)
+		days, err := olaf.ParseNumber(text)
 		if age := time.Duration(days * float64(24*time.Hour)); err == nil && days <= mostDays && age > 0 {
 			return age, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,7 +177,7 @@ func (f *planFlags) solve(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*
 // percent reads 1% as 0.01.
 func percent(s string) (float64, error) {
 	number, ok := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(number, 64)
+	v, err := olaf.ParseNumber(number)
 	if !ok || err != nil || !(v >= 0 && v < 100) {
 		return 0, fmt.Errorf("%q is no share such as 1%%", s)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/job"
@@ -56,7 +57,7 @@ func (l *lossList) Set(text string) error {
 	*l = nil
 	for _, one := range strings.Split(text, ",") {
 		number, percent := strings.CutSuffix(strings.TrimSpace(one), "%")
-		v, err := strconv.ParseFloat(number, 64)
+		v, err := olaf.ParseNumber(number)
 		if err != nil {
 			return fmt.Errorf("%q is no share, such as 0.001 or 0.1%%", one)
 		}

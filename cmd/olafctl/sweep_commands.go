@@ -57,6 +57,7 @@ func optionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, f
 
 // give sets flags as a command line would, each in place of what it was.
 func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
+	cli.CheckValues(flags)
 	for _, o := range options {
 		f := flags.Lookup(o.Name)
 		if f == nil {

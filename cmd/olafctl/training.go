@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -49,8 +51,12 @@ func (v float32Value) String() string {
 }
 func (v float32Value) Type() string { return "float" }
 func (v float32Value) Set(s string) error {
-	_, err := fmt.Sscan(s, v.value)
-	return err
+	x, err := olaf.ParseNumber(s)
+	if err != nil || math.Abs(x) > math.MaxFloat32 {
+		return &strconv.NumError{Num: s, Err: strconv.ErrSyntax}
+	}
+	*v.value = float32(x)
+	return nil
 }
 
 func profileFlag(cmd *cobra.Command, p *engine.Profile) {

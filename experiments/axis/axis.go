@@ -219,7 +219,7 @@ func (t Type) parse(text string) (*big.Rat, error) {
 		}
 		return nil, fmt.Errorf("%q is no number", text)
 	default:
-		n, err := strconv.ParseInt(text, 10, 64)
+		n, err := olaf.ParseInt(text)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no whole number", text)
 		}
@@ -230,8 +230,8 @@ func (t Type) parse(text string) (*big.Rat, error) {
 
 // tame says that a number's exponent, if it has one, is one of a float64.
 func tame(text string) bool {
-	v, err := strconv.ParseFloat(text, 64)
-	return err == nil && v == v
+	_, err := olaf.ParseNumber(text)
+	return err == nil
 }
 
 // format prints a value as parse reads it. What is finer than the least unit is cut off, but whole numbers must be whole.

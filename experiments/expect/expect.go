@@ -5,7 +5,6 @@ package expect
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,8 +148,8 @@ func (r *Rule) concerns(c Configuration) bool {
 
 // inUnit reads a number, with its unit or without, in a metric's unit.
 func inUnit(text, unit string) (float64, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, unit)), 64)
-	if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+	v, err := olaf.ParseNumber(strings.TrimSpace(strings.TrimSuffix(text, unit)))
+	if err == nil {
 		return v, nil
 	}
 	if unit == "ns" {

@@ -85,7 +85,7 @@ func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 
 func parseSend(text string, workers int) (Send, error) {
 	at, worker, ok := strings.Cut(text, ",")
-	ns, errAt := strconv.ParseInt(strings.TrimSpace(at), 10, 64)
+	ns, errAt := olaf.ParseInt(strings.TrimSpace(at))
 	w, errWorker := strconv.Atoi(strings.TrimSpace(worker))
 	switch {
 	case !ok || errAt != nil || errWorker != nil:

@@ -247,7 +247,7 @@ func (s Span) MarshalText() ([]byte, error) {
 // UnmarshalText reads 10%.
 func (p *Percent) UnmarshalText(b []byte) error {
 	number, ok := strings.CutSuffix(string(b), "%")
-	v, err := strconv.ParseFloat(number, 64)
+	v, err := olaf.ParseNumber(number)
 	if !ok || err != nil || !(v >= 0 && v < 100) {
 		return fmt.Errorf("share %q is not a percentage from 0%% to below 100%%", b)
 	}

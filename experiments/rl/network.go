@@ -103,7 +103,7 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 // packets is how many an update takes.
 func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
-// toFixed rounds to Q16.16 and saturates; a gradient that is no number counts as none.
+// toFixed rounds to Q16.16 and saturates. A value that is no number becomes 0; a training ends before it sends one.
 func toFixed(v float32) int32 {
 	f := math.RoundToEven(float64(v) * (1 << fractionBits))
 	if f != f {

@@ -22,6 +22,9 @@ import (
 // ErrConfig is the kind of every refused training.
 var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
+// ErrDiverged is the kind of every training whose weights or gradients stopped being numbers.
+var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
+
 // Choices of Config, each with its names in the order in which help shows them.
 const (
 	// Async answers each update at once (paper §2.1).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl/lander"
@@ -258,6 +259,9 @@ func (t *training) hand(w *worker) {
 	t.network.advance(virtual(t.now))
 	w.running = false
 	row := w.row(t.now)
+	if t.failed = w.checkFinite(&row); t.failed != nil {
+		return
+	}
 	w.seq++
 	t.out.Curves[w.id] = append(t.out.Curves[w.id], Point{AtNS: t.now, Reward: w.result.Reward})
 	if t.observer != nil {
@@ -280,6 +284,24 @@ func (w *worker) row(atNS int64) trace.Update {
 		GradNorm: length(&w.gradient), Digest: trace.Digest(w.gradient[:])}
 }
 
+// checkFinite returns an error if the worker's weights or gradient are no numbers. The lander of such a policy flies on,
+// and its lanes would carry zeros, so that nothing else shows it.
+func (w *worker) checkFinite(row *trace.Update) error {
+	finite := func(v float32) bool { return v-v == 0 }
+	what := ""
+	switch {
+	case slices.ContainsFunc(w.start[:], func(v float32) bool { return !finite(v) }):
+		what = "weights are"
+	case !finite(row.GradNorm):
+		what = "gradients are"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: worker %d: %s no numbers from iteration %d on; use a smaller learn rate or step size",
+		ErrDiverged, w.id, what, row.Seq+1)
+}
+
+// length returns the Euclidean norm of a gradient.
 func length(g *ppo.Weights) float32 {
 	sum := 0.0
 	for _, v := range g {

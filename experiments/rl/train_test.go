@@ -357,3 +357,30 @@ func BenchmarkTrainSmall(b *testing.B) {
 		}
 	}
 }
+
+// TestDivergedTrainingIsInvalid trains with a step that no float32 weight survives: the error names the worker.
+func TestDivergedTrainingIsInvalid(t *testing.T) {
+	c := small()
+	c.StepSize, c.PPO.LearnRate = 1e38, 1e30
+	_, err := Train(context.Background(), c, nil)
+	if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "no numbers from iteration") {
+		t.Errorf("got %v, want an error that names the worker and the iteration", err)
+	}
+}
+
+// TestInfiniteRatesAreRefused checks every positive number of the learner.
+func TestInfiniteRatesAreRefused(t *testing.T) {
+	for name, set := range map[string]func(*Config){
+		"learn rate":   func(c *Config) { c.PPO.LearnRate = float32(math.Inf(1)) },
+		"clip":         func(c *Config) { c.PPO.Clip = float32(math.Inf(1)) },
+		"max norm":     func(c *Config) { c.PPO.MaxNorm = float32(math.Inf(1)) },
+		"reward scale": func(c *Config) { c.PPO.RewardScale = float32(math.Inf(1)) },
+		"step size":    func(c *Config) { c.StepSize = float32(math.Inf(1)) },
+	} {
+		c := small()
+		set(&c)
+		if err := c.Check(); !errors.Is(err, ErrConfig) {
+			t.Errorf("an infinite %s: got %v, want it refused", name, err)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/nearby"
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
@@ -310,18 +311,18 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		}
 	case reflect.Int:
 		var i int64
-		if i, err = strconv.ParseInt(n.Value, 10, 64); err == nil {
+		if i, err = olaf.ParseInt(n.Value); err == nil {
 			v.SetInt(i)
 		}
 	case reflect.Uint64:
 		var u uint64
-		if u, err = strconv.ParseUint(n.Value, 10, 64); err == nil {
+		if u, err = olaf.ParseUint(n.Value, 64); err == nil {
 			v.SetUint(u)
 		}
 	case reflect.Float64:
 		var f float64
 		want = "a number"
-		if f, err = strconv.ParseFloat(n.Value, 64); err == nil {
+		if f, err = olaf.ParseNumber(n.Value); err == nil {
 			v.SetFloat(f)
 		}
 	}

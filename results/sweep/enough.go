@@ -3,7 +3,6 @@ package sweep
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -24,7 +23,7 @@ type Enough struct {
 func ParseEnough(text string) (*Enough, error) {
 	value, ok := strings.CutPrefix(strings.ReplaceAll(text, " ", ""), "ci=")
 	number, percent := strings.CutSuffix(value, "%")
-	v, err := strconv.ParseFloat(number, 64)
+	v, err := olaf.ParseNumber(number)
 	if percent {
 		v /= 100
 	}

@@ -179,7 +179,7 @@ func (s *setting) set(flag *pflag.Flag, value, where string) error {
 
 // Wanted says in words what a flag takes that was given another thing.
 func Wanted(flag *pflag.Flag, number *strconv.NumError) string {
-	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number", "bool": "true or false"}[flag.Value.Type()]
+	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number", "float": "a number", "bool": "true or false"}[flag.Value.Type()]
 	if want == "" || errors.Is(number, strconv.ErrRange) {
 		return "a number in range"
 	}
@@ -195,7 +195,7 @@ func (c *config) apply(env *Env, flags *pflag.FlagSet) error {
 			continue
 		}
 		value, from, where := c.said(env, s)
-		if from == fromDefault || s.env != "" && from == fromEnvironment { // a variable of its own is read where it is used
+		if from == fromDefault || value == "" || s.env != "" && from == fromEnvironment { // a variable of its own is read where it is used
 			continue
 		}
 		if err := s.set(flag, value, where); err != nil {

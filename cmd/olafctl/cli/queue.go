@@ -22,7 +22,7 @@ type NumberOrQueue struct {
 // AddQueueTo lets the flag --workers of a command take the address of a work queue as well.
 func AddQueueTo(cmd *cobra.Command) *NumberOrQueue {
 	flag := cmd.Flags().Lookup("workers")
-	both := &NumberOrQueue{Value: flag.Value, flag: flag}
+	both := &NumberOrQueue{Value: &checkedValue{flag.Value}, flag: flag}
 	flag.Value = both
 	flag.Usage += "; with --sweep, once more: nats://HOST:4222, a work queue whose machines do the cells"
 	return both

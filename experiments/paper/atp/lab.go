@@ -146,7 +146,7 @@ func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done 
 // Aggregators reads a number of them, or one of PTA, such as 0.5pta. The error matches system.ErrOptions.
 func Aggregators(text string) (int, error) {
 	if of, is := strings.CutSuffix(strings.ToLower(text), "pta"); is {
-		f, err := strconv.ParseFloat(of, 64)
+		f, err := olaf.ParseNumber(of)
 		if err == nil && f > 0 && f < 1e6 {
 			return max(int(float64(f*float64(PTA()))+0.5), 1), nil
 		}

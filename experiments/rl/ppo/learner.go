@@ -36,13 +36,17 @@ func (c *Config) Check() error {
 		return fmt.Errorf("ppo: steps per iteration %d, must be at least 1", c.Steps)
 	case c.Epochs < 1 || c.Minibatch < 2:
 		return fmt.Errorf("ppo: %d epochs with minibatches of %d, need at least 1 and 2", c.Epochs, c.Minibatch)
-	case !(c.LearnRate > 0) || !(c.Clip > 0) || !(c.MaxNorm > 0) || !(c.RewardScale > 0):
-		return fmt.Errorf("ppo: learn rate %g, clip %g, max norm %g and reward scale %g must be positive", c.LearnRate, c.Clip, c.MaxNorm, c.RewardScale)
+	case !positive(c.LearnRate) || !positive(c.Clip) || !positive(c.MaxNorm) || !positive(c.RewardScale):
+		return fmt.Errorf("ppo: learn rate %g, clip %g, max norm %g and reward scale %g must be positive and finite",
+			c.LearnRate, c.Clip, c.MaxNorm, c.RewardScale)
 	case !(c.Gamma >= 0 && c.Gamma <= 1) || !(c.Lambda >= 0 && c.Lambda <= 1):
 		return fmt.Errorf("ppo: gamma %g and lambda %g must be within 0 and 1", c.Gamma, c.Lambda)
 	}
 	return nil
 }
+
+// positive reports whether v is a finite number above 0.
+func positive[T float32 | float64](v T) bool { return v > 0 && v-v == 0 }
 
 // Iteration is what one iteration of a learner came to.
 type Iteration struct {

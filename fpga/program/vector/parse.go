@@ -164,7 +164,7 @@ var numeric = map[string]struct {
 // set reads one field of a packet that comes in.
 func (in *Input) set(name, value string) error {
 	if n, ok := numeric[name]; ok {
-		v, err := strconv.ParseUint(value, 0, n.bits)
+		v, err := olaf.ParseWord(value, n.bits)
 		if err != nil {
 			return fmt.Errorf("%s=%s is not a number of %d bits", name, value, n.bits)
 		}

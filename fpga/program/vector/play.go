@@ -180,7 +180,7 @@ func (p *player) action(line int, name string) (uint8, error) {
 	if a, ok := p.s.Description.Actions[name]; ok {
 		return a, nil
 	}
-	a, err := strconv.ParseUint(name, 0, 8)
+	a, err := olaf.ParseWord(name, 8)
 	if err != nil {
 		return 0, fmt.Errorf("%w: line %d: %s has no action %q", ErrFormat, line, p.v.Program, name)
 	}
@@ -329,7 +329,7 @@ func (p *player) slot(s *Step) error {
 			"count": uint64(v.Count), "bitmap": v.Bitmap, "seg": v.Seg, "key": v.Seg, "job": uint64(v.Job),
 			"held": uint64(map[bool]int{true: 1}[v.Held]),
 		}[f.Name]
-		want, err := strconv.ParseUint(f.Value, 0, 64)
+		want, err := olaf.ParseWord(f.Value, 64)
 		if err != nil || !known {
 			return fmt.Errorf("%w: line %d: %s=%s says nothing of a slot", ErrFormat, s.Line, f.Name, f.Value)
 		}
@@ -371,7 +371,7 @@ func words(a program.Arithmetic, data []string) ([]uint32, error) {
 			}
 			out[i] = math.Float32bits(float32(f))
 		case strings.HasPrefix(text, "0x"):
-			v, err := strconv.ParseUint(text, 0, 32)
+			v, err := olaf.ParseWord(text, 32)
 			if err != nil {
 				return nil, fmt.Errorf("lane %q is not 32 bits", text)
 			}

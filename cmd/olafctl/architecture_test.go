@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/olafctl/olaf/internal/peer"
+)
+
+// alike are the commands whose output must have the same bytes on every architecture. Those of a line share a store.
+var alike = []string{
+	"bench --runs 2 --updates 40 -q -o json",
+	"bench --cluster-sigma 0.5 --clusters 5 --runs 2 --updates 40 -q -o json",
+	"bench --system iswitch --versus fifo --runs 2 --updates 40 -q -o json",
+	"bench --trace builtin:lander8 --clusters 6 --workers 30 --trace-spread 3 --runs 2 -q -o json",
+	"bench --system switchml --runs 2 -q -o json",
+	"simulate --preset single --duration 20ms -q -o json",
+	"simulate --preset multihop --duration 200ms --runs 3 -q -o json",
+	"schedule jobs --jobs 6 --seed 3",
+	"schedule jobs --jobs 6 --seed 3 -w jobs.yaml --force",
+	"schedule plan jobs.yaml -o json",
+	"schedule sweep --jobs 4 --seeds 2 -q -o json",
+	"sweep run sweep.yaml -q -o json",
+	"verify loss-free -q -o json",
+}
+
+// volatile matches what differs between two runs of one build: instants, durations, a run's id, and the build itself.
+var volatile = regexp.MustCompile(`(?m)^ *"(started|finished|seconds|id|go|arch|build|platform)": .*\n`)
+
+// An otherBuild is olafctl for another processor, and how to start it here.
+type otherBuild struct {
+	name    string
+	build   []string // environment of go build; none takes the reference
+	run     []string // environment of each run
+	through func(*testing.T) []string
+}
+
+var otherBuilds = []otherBuild{
+	{name: "amd64 without FMA", run: []string{"GODEBUG=cpu.fma=off"}},
+	{name: "GOAMD64=v3", build: []string{"GOAMD64=v3"}, through: func(t *testing.T) []string {
+		if !cpu.X86.HasAVX2 || !cpu.X86.HasBMI2 || !cpu.X86.HasFMA {
+			t.Skip("this processor is below GOAMD64=v3")
+		}
+		return nil
+	}},
+	{name: "arm64", build: []string{"GOARCH=arm64"}, through: func(t *testing.T) []string {
+		return []string{peer.Need(t, "qemu-aarch64-static")}
+	}},
+}
+
+// TestSameBytesOnEveryArchitecture runs alike on the reference and on other builds. A run that the reference kept must
+// verify on each of them.
+func TestSameBytesOnEveryArchitecture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds olafctl three times")
+	}
+	if runtime.GOARCH != "amd64" || !cpu.X86.HasFMA {
+		t.Skip("the reference is amd64 with FMA")
+	}
+	reference := &program{binary: buildFor(t, "GOARCH=amd64", "GOAMD64=v1"), store: t.TempDir()}
+	want := map[string][]byte{}
+	for _, line := range alike {
+		want[line] = reference.output(t, line)
+	}
+	for _, other := range otherBuilds {
+		t.Run(other.name, func(t *testing.T) {
+			t.Parallel()
+			p := &program{store: t.TempDir(), env: other.run, binary: reference.binary}
+			if other.through != nil {
+				p.through = other.through(t)
+			}
+			if other.build != nil {
+				p.binary = buildFor(t, other.build...)
+			}
+			for _, line := range alike {
+				if have := p.output(t, line); !bytes.Equal(have, want[line]) {
+					t.Errorf("olafctl %s prints other bytes than on the reference: %s", line, firstDifference(have, want[line]))
+				}
+			}
+			p.store = reference.store
+			for _, run := range reference.kept(t) {
+				p.output(t, "runs verify "+run)
+			}
+		})
+	}
+}
+
+// buildFor builds olafctl with an environment.
+func buildFor(t *testing.T, env ...string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "olafctl")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build for %s: %v\n%s", strings.Join(env, " "), err, out)
+	}
+	return binary
+}
+
+// A program is a built olafctl with its store, which is also its folder.
+type program struct {
+	binary, store string
+	through, env  []string
+}
+
+const archSweep = "command: bench\nruns: 3\noptions: {updates: 30}\nsweep:\n  - slots=4,8\n"
+
+// output runs a command, which must succeed, and returns what it prints without volatile lines.
+func (p *program) output(t *testing.T, line string) []byte {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.store, "sweep.yaml"), []byte(archSweep), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append([]string{}, p.through...), p.binary)
+	args = append(args, strings.Fields(line)...)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = p.store
+	cmd.Env = append(append(os.Environ(), "OLAFCTL_HOME="+p.store, "OLAFCTL_CONFIG="+os.DevNull), p.env...)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("olafctl %s: %v\n%s%s", line, err, out, complaint.Bytes())
+	}
+	return volatile.ReplaceAll(out, nil)
+}
+
+// kept lists the runs of the store.
+func (p *program) kept(t *testing.T) (runs []string) {
+	t.Helper()
+	folders, err := filepath.Glob(filepath.Join(p.store, "runs", "2*"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("the reference kept no runs: %v", err)
+	}
+	for _, f := range folders {
+		runs = append(runs, filepath.Base(f))
+	}
+	return runs
+}
+
+// firstDifference returns the first line that differs, from both.
+func firstDifference(have, want []byte) string {
+	a, b := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return strings.TrimSpace(a[i]) + ", want " + strings.TrimSpace(b[i])
+		}
+	}
+	return "one ends before the other"
+}

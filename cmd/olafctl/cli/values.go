@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+)
+
+// errEmpty is the reason why a flag without text is refused: it is mostly a shell variable that is not set.
+var errEmpty = errors.New("is empty; give it a value, or leave the option out")
+
+// A checkedValue reads a flag's text by the rules that hold for all flags.
+type checkedValue struct{ pflag.Value }
+
+// CheckValues lets flags read numbers as files do, and refuse an empty text. Flags of other types check
+// their texts themselves.
+func CheckValues(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		simple := slices.Contains([]string{"string", "int", "uint16", "uint32", "uint64", "float64"}, f.Value.Type())
+		if simple && reflect.Indirect(reflect.ValueOf(f.Value)).Type().PkgPath() == "github.com/spf13/pflag" {
+			f.Value = &checkedValue{f.Value}
+		}
+	})
+}
+
+// Set reads a text. pflag's own numbers take 010 for eight, and infinities.
+func (v *checkedValue) Set(text string) error {
+	if text == "" {
+		return errEmpty
+	}
+	switch v.Type() {
+	case "string":
+	case "float64":
+		if _, err := olaf.ParseNumber(text); err != nil {
+			return &strconv.NumError{Num: text, Err: strconv.ErrSyntax}
+		}
+	default:
+		if n, err := olaf.ParseInt(text); err == nil {
+			text = strconv.FormatInt(n, 10)
+		} else if n, err := olaf.ParseUint(text, 64); err == nil {
+			text = strconv.FormatUint(n, 10)
+		} else {
+			return &strconv.NumError{Num: text, Err: strconv.ErrSyntax}
+		}
+	}
+	return v.Value.Set(text)
+}
