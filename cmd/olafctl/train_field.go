@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -220,10 +223,13 @@ func verifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	case errors.Is(err, context.Canceled):
 		return cli.Interrupted(err)
 	case err != nil:
-		return fmt.Errorf("%s: %w", f.ID(), err)
+		return fmt.Errorf("%s: %w", f.ID(), explainArchitecture(err, &f.Manifest.Provenance, runtime.GOOS+"/"+runtime.GOARCH))
 	}
 	fmt.Fprintf(env.Stdout, "%s verified: %s, curves of %s, %s repeated, %s made again; all as they were\n",
 		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(kept.Trainings), "training"), olaf.Plural(p.Repeated, "simulated training"), olaf.Plural(exports, "export"))
+	if p.Repeated > 0 {
+		fmt.Fprintf(env.Stdout, "repeated trainings have the last bits of %s, which kept them\n", f.Manifest.Provenance.System)
+	}
 	if p.Real > 0 {
 		fmt.Fprintf(env.Stdout, "not repeated: %s with real packets, which come once; %s, %d of the kernel's decisions and %s of the weights hold, %d invalid in no curve\n",
 			olaf.Plural(p.Real, "training"), identities(p.Identities), p.Decisions, olaf.Plural(p.Digests, "digest"), p.Invalid)
@@ -231,6 +237,19 @@ func verifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	return nil
 }
 
+// errArchitecture is the kind of a difference that may come from the architecture alone.
+var errArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
+
+// explainArchitecture replaces a mismatch of a training that another architecture kept: it proves nothing about the run.
+func explainArchitecture(err error, kept *results.Provenance, here string) error {
+	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
+		return err
+	}
+	return fmt.Errorf("%w: it was kept by olafctl %s (%s) on %s and repeated by %s on %s; verify it on %s",
+		errArchitecture, kept.Version, kept.Go, kept.System, toolVersion(), here, kept.System)
+}
+
+// identities counts identities in words.
 func identities(n int) string {
 	if n == 1 {
 		return "1 identity"

@@ -45,7 +45,7 @@ func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, bytes.NewBufferString(headline)
 	by := v.Solver
 	if by == "" {
-		by = "no solver in time"
+		by = "no solver found an answer"
 	}
 	fmt.Fprintf(w, "%s: %s (%s, %.2f s)\n", p.Objective, strings.ToUpper(string(v.Answer)), by, v.Wall.Seconds())
 	fmt.Fprintf(w, "covers: %s\n", p.Scope())

@@ -31,14 +31,19 @@ func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	return f
 }
 
-// path resolves the folder: flag, then environment, then the user's data folder.
+// path resolves the folder: flag, then environment, then the user's data folder. Service files hand over ~/ without
+// expanding it, and a relative XDG_DATA_HOME is to be ignored by its specification.
 func (f *StoreFlag) path(env *Env) (string, error) {
-	for _, dir := range []string{f.dir, env.Getenv("OLAFCTL_HOME")} {
-		if dir != "" {
-			return dir, nil
-		}
+	if f.dir != "" {
+		return f.dir, nil
 	}
-	if dir := env.Getenv("XDG_DATA_HOME"); dir != "" {
+	if dir := env.Getenv("OLAFCTL_HOME"); dir != "" {
+		if below, ok := strings.CutPrefix(dir, "~/"); ok && env.Getenv("HOME") != "" {
+			return filepath.Join(env.Getenv("HOME"), below), nil
+		}
+		return dir, nil
+	}
+	if dir := env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "olafctl"), nil
 	}
 	if home := env.Getenv("HOME"); home != "" {
