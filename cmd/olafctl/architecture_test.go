@@ -76,7 +76,7 @@ func TestSameBytesOnEveryArchitecture(t *testing.T) {
 	if runtime.GOARCH != "amd64" || !cpu.X86.HasFMA {
 		t.Skip("the reference is amd64 with FMA")
 	}
-	reference := &program{binary: buildFor(t, "GOARCH=amd64", "GOAMD64=v1"), store: t.TempDir()}
+	reference := &builtOlafctl{binary: buildFor(t, "GOARCH=amd64", "GOAMD64=v1"), store: t.TempDir()}
 	lines := slices.Clone(alike)
 	if solver, err := peer.Find("z3"); solver == "" {
 		if err != nil {
@@ -91,7 +91,7 @@ func TestSameBytesOnEveryArchitecture(t *testing.T) {
 	for _, other := range otherBuilds {
 		t.Run(other.name, func(t *testing.T) {
 			t.Parallel()
-			p := &program{store: t.TempDir(), env: other.run, binary: reference.binary}
+			p := &builtOlafctl{store: t.TempDir(), env: other.run, binary: reference.binary}
 			if other.through != nil {
 				p.through = other.through(t)
 			}
@@ -126,14 +126,14 @@ func buildFor(t *testing.T, env ...string) string {
 	return binary
 }
 
-// A program is a built olafctl with its store, which is also its folder.
-type program struct {
+// A builtOlafctl is a program with its store, which is also its folder.
+type builtOlafctl struct {
 	binary, store string
 	through, env  []string
 }
 
 // output runs a command, which must succeed, and returns what it prints without volatile lines.
-func (p *program) output(t *testing.T, line string) []byte {
+func (p *builtOlafctl) output(t *testing.T, line string) []byte {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(p.store, "sweep.yaml"), []byte(archSweep), 0o644); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func (p *program) output(t *testing.T, line string) []byte {
 }
 
 // kept lists the runs of the store.
-func (p *program) kept(t *testing.T) (runs []string) {
+func (p *builtOlafctl) kept(t *testing.T) (runs []string) {
 	t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.store, "runs", "2*"))
 	if err != nil || len(folders) == 0 {
