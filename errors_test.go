@@ -69,6 +69,7 @@ var plainErrors = []string{
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
 	"experiments/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
+	"fpga/pcie.ErrDenied", // of the kind that it unwraps to
 	"internal/lockfile.ErrHeld",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",
 	"pktgen/trace.ErrDeparture", "pktgen/trace.ErrMerged",

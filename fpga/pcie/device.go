@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -32,8 +34,10 @@ const (
 // Device is an open card. It is not safe for concurrent use.
 type Device struct {
 	card    Card
+	bus     Bus
 	options Options
 	window  Window
+	bar     os.FileInfo // of the file that is mapped; nil where there is none
 	lock    *lock
 	clock   Clock
 
@@ -234,7 +238,7 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	case !a.read:
 		return fmt.Errorf("read %#x: %w: %s", addr, ErrDenied, a.why)
 	case addr < boxBase:
-		return nil
+		return d.checkPort(addr)
 	case !d.ours:
 		return fmt.Errorf("read %#x: %w: %s", addr, ErrNotOurs, d.foreign)
 	case w == nil:
@@ -363,16 +367,46 @@ func (d *Device) verify() error {
 	return d.failed
 }
 
-var errDead = fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
+// checkPresent returns an error if the mapped BAR is no longer that of the function at this address. The mapping of a card that
+// was removed lives on, over an address that the kernel may give to another device.
+func (d *Device) checkPresent() error {
+	if d.bar == nil {
+		return nil
+	}
+	now, err := os.Stat(filepath.Join(d.bus.Sysfs, d.card.BDF, d.bar.Name()))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: it was removed from the PCI bus", fpga.ErrGone)
+	case !os.SameFile(d.bar, now):
+		return fmt.Errorf("%w: it was removed from the PCI bus, and another card or the same one anew is at its address; start again", ErrChanged)
+	}
+	return nil
+}
+
+// explainDead words why the card reads all ones, as far as sysfs shows it.
+func (d *Device) explainDead() error {
+	why := "the link is down or the card was taken away"
+	switch now, err := d.bus.probe(d.card.BDF); {
+	case err != nil:
+	case now.Driver != "" && now.Driver != d.card.Driver:
+		why = fmt.Sprintf("the driver %s was bound to it meanwhile, and the kernel took the registers away; unbind it and start again", now.Driver)
+	case now.State == Refused:
+		why = now.Why
+	}
+	return fmt.Errorf("%w: it reads all ones: %s", fpga.ErrGone, why)
+}
 
 func (d *Device) checkIdentity() error {
+	if err := d.checkPresent(); err != nil {
+		return err
+	}
 	d.window.Load32(ShellCanary) // earlier writes have arrived when these are back
 	d.window.Load32(regmap.CommonMagic)
 	canary, _ := d.compare(ShellCanary, canaryLive)
 	built, sameBuild := d.compare(ShellBuildTime, d.built)
 	switch {
 	case canary == allOnes || built == allOnes:
-		return errDead
+		return d.explainDead()
 	case canary != canaryLive:
 		return fmt.Errorf("%w: 0x008 reads %#x; it is being reset", fpga.ErrGone, canary)
 	case !sameBuild:
@@ -412,7 +446,7 @@ func (d *Device) checkWritten() error {
 		switch {
 		case same:
 		case d.load(ShellCanary) == allOnes:
-			return errDead
+			return d.explainDead()
 		default:
 			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the card, so it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
@@ -481,7 +515,7 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	case addr < boxBase && addr&(portStride-1) == tickRegister:
 		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which this program adds up; use 'olafctl device watch'", addr, ErrDenied)
 	}
-	return nil
+	return d.checkPort(addr)
 }
 
 // arrived waits for a write to a register that is none of ours.

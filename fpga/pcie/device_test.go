@@ -91,7 +91,12 @@ func TestRefused(t *testing.T) {
 		{"factory image", with(func(f *pcietest.Function) { f.Device = 0x505c }), nil, pcie.ErrNotOurs, "factory"},
 		{"no OpenNIC device", with(func(f *pcietest.Function) { f.Device = 0x7038 }), nil, pcie.ErrNoCard, "no OpenNIC function"},
 		{"another vendor", with(func(f *pcietest.Function) { f.Vendor = 0x8086 }), nil, pcie.ErrNoCard, "not Xilinx"},
-		{"memory decoding off after a rescan", with(func(f *pcietest.Function) { f.MemoryOff = true }), nil, pcie.ErrNotOurs, "COMMAND=2:2"},
+		{"memory decoding off after a rescan", with(func(f *pcietest.Function) { f.MemoryOff = true }), nil, pcie.ErrNotReady, "as root: echo 1 > /sys/bus/pci/devices/0000:3b:00.0/enable"},
+		{"memory decoding off with a driver", with(func(f *pcietest.Function) { f.MemoryOff, f.Driver = true, "vfio-pci" }), nil, pcie.ErrNotReady, "COMMAND=2:2"},
+		{"asleep", with(func(f *pcietest.Function) { f.Power, f.Driver, f.MemoryOff = "D3hot", "vfio-pci", true }), nil, pcie.ErrNotReady, "D3hot, with the driver vfio-pci); as root: echo on > /sys/bus/pci/devices/0000:3b:00.0/power/control"},
+		{"dead link", with(func(f *pcietest.Function) { f.DeadLink = true }), nil, fpga.ErrGone, "its configuration space reads all ones: the link is down"},
+		{"no room behind the bridge", with(func(f *pcietest.Function) { f.NoWindow, f.MemoryOff = true, true }), nil, pcie.ErrNotReady, "pci=realloc"},
+		{"OpenNIC of another board", with(func(f *pcietest.Function) { f.Device = 0x6aa0 }), nil, pcie.ErrNotOurs, "a board that this program does not know"},
 		{"stock p2p plugin", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0000000) }, pcie.ErrNotOurs, "stock p2p plugin"},
 		{"p2p plugin of the other box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0010000) }, pcie.ErrNotOurs, "322 MHz"},
 		{"dummy range", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xD0000000) }, pcie.ErrNotOurs, "dummy"},
@@ -100,7 +105,7 @@ func TestRefused(t *testing.T) {
 		{"nothing in the box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, 0) }, pcie.ErrNotOurs, "nothing answers"},
 		{"newer map", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMapVersion, 2<<24) }, pcie.ErrNotOurs, "register map 2.0.0"},
 		{"another process has it", pcietest.OpenNIC(), func(t *testing.T, h *host) { h.mustOpen(t) }, pcie.ErrBusy, "process"},
-		{"another program maps it", pcietest.OpenNIC(), mapElsewhere, pcie.ErrBusy, "[4242]"},
+		{"another program maps it", pcietest.OpenNIC(), mapElsewhere, pcie.ErrBusy, "process 4242 (which maps "},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,10 +24,12 @@ var (
 	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
 	// ErrNotOurs says that the card runs another image; it can be read, not written.
 	ErrNotOurs = olaf.NewError(olaf.Device, "the card does not run an OLAF image")
-	// ErrBusy says that another process holds the card.
+	// ErrNotReady says that something on the host stands between this program and the card.
+	ErrNotReady = olaf.NewError(olaf.Device, "the card can't be used yet")
+	// ErrBusy says that another process or a driver holds the card.
 	ErrBusy = olaf.NewError(olaf.Device, "the card is in use")
 	// ErrDenied says that an address must never be read or written, or not in this session. It matches fpga.ErrAddress.
-	ErrDenied = fmt.Errorf("%w for this program", fpga.ErrAddress)
+	ErrDenied error = denied{}
 	// ErrStale says that a register does not read back what was written.
 	ErrStale = olaf.NewError(olaf.Device, "the register does not hold what was written")
 	// ErrChanged says that the card was reprogrammed while it was open. It matches fpga.ErrGone: what was known of the card
@@ -38,6 +40,11 @@ var (
 	// ErrRestarted says that the card was switched off and on, whoever wrote to it. It matches fpga.ErrGone.
 	ErrRestarted = fmt.Errorf("%w: it started anew", fpga.ErrGone)
 )
+
+type denied struct{}
+
+func (denied) Error() string { return "not allowed" }
+func (denied) Unwrap() error { return fpga.ErrAddress }
 
 // Kinds of errors of a card that is there and says what can't be true. All match fpga.ErrDoubtful.
 var (

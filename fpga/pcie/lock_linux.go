@@ -1,11 +1,13 @@
 package pcie
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,10 +17,10 @@ import (
 // lock is this process's hold on a card.
 type lock struct{ file *os.File }
 
-// takeLock holds the card bdf: alone for writing, together with other readers otherwise. The error matches ErrBusy and
-// names the holder where it is known.
-func takeLock(dir, bdf string, alone bool) (*lock, error) {
-	path := filepath.Join(dir, "olafctl-"+bdf+".lock")
+// takeLock locks the card in a slot, with all its functions: alone for writing, together with other readers otherwise. The error
+// matches ErrBusy and names the holder where it is known.
+func takeLock(dir, slot string, alone bool) (*lock, error) {
+	path := filepath.Join(dir, "olafctl-"+slot+".lock")
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) { // another user's file: a lock needs no more than reading
 		file, err = lockfile.Open(path, os.O_RDONLY, 0)
@@ -53,7 +55,7 @@ func readHolder(file *os.File) string {
 	return fmt.Sprintf("process %s (%s) had it last", pid, name)
 }
 
-// release lets go.
+// release unlocks the card.
 func (l *lock) release() error {
 	if l == nil {
 		return nil
@@ -61,23 +63,72 @@ func (l *lock) release() error {
 	return l.file.Close()
 }
 
-// mappers lists processes that have a file mapped, this one left out, by what /proc tells this user.
-func mappers(proc, path string) []int {
-	maps, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "maps"))
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		real = path
-	}
-	var pids []int
-	for _, m := range maps {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(m)))
+// findUsers lists processes that can access the registers of a card beside this one, as far as /proc shows them to this user:
+// those that map BAR2 of one of its functions, directly or through a UIO driver, and those that have it by VFIO.
+func findUsers(bus Bus, slot string) []string {
+	mapped, opened := registerFiles(bus, slot)
+	processes, _ := filepath.Glob(filepath.Join(bus.Proc, "[0-9]*"))
+	var users []string
+	for _, dir := range processes {
+		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		text, err := os.ReadFile(m)
-		if err == nil && (strings.Contains(string(text), path+"\n") || strings.Contains(string(text), real+"\n")) {
-			pids = append(pids, pid)
+		maps, _ := os.ReadFile(filepath.Join(dir, "maps"))
+		by := slices.IndexFunc(mapped, func(path string) bool { return bytes.Contains(maps, []byte(path+"\n")) })
+		if by >= 0 {
+			users = append(users, fmt.Sprintf("process %d (which maps %s)", pid, mapped[by]))
+		} else if path := findOpen(dir, opened); path != "" {
+			users = append(users, fmt.Sprintf("process %d (which has %s open)", pid, path))
 		}
 	}
-	return pids
+	return users
+}
+
+// registerFiles lists the files whose mapping shows the registers of a card, and those which lend the card to the process that
+// has them open.
+func registerFiles(bus Bus, slot string) (mapped, opened []string) {
+	functions, _ := filepath.Glob(filepath.Join(bus.Sysfs, slot+".[0-7]"))
+	for _, dir := range functions {
+		for _, name := range []string{"resource2", "resource2_wc"} {
+			path := filepath.Join(dir, name)
+			mapped = append(mapped, path)
+			if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+				mapped = append(mapped, real)
+			}
+		}
+		for _, name := range listNames(filepath.Join(dir, "uio")) {
+			mapped = append(mapped, "/dev/"+name)
+		}
+		for _, name := range listNames(filepath.Join(dir, "vfio-dev")) {
+			opened = append(opened, "/dev/vfio/devices/"+name)
+		}
+		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
+		if group, err := os.Readlink(filepath.Join(dir, "iommu_group")); err == nil && filepath.Base(driver) == "vfio-pci" {
+			opened = append(opened, "/dev/vfio/"+filepath.Base(group), "/dev/vfio/noiommu-"+filepath.Base(group))
+		}
+	}
+	return mapped, opened
+}
+
+func listNames(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// findOpen returns the first of some files that a process has open; empty if it has none, or another user's process hides them.
+func findOpen(process string, files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	descriptors := filepath.Join(process, "fd")
+	for _, name := range listNames(descriptors) {
+		if path, err := os.Readlink(filepath.Join(descriptors, name)); err == nil && slices.Contains(files, path) {
+			return path
+		}
+	}
+	return ""
 }

@@ -21,12 +21,12 @@ func mapFile(path string, size int64, writable bool) (Window, error) {
 	}
 	file, err := os.OpenFile(path, flags, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open BAR2: %w; this needs root, or a udev rule that gives your group the file", err)
+		return nil, fmt.Errorf("open BAR2: %w", err)
 	}
 	defer file.Close()
 	bytes, err := unix.Mmap(int(file.Fd()), 0, int(size), protection, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map %d bytes of %s: %w; a smaller BAR or a locked-down kernel refuses this", size, path, err)
+		return nil, fmt.Errorf("map %d bytes of %s: %w", size, path, err)
 	}
 	return &mapping{bytes}, nil
 }

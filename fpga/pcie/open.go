@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -132,7 +136,7 @@ func (x *examination) find(bdf string) error {
 		return err
 	}
 	if card.State == Refused {
-		return x.fail("card", ErrNotOurs, card.BDF+": "+card.Why, "")
+		return x.fail("card", card.kind, card.BDF+": "+card.Why, "")
 	}
 	x.card = card
 	x.say("card", Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device, card.BAR2Bytes>>20), "")
@@ -145,31 +149,31 @@ func (x *examination) find(bdf string) error {
 }
 
 func (x *examination) lock() error {
-	l, err := takeLock(x.bus.Locks, x.card.BDF, x.writes())
+	l, err := takeLock(x.bus.Locks, slotOf(x.card.BDF), x.writes())
 	if err != nil {
 		x.say("lock", Failed, err.Error(), "")
 		return fmt.Errorf("%s: %w", x.card.BDF, err)
 	}
 	x.say("lock", Passed, map[bool]string{true: "held alone", false: "shared with other readers"}[x.writes()], "")
-	x.device = &Device{card: x.card, lock: l, options: x.options, clock: x.options.Clock}
+	x.device = &Device{card: x.card, bus: x.bus, lock: l, options: x.options, clock: x.options.Clock}
 	if x.device.clock == nil {
 		x.device.clock = hostClock{}
 	}
 	return nil
 }
 
-// others finds processes that poke registers without our lock.
+// others finds processes that use the card's registers without our lock.
 func (x *examination) others() error {
-	pids := mappers(x.bus.Proc, x.barPath())
-	switch {
+	users := findUsers(x.bus, slotOf(x.card.BDF))
+	switch list := strings.Join(users, ", "); {
 	case x.bus.Proc == "":
 		x.say("other programs", NotRun, "no /proc to look into", "")
-	case len(pids) == 0:
+	case len(users) == 0:
 		x.say("other programs", Passed, "no process that this user can see maps BAR2", "")
 	case !x.writes():
-		x.say("other programs", Noted, fmt.Sprintf("processes %v map BAR2", pids), "values may be stale where a read meets a write of theirs")
+		x.say("other programs", Noted, list+" can access the registers", "values may be stale where a read meets a write of theirs")
 	default:
-		return x.fail("other programs", ErrBusy, fmt.Sprintf("processes %v map BAR2 without holding the lock", pids), "end them, or open the card read-only")
+		return x.fail("other programs", ErrBusy, list+" can access the registers without holding the lock", "end it, or open the card read-only")
 	}
 	return nil
 }
@@ -181,17 +185,40 @@ func (x *examination) mapBAR() error {
 	if open == nil {
 		open = mapFile
 	}
+	info, err := os.Stat(x.barPath())
+	if err != nil {
+		return x.fail("mapping", fpga.ErrGone, fmt.Sprintf("%s was removed from the PCI bus", x.card.BDF), "'olafctl device list' shows what is there")
+	}
 	w, err := open(x.barPath(), x.card.BAR2Bytes, x.writes())
 	if err != nil {
-		x.say("mapping", Failed, err.Error(), "")
-		return err
+		kind, next := x.whyUnmapped(err)
+		return x.fail("mapping", kind, err.Error(), next)
 	}
 	if x.options.DryRun != nil {
 		w = newDryWindow(w, x.options.DryRun)
 	}
-	x.device.window = w
+	x.device.window, x.device.bar = w, info
 	x.say("mapping", Passed, fmt.Sprintf("%d bytes", x.card.BAR2Bytes), "")
 	return nil
+}
+
+// whyUnmapped explains why the kernel lends no BAR2, and what to do about it.
+func (x *examination) whyUnmapped(err error) (kind error, next string) {
+	const relaxed = "boot the kernel with iomem=relaxed"
+	switch driver := x.card.Driver; {
+	case errors.Is(err, syscall.EINVAL) && driver != "":
+		return ErrBusy, fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) shares it with no program: unbind it with "+
+			"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed)
+	case errors.Is(err, syscall.EINVAL):
+		return ErrBusy, "a part of the kernel owns BAR2: see /proc/iomem, or " + relaxed
+	case errors.Is(err, syscall.EPERM):
+		return ErrNotReady, "the kernel is locked down and lends BARs to no program, as with Secure Boot: boot it with lockdown=none"
+	case errors.Is(err, fs.ErrPermission):
+		return ErrNotReady, "this needs root, or a udev rule that gives your group the file"
+	case errors.Is(err, errNoMap):
+		return ErrNotReady, ""
+	}
+	return ErrNotReady, "'olafctl device list' shows the state of the card"
 }
 
 // link reads what cannot be all ones on a card that answers.
@@ -225,7 +252,7 @@ func (x *examination) shell() error {
 			x.device.ports = append(x.device.ports, port{base: p * portStride})
 		}
 	}
-	seen = fmt.Sprintf("%s, %d ports", seen, len(x.device.ports))
+	seen = fmt.Sprintf("%s, %s", seen, olaf.Plural(len(x.device.ports), "port"))
 	if version != expectedCMAC {
 		x.say("ports", Noted, seen, fmt.Sprintf("%#x is the version this was written for; compare the counters with a known load once", expectedCMAC))
 		return nil

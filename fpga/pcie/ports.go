@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 )
 
@@ -81,12 +82,30 @@ type port struct {
 // restart forgets the time of the last tick and what the adapter counted: after a reset both start anew.
 func (p *port) restart() { p.ticked, p.adapter = time.Time{}, AdapterCounters{} }
 
-// Ports is how many MACs the image has.
+// Ports returns the number of MACs that the image has.
 func (d *Device) Ports() int { return len(d.ports) }
+
+func (d *Device) portCount() string { return olaf.Plural(len(d.ports), "port") + " from 0" }
+
+// portOf returns the port to whose MAC or adapter a register belongs, and false for a register of none.
+func portOf(addr uint32) (port int, ok bool) {
+	if addr < cmacBase || addr >= cmacBase+maxPorts*portStride {
+		return 0, false
+	}
+	return int((addr - cmacBase) / portStride), true
+}
+
+// checkPort refuses registers of a MAC or adapter that is not built: placeholders answer there.
+func (d *Device) checkPort(addr uint32) error {
+	if p, ok := portOf(addr); ok && len(d.ports) > 0 && p >= len(d.ports) {
+		return fmt.Errorf("%w at %#x: it belongs to port %d, and this image has %s", fpga.ErrAddress, addr, p, d.portCount())
+	}
+	return nil
+}
 
 func (d *Device) port(i int) (*port, error) {
 	if i < 0 || i >= len(d.ports) {
-		return nil, fmt.Errorf("%w: port %d; this image has %d", fpga.ErrAddress, i, len(d.ports))
+		return nil, fmt.Errorf("%w: port %d; this image has %s", fpga.ErrAddress, i, d.portCount())
 	}
 	return &d.ports[i], nil
 }

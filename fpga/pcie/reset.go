@@ -61,7 +61,7 @@ func (d *Device) Reset(t Target) error {
 	case d.options.ReadOnly:
 		return fmt.Errorf("reset %s: %w: the session is read-only", t, ErrDenied)
 	case r.port > len(d.ports):
-		return fmt.Errorf("reset %s: %w: this image has %d ports", t, ErrDenied, len(d.ports))
+		return fmt.Errorf("reset %s: %w: this image has %s", t, ErrDenied, d.portCount())
 	case t == ResetQDMA && d.card.Driver != "":
 		return fmt.Errorf("reset %s: %w: the driver %s is bound and would lose its DMA contexts; unbind it first", t, ErrDenied, d.card.Driver)
 	case t == ResetQDMA && !d.options.Force:

@@ -10,24 +10,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/olafctl/olaf/fpga"
 )
 
-// Identifiers of cards that may run our image (OpenNIC shell on an Alveo U55C: vendor 10ee; physical function 0 to 3 of
-// Gen3 x16, Gen3 x8 and Gen4 x8 builds).
+// Identifiers of cards that may run our image, which is an OpenNIC shell with the OLAF box.
 const (
 	vendorXilinx  = 0x10ee
 	factoryDevice = 0x505c // a U55C before an OpenNIC image is loaded
+	otherOpenNIC  = 0x6aa0 // in the table of OpenNIC's kernel driver, which does not say for which board
 	// barBytes is the size of BAR2 of a stock shell; other images behind the same device id have other sizes and maps.
 	barBytes = 4 << 20
-	// esnetBarBytes is what newer ESnet SmartNIC images show.
+	// esnetBarBytes is the size in newer ESnet SmartNIC images.
 	esnetBarBytes = 8 << 20
 )
 
-// openNICDevices are the device ids of a shell's physical functions: the second hex digit is the function.
-var openNICDevices = []uint16{
-	0x903f, 0x913f, 0x923f, 0x933f, // Gen3 x16
-	0x9038, 0x9138, 0x9238, 0x9338, // Gen3 x8
-	0x9048, 0x9148, 0x9248, 0x9348, // Gen4 x8
+// isOpenNIC reports whether a device id is that of a shell's physical function: 9, the function, the generation of PCIe, and
+// the width of the link, of which f is 16 lanes.
+func isOpenNIC(id uint16) bool {
+	function, generation, width := id>>8&0xf, id>>4&0xf, id&0xf
+	return id>>12 == 9 && function < 4 && (generation == 3 && width == 0xf || (generation == 3 || generation == 4) && slices.Contains([]uint16{1, 2, 4, 8}, width))
 }
 
 // State is how far a card may be used.
@@ -42,7 +44,7 @@ const (
 	Refused State = "refused"
 )
 
-// Card is what sysfs tells of one PCI function, without any access to the card itself.
+// Card is what sysfs knows of one PCI function, without any access to the card itself.
 type Card struct {
 	BDF           string `json:"bdf"` // 0000:3b:00.0
 	Vendor        uint16 `json:"vendor"`
@@ -52,9 +54,12 @@ type Card struct {
 	BAR2Bytes     int64  `json:"bar2_bytes"`
 	LinkSpeed     string `json:"link_speed,omitempty"`
 	LinkWidth     string `json:"link_width,omitempty"`
-	MemoryEnabled bool   `json:"memory_enabled"` // COMMAND bit 1: the BARs answer
+	MemoryEnabled bool   `json:"memory_enabled"`        // COMMAND bit 1: the BARs answer
+	FunctionOf    string `json:"function_of,omitempty"` // address of the card's function 0, if this is another one of it
 	State         State  `json:"state"`
 	Why           string `json:"why,omitempty"`
+
+	kind error // of a refusal
 }
 
 // Bus is where cards are found.
@@ -89,6 +94,9 @@ func (b Bus) Scan() ([]Card, error) {
 			continue
 		}
 		card, err := b.probe(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +104,27 @@ func (b Bus) Scan() ([]Card, error) {
 			cards = append(cards, card)
 		}
 	}
+	markFunctions(cards)
 	return cards, nil
 }
+
+// markFunctions names the card that other functions than 0 belong to: all of them show the same registers.
+func markFunctions(cards []Card) {
+	for i := range cards {
+		c := &cards[i]
+		first := slotOf(c.BDF) + ".0"
+		if c.BDF == first || c.State == Skipped || !slices.ContainsFunc(cards, func(o Card) bool { return o.BDF == first && o.State != Skipped }) {
+			continue
+		}
+		c.FunctionOf = first
+		if c.Why == "" {
+			c.Why = "another function of " + first + ", with the same registers"
+		}
+	}
+}
+
+// slotOf returns the address of a card without its function: all functions share the registers.
+func slotOf(bdf string) string { return bdf[:strings.LastIndexByte(bdf, '.')] }
 
 // Find probes one address. The error matches ErrNoCard and says what is there instead.
 func (b Bus) Find(bdf string) (Card, error) {
@@ -134,53 +161,89 @@ func (b Bus) probe(bdf string) (Card, error) {
 		return c, err
 	}
 	c.Vendor, c.Device, c.Class = uint16(vendor), uint16(device), uint32(class)
-	c.LinkSpeed, c.LinkWidth = readWord(dir, "current_link_speed"), readWord(dir, "current_link_width")
 	if driver, err := os.Readlink(filepath.Join(dir, "driver")); err == nil {
 		c.Driver = filepath.Base(driver)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "resource2")); err == nil {
 		c.BAR2Bytes = info.Size()
 	}
-	c.MemoryEnabled = memoryEnabled(dir)
-	c.State, c.Why = judge(&c)
+	power := readWord(dir, "power_state") // before the configuration space, because reading that may wake a card
+	config := readConfig(dir)
+	c.MemoryEnabled = !config.isDead() && config[command]&2 != 0
+	if !config.isDead() {
+		c.LinkSpeed, c.LinkWidth = readWord(dir, "current_link_speed"), readWord(dir, "current_link_width")
+	}
+	c.judge(power, config)
 	return c, nil
 }
 
-// judge decides from sysfs alone whether a function may be opened.
-func judge(c *Card) (State, string) {
+// judge decides from sysfs alone whether a function may be opened. A dead link and a sleeping card come first, because they
+// explain all the rest.
+func (c *Card) judge(power string, config configuration) {
+	sys := "/sys/bus/pci/devices/" + c.BDF
+	skip := func(why string) { c.State, c.Why = Skipped, why }
+	refuse := func(kind error, why string) { c.State, c.Why, c.kind = Refused, why, kind }
 	switch {
 	case c.Vendor != vendorXilinx:
-		return Skipped, fmt.Sprintf("vendor %04x is not Xilinx", c.Vendor)
+		skip(fmt.Sprintf("vendor %04x is not Xilinx", c.Vendor))
+	case c.Device == otherOpenNIC:
+		refuse(ErrNotOurs, "device 6aa0 is an OpenNIC function of a board that this program does not know")
+	case c.Device != factoryDevice && !isOpenNIC(c.Device):
+		skip(fmt.Sprintf("device %04x is no OpenNIC function", c.Device))
+	case strings.HasPrefix(power, "D") && power != "D0":
+		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, by(c.Driver), sys))
+	case config.isDead():
+		refuse(fpga.ErrGone, "its configuration space reads all ones: the link is down; look at 'lspci -vv' for the port above it, and warm-reboot the host")
 	case c.Device == factoryDevice:
-		return Refused, "a U55C with its factory image; program an OpenNIC image with the OLAF box, then warm-reboot the host"
-	case !slices.Contains(openNICDevices, c.Device):
-		return Skipped, fmt.Sprintf("device %04x is no OpenNIC function", c.Device)
+		refuse(ErrNotOurs, "a U55C with its factory image; program an OpenNIC image with the OLAF box, then warm-reboot the host")
+	case c.BAR2Bytes == 0 && config[bar2]&barType != 0:
+		refuse(ErrNotReady, "BAR2 has no address: the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == 0:
-		return Refused, "no BAR2; the image changed without a warm reboot, or this user may not see it"
+		refuse(ErrNotOurs, "no BAR2; the image changed without a warm reboot, or this user may not see it")
 	case c.BAR2Bytes == esnetBarBytes:
-		return Refused, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere"
+		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere")
 	case c.BAR2Bytes != barBytes:
-		return Refused, fmt.Sprintf("BAR2 of %d bytes; the OpenNIC shell has %d", c.BAR2Bytes, barBytes)
-	case !c.MemoryEnabled:
-		return Refused, "memory decoding is off; run 'setpci -s " + c.BDF + " COMMAND=2:2', which sets this bit alone"
+		refuse(ErrNotOurs, fmt.Sprintf("BAR2 of %d bytes; the OpenNIC shell has %d", c.BAR2Bytes, barBytes))
+	case !c.MemoryEnabled && c.Driver != "": // the kernel enables no card that a driver has
+		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which sets this bit alone", by(c.Driver), c.BDF))
+	case !c.MemoryEnabled: // as after each rescan without a driver
+		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off; as root: echo 1 > %s/enable", sys))
+	default:
+		c.State = Loaded
 	}
-	return Loaded, ""
 }
 
-// memoryEnabled reads bit 1 of COMMAND in the configuration space; a link that is down reads all ones and is not enabled.
-func memoryEnabled(dir string) bool {
+// by names the driver that a state may be due to.
+func by(driver string) string {
+	if driver == "" {
+		return ""
+	}
+	return ", with the driver " + driver
+}
+
+// configuration is the head of a function's configuration space.
+type configuration [64]byte
+
+// Offsets in the configuration space.
+const (
+	command = 0x04
+	bar2    = 0x18
+	barType = 0xf // bits of a BAR that say what it is; they are 0 where there is none, and for a 32-bit one
+)
+
+// readConfig reads the head of the configuration space, which every user may. What can't be read is 0.
+func readConfig(dir string) (c configuration) {
 	file, err := os.Open(filepath.Join(dir, "config"))
 	if err != nil {
-		return false
+		return c
 	}
 	defer file.Close()
-	head := make([]byte, 6)
-	if _, err := file.ReadAt(head, 0); err != nil {
-		return false
-	}
-	command := uint16(head[4]) | uint16(head[5])<<8
-	return command != 0xffff && command&2 != 0
+	_, _ = file.ReadAt(c[:], 0)
+	return c
 }
+
+// isDead reports whether nothing answers: no function has an identity of all ones.
+func (c configuration) isDead() bool { return c[0]&c[1]&c[2]&c[3] == 0xff }
 
 func readHex(dir, name string) (uint64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
@@ -194,7 +257,7 @@ func readHex(dir, name string) (uint64, error) {
 	return v, nil
 }
 
-// readWord is an attribute as text, empty where there is none.
+// readWord returns an attribute as text, empty where there is none.
 func readWord(dir, name string) string {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

@@ -6,6 +6,7 @@
 package pcietest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -187,16 +188,19 @@ func (c *Card) Store32(offset, value uint32) {
 	}
 }
 
-// Function is what sysfs says of the card.
+// Function describes a card to sysfs.
 type Function struct {
 	BDF            string
 	Vendor, Device uint16
 	BAR2           int64
 	Driver         string
 	MemoryOff      bool
+	Power          string // its state; empty for D0
+	DeadLink       bool   // the configuration space reads all ones
+	NoWindow       bool   // the card has a BAR2, and the kernel found no address for it
 }
 
-// OpenNIC is the function of a healthy card.
+// OpenNIC returns the function of a healthy card.
 func OpenNIC() Function {
 	return Function{BDF: BDF, Vendor: 0x10ee, Device: 0x903f, BAR2: 4 << 20}
 }
@@ -213,9 +217,19 @@ func WriteSysfs(root string, f Function) error {
 	if !f.MemoryOff {
 		config[4] = 2
 	}
+	if f.BAR2 > 0 || f.NoWindow {
+		config[0x18] = 4 // a 64-bit BAR
+	}
+	if f.DeadLink {
+		config = bytes.Repeat([]byte{0xff}, len(config))
+	}
+	if f.Power == "" {
+		f.Power = "D0"
+	}
 	files := map[string]string{
 		"vendor": fmt.Sprintf("%#04x\n", f.Vendor), "device": fmt.Sprintf("%#04x\n", f.Device), "class": "0x028000\n",
 		"current_link_speed": "8.0 GT/s PCIe\n", "current_link_width": "16\n", "config": string(config), "resource2": "",
+		"power_state": f.Power + "\n",
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -227,7 +241,7 @@ func WriteSysfs(root string, f Function) error {
 			return err
 		}
 	}
-	if f.BAR2 == 0 {
+	if f.BAR2 == 0 || f.NoWindow {
 		return os.Remove(filepath.Join(dir, "resource2"))
 	}
 	return os.Truncate(filepath.Join(dir, "resource2"), f.BAR2)
