@@ -474,15 +474,16 @@ func (f *benchFlags) watchers(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 	return sinks
 }
 
-// conclude keeps, exports, prints and judges the report of a bench that ended with err.
+// conclude keeps, exports, prints and judges the report of a bench that ended with err. A report that cannot be kept is
+// exported and printed all the same.
 func (f *benchFlags) conclude(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
-	err = errors.Join(cli.GeneratorInterrupted(err), kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
-	if err == nil { // before the report is printed, to a reader who may leave early, such as head
+	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
+	if err = cli.GeneratorInterrupted(err); err == nil { // before the report is printed, to a reader who may leave early, such as head
 		err = f.export(env, report)
 	} else {
 		f.notWritten(env)
 	}
-	if err := errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
+	if err := errors.Join(err, unkept, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
 	if err := report.Err(); err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -168,13 +171,19 @@ func (e *exports) write(env *cli.Env, r *sheets.Result, more ...export.Target) e
 	return nil
 }
 
-// remember notes which exports must come out the same again (olafctl runs verify).
+// remember notes which exports must come out the same again (olafctl runs verify). The files are written by then: a store that
+// may only be read is worth a remark and costs no exit code.
 func (e *exports) remember(env *cli.Env, s *store.Store, f *store.Folder) error {
 	for kind, path := range map[string]string{archive.KindWorkbook: e.xlsx, archive.KindReport: e.report} {
 		if path == "" {
 			continue
 		}
-		if err := archive.Remember(s, f, kind, toolVersion(), env.Declared, env.Layouts); err != nil {
+		err := archive.Remember(s, f, kind, toolVersion(), env.Declared, env.Layouts)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
+			fmt.Fprintf(env.Stderr, "not noted in the store, so that 'runs verify' does not repeat it: %s\n", cli.OneLine(err))
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -348,14 +348,7 @@ func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison
 	}
 	by := cli.MadeBy(env, started)
 	by.Device = k.Device
-	if err := kept.Finish(env, report, by, false, f.quiet); err != nil {
-		return err
-	}
-	if err := drawFigures(env, f.field.plots, f.force, "train", report); err != nil {
-		return err
-	}
-	if err := cli.PrintReport(env, report, f.format, false); err != nil {
-		return err
-	}
-	return report.Err()
+	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), drawFigures(env, f.field.plots, f.force, "train", report),
+		cli.PrintReport(env, report, f.format, false))
+	return errors.Join(err, report.Err())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
@@ -32,7 +33,26 @@ type Keeping struct {
 	store    *store.Store
 	Sink     *bench.Keeper         // of what publishes events
 	document *bench.DocumentKeeper // of everything else
+	failed   error                 // why Sink could not write an event
 }
+
+// patientSink keeps what a bench publishes. An event that cannot be written ends the keeping and not the bench: the result
+// is printed all the same.
+type patientSink struct {
+	*bench.Keeper
+	keeping *Keeping
+}
+
+// Event implements bench.Sink.
+func (p patientSink) Event(e bench.Event) error {
+	if p.keeping.failed == nil {
+		p.keeping.failed = p.Keeper.Event(e)
+	}
+	return nil
+}
+
+// Wants reports whether the frames of a run are kept: none after a failure.
+func (p patientSink) Wants(id bench.RunID) bool { return p.keeping.failed == nil && p.Keeper.Wants(id) }
 
 // Check refuses a store that was asked for by name and can't be written, before anything runs for it.
 func (f *KeepFlags) Check(env *Env) error {
@@ -100,7 +120,7 @@ func (k *Keeping) Sinks() []bench.Sink {
 	if k == nil || k.Sink == nil {
 		return nil
 	}
-	return []bench.Sink{k.Sink}
+	return []bench.Sink{patientSink{k.Sink, k}}
 }
 
 // Abort leaves nothing behind.
@@ -114,14 +134,16 @@ func (k *Keeping) Abort() error {
 	return errors.Join(k.Sink.Abort(), k.store.Close())
 }
 
-// Finish makes the report part of the store and says under which id.
+// Finish makes the report part of the store and prints its id. An error means that the report is not kept; the caller prints
+// it all the same.
 func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, stopped, quiet bool) error {
 	if k == nil {
 		return nil
 	}
 	id, err := k.put(report, by, stopped)
 	if err != nil {
-		return errors.Join(err, k.Abort()) // a full disk gets its room back
+		err = errors.Join(err, k.Abort()) // a full disk gets its room back
+		return &Exit{olaf.Failed, fmt.Errorf("the result is shown and not kept: %w", err)}
 	}
 	if !quiet {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
@@ -130,6 +152,9 @@ func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, s
 }
 
 func (k *Keeping) put(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
+	if k.failed != nil {
+		return "", k.failed
+	}
 	if k.document != nil {
 		return k.document.Finish(report, by, stopped)
 	}
