@@ -78,7 +78,7 @@ func (w *watchedLoop) show(ctx context.Context) error {
 	if w.view.IsPlain(w.env) {
 		shown = w.tell(ctx, player, over)
 	} else {
-		program := w.view.Program(ctx, tui.New(loops.New(w.options(player)), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
+		program := w.view.Program(ctx, tui.New(loops.New(w.options(player)), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
 		if _, shown = program.Run(); ctx.Err() != nil {
 			shown = context.Canceled
 		}

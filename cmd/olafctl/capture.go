@@ -246,7 +246,7 @@ func (s *session) look() error {
 	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
 		olaf.Plural(s.Taken, "packet"), olaf.Plural(l.Updates, "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
 	if s.env.Interactive {
-		fmt.Fprint(s.env.Stderr, "\r\x1b[K"+line)
+		s.env.Redraw(line)
 		s.line = true
 	} else {
 		fmt.Fprintln(s.env.Stderr, line)
@@ -272,7 +272,7 @@ func (s *session) keep() error {
 // finish keeps and prints what was captured, whatever ended the capture.
 func (s *session) finish(ended error) error {
 	if s.line {
-		fmt.Fprint(s.env.Stderr, "\r\x1b[K")
+		s.env.Redraw("")
 	}
 	s.count()
 	_ = s.Flush() // keep tells its error

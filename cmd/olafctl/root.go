@@ -13,12 +13,14 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // run executes one command line and returns its exit code. Everything it prints goes through env.
 func run(ctx context.Context, env *cli.Env, args []string) int {
 	started := false
 	env.Args = args
+	env.Stdout, env.Stderr = &text.Printable{Terminal: env.Stdout}, &text.Printable{Terminal: env.Stderr}
 	root := newRootCmd(env)
 	onStart(root, func() { started = true })
 	root.SetArgs(args)

@@ -115,7 +115,7 @@ func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sch
 		return err
 	}
 	pages := schedule.New(plan, strings.Split(strings.TrimSpace(text.String()), "\n"), !v.OK())
-	_, err = view.Program(ctx, tui.New(pages, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Stdout)).Run()
+	_, err = view.Program(ctx, tui.New(pages, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen())).Run()
 	if errors.Is(err, tea.ErrProgramKilled) {
 		return ctx.Err()
 	}

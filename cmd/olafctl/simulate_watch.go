@@ -46,7 +46,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.Now})
 	w.options.First.Watcher = player
 	var report atomic.Pointer[[]string]
-	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
+	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)

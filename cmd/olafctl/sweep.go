@@ -290,7 +290,7 @@ func (f *gridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Eng
 		}
 		return nil
 	}})
-	program := f.view.Program(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Stdout))
+	program := f.view.Program(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen()))
 	var done sync.WaitGroup
 	done.Go(func() {
 		if cells, differences, err = engine.Run(working); err != nil {

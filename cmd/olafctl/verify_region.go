@@ -69,11 +69,11 @@ func (f *verifyFlags) region(ctx context.Context, env *cli.Env, p aomcheck.Probl
 	o.Progress = nil
 	var report func(n, of int)
 	if !f.quiet && env.Interactive {
-		report = func(n, of int) { fmt.Fprintf(env.Stderr, "\r\x1b[K%d of %d points", n, of) }
+		report = func(n, of int) { env.Redraw(fmt.Sprintf("%d of %d points", n, of)) }
 	}
 	r, err := aomcheck.Explore(ctx, p, axes, o, report)
 	if env.Interactive && !f.quiet {
-		fmt.Fprint(env.Stderr, "\r\x1b[K")
+		env.Redraw("")
 	}
 	if errors.Is(err, context.Canceled) {
 		return f.interruptedRegion(env, r)

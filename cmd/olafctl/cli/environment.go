@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -75,6 +76,15 @@ func System() *Env {
 		Bus:         pcie.System(),
 		OpenCapture: openLive,
 	}
+}
+
+// Screen returns the terminal of stdout, for a dashboard that moves the cursor itself.
+func (e *Env) Screen() io.Writer { return text.Raw(e.Stdout) }
+
+// Redraw replaces the line on which the cursor of stderr stands.
+func (e *Env) Redraw(line string) {
+	fmt.Fprint(text.Raw(e.Stderr), "\r\x1b[K")
+	fmt.Fprint(e.Stderr, line)
 }
 
 // View is how a page is printed: as wide as COLUMNS says, else the terminal, else a plain page.

@@ -54,7 +54,7 @@ func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), not
 			select {
 			case <-p.quit:
 				if drawn {
-					fmt.Fprint(env.Stderr, "\r\x1b[K")
+					env.Redraw("")
 				}
 				return
 			case <-ticker.C:
@@ -64,7 +64,7 @@ func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), not
 					line += "  " + more
 				}
 				if env.Interactive {
-					fmt.Fprint(env.Stderr, "\r\x1b[K"+line)
+					env.Redraw(line)
 					drawn = true
 				} else {
 					fmt.Fprintln(env.Stderr, line)

@@ -1,0 +1,67 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Printable writes text to a terminal. Servers, traces, captures and YAML files name things, and a terminal would obey the
+// control and bidirectional characters in those names: a Printable writes them as \x1b or \u202e instead. Tabs and ends of
+// lines pass. JSON is the same document behind it.
+type Printable struct {
+	Terminal io.Writer
+	rest     []byte // the beginning of a character whose end was not written yet
+}
+
+// Write implements io.Writer.
+func (p *Printable) Write(b []byte) (int, error) {
+	if len(p.rest) == 0 && isPlain(b) {
+		return p.Terminal.Write(b)
+	}
+	in := append(p.rest, b...)
+	out := make([]byte, 0, len(in)+16)
+	for len(in) > 0 && utf8.FullRune(in) {
+		r, size := utf8.DecodeRune(in)
+		out = appendPrintable(out, r, in[:size])
+		in = in[size:]
+	}
+	p.rest = append([]byte(nil), in...)
+	if _, err := p.Terminal.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// isPlain reports whether every byte is printable ASCII, a tab or the end of a line.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func appendPrintable(out []byte, r rune, raw []byte) []byte {
+	switch {
+	case r == '\n' || r == '\t':
+		return append(out, byte(r))
+	case r == utf8.RuneError && len(raw) == 1:
+		return fmt.Appendf(out, `\x%02x`, raw[0])
+	case r < ' ':
+		return fmt.Appendf(out, `\x%02x`, r)
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029':
+		return fmt.Appendf(out, `\u%04x`, r)
+	}
+	return append(out, raw...)
+}
+
+// Raw returns the terminal behind a Printable, for a dashboard or a line that redraws itself, and other writers as they are.
+func Raw(w io.Writer) io.Writer {
+	if p, ok := w.(*Printable); ok {
+		return p.Terminal
+	}
+	return w
+}
