@@ -275,6 +275,7 @@ func tryTestbed() (all []ability) {
 		return []ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
 	}
 	all = append(all, ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
+	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
 	if features := featureAbilities(xdp.Running()); features != nil {
 		return append(all, features...)
 	}
@@ -294,6 +295,31 @@ func tryTestbed() (all []ability) {
 		_ = l.Close()
 	}
 	return append(all, qdiscAbility(), ratesAbility())
+}
+
+// forwardAbility tries what nodes of aggregators need: to pass results on.
+func forwardAbility(n *netlab.Node) ability {
+	a := ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
+	if err := n.Forward(); err != nil {
+		a = ability{Name: "forwarding", Says: err.Error(), Remedy: "make /proc/sys writable: run outside of the container, or with --privileged"}
+	}
+	return a
+}
+
+// leastDescriptors is how many files a process holds open for the largest tree, of 64 workers, with room to spare.
+const leastDescriptors = 1024
+
+// descriptorAbility checks the limit of open files.
+func descriptorAbility() ability {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return ability{Name: "descriptors", Says: err.Error(), Remedy: "run on Linux"}
+	}
+	a := ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, %d are enough for the largest tree", limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
+	if !a.OK {
+		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur), "ulimit -n 4096, or LimitNOFILE= of the service"
+	}
+	return a
 }
 
 // featureAbilities are what programs need and a kernel has not, a line each.

@@ -6,17 +6,38 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 )
 
-// Forward lets a node pass packets on between its interfaces.
+// forwarding is where the kernel of a namespace keeps whether it forwards.
+const forwarding = "/proc/sys/net/ipv4/ip_forward"
+
+// Forward lets a node pass packets on between its interfaces. Where /proc/sys is read-only, as in a container, it succeeds if the
+// node does so already.
 func (n *Node) Forward() error {
-	err := n.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644) })
+	err := n.Do(func() error { return switchOn(forwarding) })
+	if errors.Is(err, syscall.EROFS) {
+		err = fmt.Errorf("%w; start the container with --privileged or --sysctl net.ipv4.ip_forward=1", err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: let %s forward: %w", ErrNetwork, n.name, err)
 	}
 	return nil
+}
+
+// switchOn writes 1 to a setting that is not 1.
+func switchOn(path string) error {
+	err := os.WriteFile(path, []byte("1\n"), 0o644)
+	if err == nil {
+		return nil
+	}
+	if now, readErr := os.ReadFile(path); readErr == nil && strings.TrimSpace(string(now)) == "1" {
+		return nil
+	}
+	return err
 }
 
 // Join gives end A of a cable addresses of a network, from the second one on, and end B the first one, by which all that A's node

@@ -43,6 +43,9 @@ func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, consta
 	if s.kernel == nil {
 		s.kernel = Running()
 	}
+	if err := checkRoom(spec); err != nil { // before the kernel is probed, which takes descriptors, too
+		return fmt.Errorf("xdp: load %s: %w", name, err)
+	}
 	if err := missing(s.kernel, spec); err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, consta
 	}
 	var err error
 	if p.collection, err = ebpf.NewCollection(spec); err != nil {
-		return fmt.Errorf("xdp: load %s: %w: %w", name, ErrKernel, err)
+		return fmt.Errorf("xdp: load %s: %w: %w", name, ErrKernel, withRemedy(err))
 	}
 	if s.logBytes > 0 {
 		if p.log, err = ringbuf.NewReader(p.collection.Maps["decisions"]); err != nil {

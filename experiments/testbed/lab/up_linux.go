@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
@@ -120,11 +119,7 @@ func (l *Lab) node(i int) (err error) {
 	if l.Nodes[i], err = l.lab.Node(p.Name); err != nil || p.Role != Aggregator {
 		return err
 	}
-	err = l.Nodes[i].Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644) })
-	if err != nil {
-		return fmt.Errorf("let %s forward results: %w: %w", p.Name, netlab.ErrNetwork, err)
-	}
-	return nil
+	return l.Nodes[i].Forward()
 }
 
 // cable lays one, or takes the interface behind which one of its ends is.
