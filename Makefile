@@ -23,7 +23,7 @@ RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/l
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
 
-.PHONY: build help test quick often unit race lint generate bench sweeps kernel idle fuzz faults campaign exactly mutate sbom licences reproducible peers clean
+.PHONY: build help test quick often unit race lint generate bench sweeps kernel idle pci fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -98,6 +98,9 @@ kernel: ## what the kernel takes for packets, beside the goals of docs/notes/ker
 
 idle: ## 30 runs of real packets that confirm when ages are withheld (docs/notes/kernel.md); root, an idle machine, three minutes
 	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
+
+pci: ## every state of a card on a real PCI bus, in virtual machines with Debian's kernel (fpga/pcie/pcivm); two minutes
+	$(GO) test ./fpga/pcie/pcivm -count=1 -v -matrix -timeout 30m
 
 fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	@mapfile -t targets < <(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed -E 's|/[^/:]*:func | |' | sort); \

@@ -5,13 +5,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +22,6 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/results"
@@ -36,24 +33,13 @@ type builtStandIn struct {
 	flags   []string // that name the driver
 }
 
-// standIn is a card whose tables are what the stand-in driver wrote into its windows.
+// standIn is a card whose tables the stand-in driver writes through their windows.
 type standIn struct {
 	*pcietest.Card
 	builtStandIn
-	workers   map[uint32]uint32
-	clusters  map[uint32]bool
-	servers   map[uint32]bool
-	version   uint64
+	tables    *pcietest.Tables
 	newFrames []pcietest.Frame
 }
-
-// The registers of a window, and what the stand-in writes into the last of them.
-const (
-	windowKey, windowParams, windowCommand, windowCanary = 0x0, 0x4, 0x8, 0x10
-	insertEntry, updateEntry, deleteEntry, resetTable    = 1, 2, 3, 4
-	serversTable, workersTable, clustersTable            = 1, 2, 3
-	knownCard                                            = 0x1AF
-)
 
 func buildStandIn(t *testing.T) (b builtStandIn) {
 	t.Helper()
@@ -75,61 +61,17 @@ func buildStandIn(t *testing.T) (b builtStandIn) {
 
 func newStandIn(t *testing.T, b builtStandIn) *standIn {
 	t.Helper()
-	s := &standIn{builtStandIn: b, workers: map[uint32]uint32{}, clusters: map[uint32]bool{}, servers: map[uint32]bool{}}
+	s := &standIn{builtStandIn: b, tables: pcietest.NewTables()}
 	var err error
-	if s.Card, err = pcietest.New(twin.Config{Tables: s, Wire: true}); err != nil {
+	if s.Card, err = pcietest.New(twin.Config{Tables: s.tables, Wire: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(t.Context(), olaf.Millisecond); err != nil { // it has been on for a while
 		t.Fatal(err)
 	}
-	for _, base := range []uint32{pcie.TablesBase, pcie.TablesBase + pcie.TablesBytes/2} {
-		s.Shell[base+windowCanary] = knownCard
-	}
-	s.OnStore = func(_ int, offset, value uint32) bool {
-		if offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes && offset%(pcie.TablesBytes/2) == windowCommand {
-			s.command(offset-windowCommand, value)
-		}
-		return false
-	}
+	s.tables.Attach(s.Card)
 	return s
 }
-
-// command does what the driver wrote.
-func (s *standIn) command(base, value uint32) {
-	s.version++
-	key, params, table := s.Shell[base+windowKey], s.Shell[base+windowParams], value>>8
-	there := value&0xFF == insertEntry || value&0xFF == updateEntry
-	switch {
-	case value&0xFF == resetTable && table == workersTable:
-		clear(s.workers)
-	case value&0xFF == resetTable && table == serversTable:
-		clear(s.servers)
-	case table == workersTable && there:
-		s.workers[key] = params
-	case table == workersTable:
-		delete(s.workers, key)
-	case table == serversTable:
-		s.servers[key] = there
-	case table == clustersTable:
-		s.clusters[key] = there
-	}
-}
-
-func number(a netip.Addr) uint32 {
-	b := a.As4()
-	return binary.BigEndian.Uint32(b[:])
-}
-
-func (s *standIn) Version() uint64             { return s.version }
-func (s *standIn) Server(addr netip.Addr) bool { return s.servers[number(addr)] }
-func (s *standIn) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
-	params, ok := s.workers[number(source)]
-	return olaf.ClusterID(params >> 16), olaf.WorkerID(params), ok
-}
-
-// Group knows no members: they are in the replication block, and nothing here is multicast.
-func (s *standIn) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, s.clusters[uint32(c)] }
 
 // The interface behind port 1, on a host that has the card's clock.
 func (s *standIn) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: live.Kernel} }
@@ -231,8 +173,8 @@ func lendStandIn(t *testing.T, card *standIn) {
 	if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
 		t.Error("the socket is still there")
 	}
-	if len(card.workers) != 6 {
-		t.Errorf("%d workers reached the card", len(card.workers))
+	if n := card.tables.Workers(); n != 6 {
+		t.Errorf("%d workers reached the card", n)
 	}
 }
 

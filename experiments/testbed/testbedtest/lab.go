@@ -62,7 +62,7 @@ func (r *Lab) Slow(d olaf.Duration) {
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCycles {
 			_ = r.Card.Wait(context.Background(), d/2)
-			value, _ = r.Card.Twin.Read32(offset)
+			value, _ = r.Card.Blocks.Read32(offset)
 			_ = r.Card.Wait(context.Background(), d/2)
 		}
 		return value

@@ -1,8 +1,8 @@
-// Package pcietest is a card made of software for tests of what drives a real one: a folder that looks like sysfs, and a
-// BAR2 whose OLAF blocks are a twin and whose shell is a small model, with faults on demand.
+// Package pcietest emulates a card for tests of the code that drives a real one: a folder that looks like sysfs, and a
+// BAR2 whose OLAF blocks are a twin or the RTL and whose shell is a small model, with faults on demand.
 //
 // The card behaves as silicon does where the twin is kinder: registers decline a write silently, an access that no register
-// answers reads 0xDEADBEEF, and a read can meet a write. Its clock is the twin's, so that nothing waits.
+// answers reads 0xDEADBEEF, and a read can meet a write. Its clock is theirs, so that tests do not wait.
 package pcietest
 
 import (
@@ -30,9 +30,17 @@ const (
 	allOnes     = ^uint32(0)
 )
 
+// Blocks are the OLAF blocks of a card: a twin, or the RTL.
+type Blocks interface {
+	regmap.Reader
+	Write32(addr, value uint32) error
+	Sleep(ctx context.Context, d olaf.Duration) error
+	DrainPackets(buf []twin.Packet) []twin.Packet
+}
+
 // Card is one fake card. It is not safe for concurrent use.
 type Card struct {
-	Twin *twin.Twin
+	Blocks Blocks
 	// Shell holds the shell's registers by offset; tests change them at will.
 	Shell map[uint32]uint32
 	// OnLoad and OnStore see every access, numbered from 1, after it was answered; nil does nothing. OnLoad returns what
@@ -43,7 +51,7 @@ type Card struct {
 	Loads, Stores int
 	Ports         [2]Port
 
-	built       twin.Config
+	build       func() (Blocks, error)
 	booted, now time.Time
 	packets     []twin.Packet
 }
@@ -55,14 +63,19 @@ type Port struct {
 	history          bool // the next read of the receiver's status shows the past
 }
 
-// New is a healthy card with two ports.
+// New returns a healthy card with two ports and a twin as its blocks.
 func New(cfg twin.Config) (*Card, error) {
-	t, err := twin.New(cfg)
+	return NewWithBlocks(func() (Blocks, error) { return twin.New(cfg) })
+}
+
+// NewWithBlocks returns a healthy card with two ports. It calls build again after each power cycle.
+func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
+	blocks, err := build()
 	if err != nil {
 		return nil, err
 	}
 	const boot = 1_700_000_000
-	c := &Card{Twin: t, built: cfg, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
+	c := &Card{Blocks: blocks, build: build, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
 		pcie.ShellBuildTime: buildTime, pcie.ShellCanary: 1, pcie.ShellStatus: allOnes, pcie.UserStatus: allOnes,
 	}}
 	for i := range c.Ports {
@@ -76,13 +89,13 @@ func New(cfg twin.Config) (*Card, error) {
 	return c, nil
 }
 
-// Now and Wait are the card's clock: waiting lets the twin's time pass.
+// Now returns the time on the card's clock.
 func (c *Card) Now() time.Time { return c.now }
 
-// Wait lets time pass.
+// Wait lets the card's time pass.
 func (c *Card) Wait(ctx context.Context, d olaf.Duration) error {
 	c.now = c.now.Add(time.Duration(int64(d) / int64(olaf.Nanosecond)))
-	return c.Twin.Sleep(ctx, d)
+	return c.Blocks.Sleep(ctx, d)
 }
 
 // Close does nothing: a card outlives its mappings.
@@ -103,7 +116,7 @@ func (c *Card) load(offset uint32) uint32 {
 		return c.Shell[offset] // plain memory
 	}
 	if offset >= regmap.CommonBase {
-		v, err := c.Twin.Read32(offset)
+		v, err := c.Blocks.Read32(offset)
 		if err != nil {
 			return regmap.Placeholder
 		}
@@ -168,7 +181,7 @@ func (c *Card) Store32(offset, value uint32) {
 		return
 	}
 	if offset >= regmap.CommonBase {
-		_ = c.Twin.Write32(offset, value) // a card declines silently
+		_ = c.Blocks.Write32(offset, value) // a card declines silently
 		return
 	}
 	if port, off, ok := mac(offset); ok && off == 0x2B0 {
@@ -178,7 +191,7 @@ func (c *Card) Store32(offset, value uint32) {
 	switch offset {
 	case pcie.UserReset:
 		if value>>31 != 0 {
-			_ = c.Twin.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
+			_ = c.Blocks.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 		}
 	case pcie.ShellReset:
 	default:

@@ -3,7 +3,6 @@ package pcietest
 import (
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/twin"
 )
 
 // AllOnesFrom lets the card vanish at its nth read from now on.
@@ -65,16 +64,16 @@ func (c *Card) LoseWrites(addr uint32) {
 	c.OnStore = func(_ int, offset, _ uint32) bool { return offset == addr }
 }
 
-// Reset is somebody else's reset of the box.
+// Reset resets the box, as another program would.
 func (c *Card) Reset() {
-	_ = c.Twin.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
+	_ = c.Blocks.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 }
 
-// PowerCycle is somebody else's switching the host off and on: the same image starts anew, its clock at 0.
+// PowerCycle switches the card off and on: the same image starts anew, with its clock at 0.
 func (c *Card) PowerCycle() error {
-	t, err := twin.New(c.built)
+	blocks, err := c.build()
 	if err == nil {
-		c.Twin, c.booted = t, c.now
+		c.Blocks, c.booted = blocks, c.now
 	}
 	return err
 }

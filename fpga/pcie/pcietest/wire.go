@@ -16,14 +16,14 @@ type Frame struct {
 
 const txPackets = 0x500 // a MAC's counter of sent frames
 
-// Sent hands out the frames that left for the parameter server since the last call, and counts them at the MAC of a port.
-// The twin must have been built with Wire.
+// Sent returns the frames that left for the parameter server since the last call, and counts them at the MAC of a port.
+// The blocks must record whole frames: a twin built with Wire, or RTL with Record.
 func (c *Card) Sent(port int) ([]Frame, error) {
-	start, err := regmap.Read64(c.Twin, regmap.GeneratorStartCycle)
+	start, err := regmap.Read64(c.Blocks, regmap.GeneratorStartCycle)
 	if err != nil {
 		return nil, err
 	}
-	c.packets = c.Twin.DrainPackets(c.packets[:0])
+	c.packets = c.Blocks.DrainPackets(c.packets[:0])
 	var frames []Frame
 	for i := range c.packets {
 		p := &c.packets[i]

@@ -1,0 +1,246 @@
+package pcivm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/olafctl/olaf/fpga/pcie"
+)
+
+// Offsets in the configuration space, as the PCI and PCI Express specifications have them.
+const (
+	regCommand   = 0x04
+	regHeader    = 0x0E
+	regBAR0      = 0x10
+	regBAR2      = 0x18
+	regPower     = 0x44 // of the power management capability
+	regDeviceCtl = 0x68 // of the PCI Express capability
+	configBytes  = 256
+
+	memoryEnabled = 1 << 1
+	powerD3       = 3
+	functionReset = 1 << 15
+	bar2Bytes     = 4 << 20
+)
+
+// identity is what a function shows of itself, as in OpenNIC's images.
+type identity struct {
+	device    uint16
+	bar2Bytes uint32
+}
+
+var openNIC = identity{0x903f, bar2Bytes}
+
+// board is the PCI side of one card: its functions, its link, and the accesses that arrive.
+type board struct {
+	mu        sync.Mutex
+	card      backing
+	functions []*function
+	dead      bool // the link: every read is all ones, every write is lost
+	// arrive, unless nil, is called before access n of BAR2, counted from 0. It may kill the link.
+	arrive func(n int, a access)
+	log    []access // of BAR2, by offset
+	odd    []access // of any BAR, not 4 aligned bytes
+	errs   []error
+}
+
+// backing answers accesses of BAR2.
+type backing interface {
+	pcie.Window
+	// pass lets the card's time pass up to now.
+	pass()
+}
+
+// function is one PCI function of a board: all have the same BAR2.
+type function struct {
+	board    *board
+	number   int
+	config   [configBytes]byte
+	writable [configBytes]byte
+	conn     *net.UnixConn
+}
+
+// newBoard returns a card with so many functions.
+func newBoard(card backing, id identity, functions int) *board {
+	b := &board{card: card}
+	for n := range functions {
+		f := &function{board: b, number: n}
+		f.describe(id, functions > 1)
+		b.functions = append(b.functions, f)
+	}
+	return b
+}
+
+// describe fills the configuration space.
+func (f *function) describe(id identity, several bool) {
+	put16 := func(at int, v uint16) { binary.LittleEndian.PutUint16(f.config[at:], v) }
+	put32 := func(at int, v uint32) { binary.LittleEndian.PutUint32(f.config[at:], v) }
+	allow := func(at int, v uint32) { binary.LittleEndian.PutUint32(f.writable[at:], v) }
+	put16(0x00, 0x10ee)
+	put16(0x02, id.device+uint16(f.number)<<8)
+	put16(0x06, 0x10) // it has capabilities
+	put16(0x0A, 0x0280)
+	if several {
+		f.config[regHeader] = 0x80
+	}
+	put32(0x2C, 0x0007_10ee)
+	put32(0x34, 0x40)
+	put32(0x40, 0x0003_6001)
+	put32(regPower, 1<<3) // registers outlive D3hot
+	put32(0x60, 0x0002_0010)
+	put32(0x64, 1<<28|2)      // FLR, 512 bytes
+	put32(0x6C, 0x103)        // x16, 8 GT/s
+	put32(0x70, 0x0103_0000)  // as trained
+	put32(0x8C, 0x0000_000E)  // speeds
+	allow(regCommand, 0x0547) // not the status above
+	allow(regBAR0, ^uint32(256<<10-1))
+	if id.bar2Bytes > 0 {
+		allow(regBAR2, ^(id.bar2Bytes - 1))
+	}
+	allow(0x0C, 0xFF)
+	allow(0x3C, 0xFF)
+	allow(regPower, powerD3)
+	allow(regDeviceCtl, 0x7FFF)
+	allow(0x70, 0x01C3)
+	allow(0x88, 0xFFFF)
+	allow(0x90, 0x000F)
+}
+
+// connect returns the file to hand to QEMU for a function, and serves its accesses until QEMU lets go.
+func (f *function) connect() (*os.File, error) {
+	conn, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	f.conn = conn
+	go func() {
+		if err := serveFunction(conn, f.answer); err != nil {
+			f.board.mu.Lock()
+			f.board.errs = append(f.board.errs, err)
+			f.board.mu.Unlock()
+		}
+	}()
+	return theirs, nil
+}
+
+func (f *function) answer(a access) uint64 {
+	f.board.mu.Lock()
+	defer f.board.mu.Unlock()
+	switch {
+	case !a.config:
+		return f.memory(a)
+	case f.board.dead || a.addr+uint64(a.size) > configBytes:
+		return 0xFFFFFFFF >> (32 - 8*a.size)
+	case a.write:
+		f.writeConfig(a)
+		return 0
+	}
+	var b [8]byte
+	copy(b[:a.size], f.config[a.addr:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (f *function) writeConfig(a access) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], a.value)
+	for i := range a.size {
+		at := int(a.addr) + i
+		f.config[at] = f.config[at]&^f.writable[at] | b[i]&f.writable[at]
+	}
+	if a.addr <= regDeviceCtl && regDeviceCtl < a.addr+uint64(a.size) && a.value>>(8*(regDeviceCtl-a.addr))&functionReset != 0 {
+		f.reset()
+	}
+}
+
+// reset clears what the guest wrote into the configuration space. The blocks behind BAR2 keep their state, as an
+// OpenNIC shell resets only its QDMA.
+func (f *function) reset() {
+	for at := range f.config {
+		f.config[at] &^= f.writable[at]
+	}
+}
+
+// memory answers an access to a BAR. A function that decodes no memory or is in D3hot answers nothing.
+func (f *function) memory(a access) uint64 {
+	none := ^uint64(0) >> (64 - 8*a.size)
+	b := f.board
+	if a.size != 4 || a.addr%4 != 0 {
+		b.odd = append(b.odd, a)
+	}
+	bar := binary.LittleEndian.Uint32(f.config[regBAR2:])
+	offset := a.addr - uint64(bar)
+	on := f.config[regCommand]&memoryEnabled != 0 && f.config[regPower]&powerD3 == 0
+	if offset >= bar2Bytes || !on {
+		return none
+	}
+	a.addr = offset
+	if b.arrive != nil {
+		b.arrive(len(b.log), a)
+	}
+	b.log = append(b.log, a)
+	if b.dead {
+		return none
+	}
+	b.card.pass()
+	if a.write {
+		b.card.Store32(uint32(offset&^3), uint32(a.value))
+		return 0
+	}
+	return uint64(b.card.Load32(uint32(offset &^ 3)))
+}
+
+// with calls do while no access is answered.
+func (b *board) with(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
+}
+
+// kill lets the link die, or come back.
+func (b *board) kill(dead bool) { b.with(func() { b.dead = dead }) }
+
+// killAt lets the link die at the first access from now on for which at reports true; n counts them from 0. The channel
+// is closed when it died.
+func (b *board) killAt(at func(n int, a access) bool) <-chan struct{} {
+	died := make(chan struct{})
+	b.with(func() {
+		first := len(b.log)
+		b.arrive = func(n int, a access) {
+			if !b.dead && at(n-first, a) {
+				b.dead = true
+				close(died)
+			}
+		}
+	})
+	return died
+}
+
+// counts are the accesses of BAR2 since the last call.
+type counts struct{ reads, writes int }
+
+func (c counts) String() string { return fmt.Sprintf("%d reads, %d writes", c.reads, c.writes) }
+
+// takeLog returns the accesses of BAR2 since the last call.
+func (b *board) takeLog() (log []access, n counts) {
+	b.with(func() { log, b.log = b.log, nil })
+	for _, a := range log {
+		if a.write {
+			n.writes++
+		} else {
+			n.reads++
+		}
+	}
+	return log, n
+}
+
+// close closes the sockets to QEMU, as when the process behind them ends.
+func (b *board) close() {
+	for _, f := range b.functions {
+		if f.conn != nil {
+			_ = f.conn.Close()
+		}
+	}
+}

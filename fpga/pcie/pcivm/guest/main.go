@@ -1,0 +1,301 @@
+//go:build linux
+
+// Command guest is the first process of a virtual machine of package pcivm. It mounts what programs need, and runs commands
+// that arrive as lines of JSON over the second serial port. Started by a command, it is one of its own tools.
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/fpga/pcie/pcivm"
+)
+
+const port = "/dev/ttyS1"
+
+func main() {
+	if os.Getpid() != 1 {
+		if err := tool(os.Stdout, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", err)
+	}
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // QEMU ends
+}
+
+// mounts are the file systems of the guest.
+var mounts = []struct{ kind, path string }{
+	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},
+}
+
+func serve() error {
+	for _, m := range mounts {
+		if err := errors.Join(os.MkdirAll(m.path, 0o755), unix.Mount(m.kind, m.path, m.kind, 0, "")); err != nil {
+			return fmt.Errorf("mount %s: %w", m.path, err)
+		}
+	}
+	if err := errors.Join(os.Chmod("/tmp", 0o1777), os.Mkdir("/run/lock", 0o777), os.Setenv("PATH", "/bin"), os.Chmod("/run/lock", 0o1777), up("lo")); err != nil {
+		return err
+	}
+	line, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	if err := makeRaw(int(line.Fd())); err != nil {
+		return err
+	}
+	s := &server{out: json.NewEncoder(line), running: map[int]*os.Process{}}
+	s.send(pcivm.Event{Line: "ready"})
+	commands := json.NewDecoder(bufio.NewReader(line))
+	for {
+		var c pcivm.Command
+		if err := commands.Decode(&c); err != nil {
+			return fmt.Errorf("%s: %w", port, err)
+		}
+		s.handle(&c)
+	}
+}
+
+// makeRaw stops the terminal from changing or echoing bytes.
+func makeRaw(fd int) error {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag |= unix.CLOCAL | unix.CREAD
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}
+
+// server runs commands and reports on them.
+type server struct {
+	mu      sync.Mutex
+	out     *json.Encoder
+	running map[int]*os.Process
+}
+
+func (s *server) send(e pcivm.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.out.Encode(e)
+}
+
+func (s *server) handle(c *pcivm.Command) {
+	if c.Kill != 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p := s.running[c.ID]; p != nil {
+			_ = p.Signal(syscall.Signal(c.Kill))
+		}
+		return
+	}
+	if tools[c.Args[0]] == nil {
+		s.start(c)
+		return
+	}
+	go func() {
+		out := lines{s, pcivm.Event{ID: c.ID}}
+		end := pcivm.Event{ID: c.ID, Ended: true}
+		var text strings.Builder
+		err := tool(&text, c.Args)
+		out.copy(strings.NewReader(text.String()))
+		if err != nil {
+			end.Line, end.Code = err.Error(), 1
+		}
+		s.send(end)
+	}()
+}
+
+// start runs a program and reports its lines and its end.
+func (s *server) start(c *pcivm.Command) {
+	p := exec.Command(c.Args[0], c.Args[1:]...)
+	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb", "GOTRACEBACK=all"}
+	p.Dir = "/tmp"
+	if c.User != 0 {
+		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}}
+		if c.Also != 0 {
+			p.SysProcAttr.Credential.Groups = []uint32{uint32(c.Also)}
+		}
+	}
+	stdout, err1 := p.StdoutPipe()
+	stderr, err2 := p.StderrPipe()
+	if err := errors.Join(err1, err2, p.Start()); err != nil {
+		s.send(pcivm.Event{ID: c.ID, Ended: true, Line: err.Error(), Code: 127})
+		return
+	}
+	s.mu.Lock()
+	s.running[c.ID] = p.Process
+	s.mu.Unlock()
+	go func() {
+		var copies sync.WaitGroup
+		copies.Go(func() { lines{s, pcivm.Event{ID: c.ID}}.copy(stdout) })
+		copies.Go(func() { lines{s, pcivm.Event{ID: c.ID, Stderr: true}}.copy(stderr) })
+		copies.Wait()
+		_ = p.Wait()
+		s.mu.Lock()
+		delete(s.running, c.ID)
+		s.mu.Unlock()
+		s.send(pcivm.Event{ID: c.ID, Ended: true, Code: exitCode(p.ProcessState)})
+	}()
+}
+
+// lines reports what a command prints, a line at a time.
+type lines struct {
+	to    *server
+	event pcivm.Event
+}
+
+func (l lines) copy(r io.Reader) {
+	text := bufio.NewReader(r)
+	for {
+		line, err := text.ReadString('\n')
+		if line != "" {
+			l.event.Line = strings.TrimSuffix(line, "\n")
+			l.to.send(l.event)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func exitCode(p *os.ProcessState) int {
+	if status, ok := p.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return p.ExitCode()
+}
+
+// tools are what a case needs beside olafctl. They run in the init, or as its child when the command names /init.
+var tools = map[string]func(out io.Writer, args []string) error{
+	"read": func(out io.Writer, args []string) error {
+		text, err := os.ReadFile(args[0])
+		_, _ = out.Write(text)
+		return err
+	},
+	"write": func(_ io.Writer, args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) },
+	"poke":  func(_ io.Writer, args []string) error { return poke(args[0], args[1], args[2]) },
+	"list":  list,
+	"link": func(out io.Writer, args []string) error {
+		text, err := os.Readlink(args[0])
+		fmt.Fprintln(out, text)
+		return err
+	},
+	"await":  func(_ io.Writer, args []string) error { return await(args[0], true) },
+	"absent": func(_ io.Writer, args []string) error { return await(args[0], false) },
+	"insmod": func(_ io.Writer, args []string) error { return insmod(args[0], strings.Join(args[1:], " ")) },
+	"share":  func(_ io.Writer, args []string) error { return share(args[0], args[1]) },
+	"map":    mapForever,
+	"up":     func(_ io.Writer, args []string) error { return up(args[0]) },
+}
+
+func tool(out io.Writer, args []string) error {
+	if len(args) == 0 || tools[args[0]] == nil {
+		return fmt.Errorf("no tool for %q", args)
+	}
+	return tools[args[0]](out, append(args[1:], "", "")[:max(2, len(args)-1)])
+}
+
+// poke writes bytes at an offset, for a file such as the configuration space of a function.
+func poke(path, offset, text string) error {
+	at, err1 := strconv.ParseInt(offset, 0, 64)
+	data, err2 := hex.DecodeString(text)
+	file, err3 := os.OpenFile(path, os.O_WRONLY, 0)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	_, err := file.WriteAt(data, at)
+	return errors.Join(err, file.Close())
+}
+
+func list(out io.Writer, args []string) error {
+	paths, err := filepath.Glob(args[0])
+	for _, p := range paths {
+		fmt.Fprintln(out, p)
+	}
+	return err
+}
+
+// await returns once a path is there, or is not. The test that asked gives up earlier.
+func await(path string, there bool) error {
+	for range 180_000 {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != there {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("%s: waited in vain", path)
+}
+
+func insmod(path, parameters string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	err = unix.FinitModule(int(file.Fd()), strings.TrimSpace(parameters), 0)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// share gives a group the right to read and write a file.
+func share(path, group string) error {
+	gid, err := strconv.Atoi(group)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660))
+}
+
+// mapForever maps the first page of a file and keeps it until the process is ended.
+func mapForever(out io.Writer, args []string) error {
+	file, err := os.OpenFile(args[0], os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Mmap(int(file.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return fmt.Errorf("map %s: %w", args[0], err)
+	}
+	fmt.Fprintln(out, "mapped")
+	select {}
+}
+
+// up switches a network interface on.
+func up(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	request.SetUint16(request.Uint16() | unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}

@@ -1,0 +1,167 @@
+package pcivm
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+var matrix = flag.Bool("matrix", false, "run all cases, not only the core ('make pci')")
+
+// The card's place, and what the cases type.
+const (
+	address = "0000:01:00.0"
+	sysfs   = "/sys/bus/pci/devices/" + address + "/"
+	card    = " -d pci:" + address
+	agent   = " -d grpc:unix:/tmp/agent"
+	serve   = "olafctl serve --listen unix:/tmp/agent" + card
+	watch   = "olafctl device watch --interval 20ms -o json" + card
+)
+
+// machine is a guest whose slot takes one card after the other.
+type machine struct {
+	*guest
+	blocks string // of its cards
+	card   *board // in the slot; nil for none
+}
+
+// newBlocks returns a card for the slot.
+func (m *machine) newCard(t *testing.T, id identity, functions int) *board {
+	t.Helper()
+	c, err := newCard(m.blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBoard(c, id, functions)
+	t.Cleanup(func() {
+		b.with(func() {
+			for _, err := range b.errs {
+				t.Error(err)
+			}
+			if c.errs != nil {
+				t.Error(c.errs)
+			}
+			if len(b.odd) > 0 {
+				t.Errorf("accesses that are not four aligned bytes: %+v", b.odd)
+			}
+		})
+	})
+	return b
+}
+
+// insert puts a card into the empty slot and waits until the kernel found it. The kernel leaves memory decoding off.
+func (m *machine) insert(t *testing.T, b *board) {
+	t.Helper()
+	m.plug(t, b, "rp1")
+	m.card = b
+	m.await(t, address)
+}
+
+// await waits until the kernel is done with a function that it found.
+func (m *machine) await(t *testing.T, bdf string) {
+	t.Helper()
+	m.do(t, "await /proc/bus/pci/"+strings.Replace(strings.TrimPrefix(bdf, "0000:"), ":", "/", 1))
+}
+
+// remove takes the card out of the slot.
+func (m *machine) remove(t *testing.T) {
+	t.Helper()
+	if m.card == nil {
+		return
+	}
+	m.card.kill(false)
+	m.unplug(t)
+	m.card = nil
+	m.do(t, "absent "+sysfs)
+}
+
+// replace puts a new card into the slot, with memory decoding on.
+func (m *machine) replace(t *testing.T) *board {
+	t.Helper()
+	m.remove(t)
+	b := m.newCard(t, openNIC, 1)
+	m.insert(t, b)
+	m.enable(t)
+	return b
+}
+
+func (m *machine) enable(t *testing.T) {
+	t.Helper()
+	m.do(t, "write "+sysfs+"enable 1")
+}
+
+// bind loads a driver's modules and gives it the card, whatever ids the driver knows.
+func (m *machine) bind(t *testing.T, driver string, modules ...string) {
+	t.Helper()
+	for _, module := range modules {
+		m.do(t, "insmod /modules/"+module+".ko")
+	}
+	m.do(t, "write "+sysfs+"driver_override "+driver)
+	m.do(t, "write /sys/bus/pci/drivers_probe "+address)
+	if got := m.do(t, "link "+sysfs+"driver"); !strings.HasSuffix(strings.TrimSpace(got), "/"+driver) {
+		t.Fatalf("%s is bound, not %s\n%s", got, driver, m.tail())
+	}
+}
+
+// expect runs a command and checks its exit code, and that its output matches all patterns, with white space made single.
+func (m *machine) expect(t *testing.T, code int, command string, patterns ...string) answer {
+	t.Helper()
+	return expectAnswer(t, command, m.run(t, command), code, patterns...)
+}
+
+func expectAnswer(t *testing.T, command string, a answer, code int, patterns ...string) answer {
+	t.Helper()
+	if a.code != code {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", command, a.code, code, a.out, a.err)
+		return a
+	}
+	text := strings.Join(strings.Fields(a.out+" "+a.err), " ")
+	for _, p := range patterns {
+		if !regexp.MustCompile(p).MatchString(text) {
+			t.Errorf("%s: no %q in\n%s%s", command, p, a.out, a.err)
+		}
+	}
+	return a
+}
+
+// listed returns what 'device list' prints about an address, as JSON.
+func (m *machine) listed(t *testing.T, bdf string) string {
+	t.Helper()
+	var list struct{ Cards []json.RawMessage }
+	if err := json.Unmarshal([]byte(m.do(t, "olafctl device list -o json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Cards {
+		if strings.Contains(string(c), bdf) {
+			return strings.Join(strings.Fields(string(c)), " ")
+		}
+	}
+	t.Fatalf("%s is not listed: %s", bdf, list.Cards)
+	return ""
+}
+
+// readBeforeWrite describes a write to a register with side effects that follows a read of the same register at once, as a
+// locked exchange does; empty where there is none.
+func readBeforeWrite(log []access) string {
+	effects := map[uint32]bool{
+		regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true, regmap.CommonCommand: true, regmap.GeneratorCommand: true,
+	}
+	for i, a := range log[:max(0, len(log)-1)] {
+		if next := log[i+1]; effects[uint32(next.addr)] && next.write && !a.write && a.addr == next.addr {
+			return fmt.Sprintf("access %d reads %#x and access %d writes it", i, a.addr, i+1)
+		}
+	}
+	return ""
+}
+
+func needMatrix(t *testing.T) {
+	t.Helper()
+	if !*matrix {
+		t.Skip("only with -matrix; 'make pci' runs it")
+	}
+}

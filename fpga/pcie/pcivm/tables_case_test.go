@@ -1,0 +1,221 @@
+package pcivm
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/results"
+)
+
+// tablesText fits into the stand-in's tables.
+const tablesText = `schema: olafctl.tables/v1
+servers: [10.0.0.1]
+workers:
+  - {address: 10.1.0.0, cluster: 0, worker: 0}
+  - {address: 10.1.0.1, cluster: 0, worker: 1}
+  - {address: 10.1.0.2, cluster: 1, worker: 2}
+`
+
+// bench fits into them, too. Its ages are withheld where the guest is slow, its counts are not.
+const bench = "olafctl bench --runs 1 --out-rate 40G --clusters 3 --workers 6 --updates 50 --versus none --keep=false -q -o json"
+
+// wire carries frames of cards to guests.
+type wire struct {
+	dir   string
+	conn  *net.UnixConn
+	ends  []*net.UnixAddr
+	count int // frames sent
+}
+
+// newWire returns a wire with no guest on it.
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wire-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return &wire{dir: dir}
+}
+
+// attach returns the path of the socket at which one more guest takes frames. What it sends is dropped.
+func (w *wire) attach(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(w.dir, name)
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path + ".far", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		buffer := make([]byte, 1<<16)
+		for {
+			if _, err := conn.Read(buffer); err != nil {
+				return
+			}
+		}
+	}()
+	w.conn = conn
+	w.ends = append(w.ends, &net.UnixAddr{Name: path, Net: "unixgram"})
+	return path
+}
+
+// send hands a frame to all guests.
+func (w *wire) send(frame []byte) {
+	w.count++
+	for _, end := range w.ends {
+		_, _ = w.conn.WriteToUnix(frame, end) // a guest that is off loses it, as on a cable
+	}
+}
+
+// bootWithTables starts a guest that owns a card whose frames reach its eth0.
+func bootWithTables(t *testing.T, blocks string, w *wire) *machine {
+	t.Helper()
+	m := &machine{blocks: blocks}
+	m.card = m.newCard(t, openNIC, 1)
+	m.card.card.(*realCard).send = w.send
+	m.guest = boot(t, profile{card: m.card, tables: true, wire: w.attach(t, "owner")})
+	m.wireUp(t)
+	m.card.live(t)
+	return m
+}
+
+// wireUp loads the driver of eth0 and switches it on.
+func (m *machine) wireUp(t *testing.T) {
+	t.Helper()
+	for _, module := range modules[len(modules)-8:] {
+		m.do(t, "insmod /modules/"+module+".ko")
+	}
+	m.do(t, "await /sys/class/net/eth0")
+	m.do(t, "up eth0")
+}
+
+// TestTables benches and writes tables on a card with the twin behind its bus.
+func TestTables(t *testing.T) { needMatrix(t); runTableCases(t, "twin") }
+
+// TestTablesRTL does the same with the RTL.
+func TestTablesRTL(t *testing.T) { needMatrix(t); runTableCases(t, "rtl") }
+
+func runTableCases(t *testing.T, blocks string) {
+	t.Parallel()
+	m := bootWithTables(t, blocks, newWire(t))
+	t.Run("bench", func(t *testing.T) { checkBench(t, m) })
+	t.Run("link dies in a table batch", func(t *testing.T) { checkDyingBatch(t, m) })
+	t.Run("replugged behind an agent with tables", func(t *testing.T) { checkReplugTables(t, m) })
+	t.Run("link dies in a bench", func(t *testing.T) { checkDyingBench(t, m) })
+}
+
+// checkBench compares the counters of a bench on the card with those of a bench on the twin.
+func checkBench(t *testing.T, m *machine) {
+	var rows [2]results.Bench
+	for i, command := range []string{bench + card + " --capture eth0 " + driverFlags, bench} {
+		a := m.run(t, command)
+		if a.code != 0 && !(i == 0 && m.blocks == "rtl" && strings.Contains(a.err+a.out, "clock")) {
+			t.Fatalf("%s: exit code %d\n%s%s", command, a.code, a.out, a.err)
+		}
+		if err := json.Unmarshal([]byte(a.out), &rows[i]); err != nil {
+			t.Fatalf("%s: %v\n%s%s", command, err, a.out, a.err)
+		}
+	}
+	for i := range rows[1].Rows {
+		got, want := &rows[0].Rows[i], &rows[1].Rows[i]
+		for _, metric := range []string{"received", "aggregated"} {
+			if *got.Stats.Of(metric) != *want.Stats.Of(metric) {
+				t.Errorf("%s %s: the card counts %+v, the twin %+v", want.Queue, metric, *got.Stats.Of(metric), *want.Stats.Of(metric))
+			}
+		}
+	}
+}
+
+// lendTables serves the card with its tables and applies some.
+func (m *machine) lendTables(t *testing.T) *session {
+	t.Helper()
+	m.send(t, Command{Args: []string{"write", "/tmp/tables.yaml", tablesText}}).wait(t)
+	s := m.start(t, serve+" "+driverFlags)
+	s.awaitLine(t, "serving")
+	return s
+}
+
+const apply = "olafctl tables apply /tmp/tables.yaml --target unix:/tmp/agent"
+
+// checkDyingBatch lets the link die at the third entry of a batch, which is then not reported as written.
+func checkDyingBatch(t *testing.T, m *machine) {
+	b := m.replace(t)
+	s := m.lendTables(t)
+	entries := 0
+	died := b.killAt(func(_ int, a access) bool {
+		if a.write && pcietest.IsTableCommand(uint32(a.addr)) {
+			entries++
+		}
+		return entries == 3
+	})
+	a := m.run(t, apply)
+	<-died
+	expectAnswer(t, "tables apply", a, 3)
+	if strings.Contains(a.out+a.err, ": done") {
+		t.Errorf("the batch is reported as written:\n%s%s", a.out, a.err)
+	}
+	if a := s.wait(t); a.code == 0 || a.code > 5 {
+		t.Errorf("the agent ended with %d: %s", a.code, a.err)
+	}
+}
+
+// checkReplugTables swaps the card behind an idle agent. The tables of the new one stay empty.
+func checkReplugTables(t *testing.T, m *machine) {
+	m.replace(t)
+	s := m.lendTables(t)
+	m.expect(t, 0, apply, "8 added")
+	b := m.replace(t)
+	a := m.expect(t, 3, "olafctl cluster move --to 1 10.1.0.0 --target unix:/tmp/agent")
+	if strings.Contains(a.out+a.err, ": done") {
+		t.Errorf("the batch is reported as written:\n%s%s", a.out, a.err)
+	}
+	if a := s.wait(t); a.code == 0 || a.code > 5 {
+		t.Errorf("the agent ended with %d: %s", a.code, a.err)
+	}
+	b.with(func() {
+		if n := b.card.(*realCard).tables.Version(); n != 0 {
+			t.Errorf("the new card's tables changed %d times", n)
+		}
+	})
+}
+
+// checkDyingBench lets the link die once the bench has written its tables.
+func checkDyingBench(t *testing.T, m *machine) {
+	b := m.replace(t)
+	died := b.killAt(func(n int, _ access) bool { return n == 900 })
+	a := m.run(t, bench+card+" --capture eth0 "+driverFlags)
+	<-died
+	expectAnswer(t, "bench", a, 3)
+}
+
+// TestTwoGuests puts two machines on one wire: one owns the card and benches, and the other captures as the parameter server.
+func TestTwoGuests(t *testing.T) {
+	needMatrix(t)
+	t.Parallel()
+	w := newWire(t)
+	owner := bootWithTables(t, "twin", w)
+	server := &machine{}
+	server.guest = boot(t, profile{wire: w.attach(t, "server")})
+	server.wireUp(t)
+	const command = bench + card + " --capture eth0 " + driverFlags
+	owner.expect(t, 0, command)
+	frames := 0
+	owner.card.with(func() { frames, w.count = w.count, 0 })
+	c := server.start(t, fmt.Sprintf("olafctl capture -i eth0 --count %d -o json", frames))
+	c.awaitLine(t, "capturing from eth0")
+	owner.expect(t, 0, command) // the same bench sends the same frames
+	a := expectAnswer(t, "capture", c.wait(t), 0)
+	var seen struct {
+		Updates int `json:"updates"`
+	}
+	if err := json.Unmarshal([]byte(a.out), &seen); err != nil || seen.Updates != frames || frames == 0 {
+		t.Errorf("%d frames left the card, captured were %d (%v)\n%s", frames, seen.Updates, err, a.out)
+	}
+}
