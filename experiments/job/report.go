@@ -248,11 +248,14 @@ func Brief(raw []byte) string {
 	}
 	var parts []string
 	name, unit := iterations(d.sameWork())
+	if unit = " " + unit; name == "iteration_ns" {
+		unit = "" // the usual one
+	}
 	for i := range d.Systems {
 		s := &d.Systems[i]
 		var found []string
 		if n := s.Numbers[name]; n.Known() {
-			found = append(found, text.Age(&n)+" "+unit)
+			found = append(found, text.Age(&n)+unit)
 		} else if n := s.Numbers["summed_ns"]; n.Known() {
 			found = append(found, text.Age(&n)+" to the sum")
 		}
