@@ -183,7 +183,7 @@ func countSomething(t *testing.T, card *pcietest.Card) error {
 	if err != nil {
 		return err
 	}
-	rig, err := plan.Rig(testbed.Card{Device: card.Twin, Tap: card.Twin})
+	rig, err := plan.Rig(testbed.Card{Device: card.Twin(), Tap: card.Twin()})
 	if err != nil {
 		return err
 	}
@@ -218,17 +218,17 @@ func holdSums(t *testing.T, card *pcietest.Card) error {
 		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200}, {regmap.QueueControl, regmap.QueueControlEnable},
 		{regmap.GeneratorStopAfter, 5}, {regmap.GeneratorCommand, regmap.GeneratorCommandArm}, {regmap.GeneratorCommand, regmap.GeneratorCommandStart},
 	} {
-		if err := card.Twin.Write32(w.at, w.value); err != nil {
+		if err := card.Twin().Write32(w.at, w.value); err != nil {
 			return err
 		}
 	}
 	if err := card.Wait(t.Context(), olaf.Second); err != nil {
 		return err
 	}
-	if held := len(card.Twin.Table().Held); held == 0 {
+	if held := len(card.Twin().Table().Held); held == 0 {
 		return errors.New("the program holds nothing")
 	}
-	return card.Twin.Write32(regmap.QueueControl, 0)
+	return card.Twin().Write32(regmap.QueueControl, 0)
 }
 
 // failedRun says that a run was not used, and why.

@@ -85,7 +85,7 @@ func TestBenchOnARealInterface(t *testing.T) {
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCycles {
 			k.catchUp()
-			value, _ = r.Card.Twin.Read32(offset)
+			value, _ = r.Card.Twin().Read32(offset)
 		}
 		return value
 	}

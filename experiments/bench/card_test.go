@@ -366,7 +366,7 @@ func TestCardWithoutProvenance(t *testing.T) {
 		return value
 	}
 	must(t, mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}).Err())
-	if mode, err := r.Card.Twin.Read32(regmap.QueueMode); err != nil || mode&regmap.QueueModeProvenance != 0 {
+	if mode, err := r.Card.Twin().Read32(regmap.QueueMode); err != nil || mode&regmap.QueueModeProvenance != 0 {
 		t.Errorf("queue.mode is %#x, %v", mode, err)
 	}
 }

@@ -68,6 +68,9 @@ func New(cfg twin.Config) (*Card, error) {
 	return NewWithBlocks(func() (Blocks, error) { return twin.New(cfg) })
 }
 
+// Twin returns the twin of a card made by New; it panics for a card with other blocks.
+func (c *Card) Twin() *twin.Twin { return c.Blocks.(*twin.Twin) }
+
 // NewWithBlocks returns a healthy card with two ports. It calls build again after each power cycle.
 func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
 	blocks, err := build()
