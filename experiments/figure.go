@@ -13,7 +13,7 @@ import (
 )
 
 // FigureSchema heads the document of a figure.
-const FigureSchema = "olafctl.figure/v2"
+const FigureSchema = "olafctl.figure/v3"
 
 // Series is one curve: a statistic over seeds at every x.
 type Series struct {
@@ -50,6 +50,7 @@ type Figure struct {
 	Artefact   string             `json:"artefact"`
 	Config     any                `json:"config"`
 	Quick      bool               `json:"quick,omitempty"`
+	Short      string             `json:"short,omitempty"` // says that it has too few seeds to be judged
 	Partial    bool               `json:"partial,omitempty"`
 	Panels     []Panel            `json:"panels"`
 	Statements []string           `json:"statements"`
@@ -116,6 +117,9 @@ func (f *Figure) WriteText(w io.Writer, v text.View) error {
 		quick = " (quick: fewer or shorter runs than the figure's own)"
 	}
 	p.Say("", "%s: %s%s", f.Experiment, f.Artefact, quick)
+	if f.Short != "" {
+		p.Say("", "%s", f.Short)
+	}
 	for i := range f.Panels {
 		f.Panels[i].print(p)
 	}

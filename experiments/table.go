@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
@@ -14,7 +15,7 @@ import (
 )
 
 // TableSchema heads the document of a table.
-const TableSchema = "olafctl.table/v1"
+const TableSchema = "olafctl.table/v2"
 
 // Table is what an experiment found that fills cells, in one or more blocks.
 type Table struct {
@@ -23,6 +24,7 @@ type Table struct {
 	Artefact   string             `json:"artefact"`
 	Config     any                `json:"config"`
 	Quick      bool               `json:"quick,omitempty"`
+	Short      string             `json:"short,omitempty"` // says that it has too few seeds to be judged
 	Terms      []string           `json:"terms,omitempty"` // of a comparison of systems, printed above it
 	Blocks     []Block            `json:"blocks"`
 	Statements []string           `json:"statements"`
@@ -48,6 +50,14 @@ type Line struct {
 // NewTable starts the table of an experiment.
 func NewTable(experiment, artefact string, o *Options, config any) *Table {
 	return &Table{Schema: TableSchema, Experiment: experiment, Artefact: artefact, Config: config, Quick: o.Quick}
+}
+
+// TooShort returns a line for a comparison of fewer seeds than it takes to be judged; empty for one of enough.
+func TooShort(seeds, enough int) string {
+	if seeds >= enough {
+		return ""
+	}
+	return fmt.Sprintf("too short: %d of %s; no order below is judged", seeds, olaf.Plural(enough, "seed"))
 }
 
 // Say adds a statement.
@@ -146,6 +156,9 @@ func (t *Table) WriteText(w io.Writer, v text.View) error {
 		quick = " (quick: fewer seeds than its own)"
 	}
 	p.Say("", "%s: %s%s", t.Experiment, t.Artefact, quick)
+	if t.Short != "" {
+		p.Say("", "%s", t.Short)
+	}
 	for _, term := range t.Terms {
 		p.Say("  ", "%s", term)
 	}

@@ -78,8 +78,11 @@ func times(s results.Statistic, by float64) results.Statistic {
 	return s
 }
 
+// memorySeeds is how many seeds the comparison of memory takes before an order is judged.
+const memorySeeds = 3
+
 func runMemory(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
-	runs, seed := o.Seeds(3, 1)
+	runs, seed := o.Seeds(memorySeeds, 1)
 	c := memoryConfig{
 		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond, Updates: 5,
 		Straggler: []int{1, 2, 4}, Losses: []float64{0, 0.0001, 0.001},
@@ -88,7 +91,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 		c.Seeds = append(c.Seeds, seed+uint64(i))
 	}
 	t := experiments.NewTable("versus/memory", "Memory", &o, &c)
-	t.Terms = memoryTerms
+	t.Terms, t.Short = memoryTerms, experiments.TooShort(len(c.Seeds), memorySeeds)
 	t.Blocks = make([]experiments.Block, len(memoryMeasures))
 	for i, m := range memoryMeasures {
 		t.Blocks[i] = experiments.Block{Name: m.name, Unit: m.unit}

@@ -85,7 +85,7 @@ func ofGroup(group int, name string) func(*netsim.Result) results.Float {
 }
 
 func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
-	runs, seed := o.Seeds(30, 3)
+	runs, seed := o.Seeds(enoughSeeds, 3)
 	c := hopConfig{Topology: "multihop", Period1: 100 * olaf.Millisecond}
 	for i := range runs {
 		c.Seeds = append(c.Seeds, seed+uint64(i))
@@ -94,7 +94,7 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 		c.Columns = append(c.Columns, k.name)
 	}
 	t := experiments.NewTable("versus/multihop", "Multi-hop", &o, &c)
-	t.Terms = hopTerms
+	t.Terms, t.Short = hopTerms, experiments.TooShort(len(c.Seeds), enoughSeeds)
 	done, total := 0, len(hopTables)*len(crossers)
 	still := experiments.Block{Name: standing, Unit: "of 10", Columns: c.Columns}
 	for _, table := range hopTables {
@@ -167,12 +167,6 @@ func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, perio
 
 // judgeHops says what was expected before anything ran, and whether it came.
 func judgeHops(t *experiments.Table) {
-	verdict := func(ok bool) string {
-		if ok {
-			return "it is so"
-		}
-		return "it is NOT so"
-	}
 	cell := func(block, row int, column string) *results.Statistic {
 		return &t.Blocks[block].Rows[row].Cells[slices.Index(t.Blocks[block].Columns, column)]
 	}
@@ -194,11 +188,11 @@ func judgeHops(t *experiments.Table) {
 			whole = whole && cell(block+3, 1, name).Mean == 0
 		}
 	}
-	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", verdict(fresher))
-	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", verdict(perWorker))
-	t.Say("expected: iSwitch that waits for nobody, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(near))
-	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s", verdict(whole && even))
+	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", verdict(t, fresher))
+	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", verdict(t, perWorker))
+	t.Say("expected: iSwitch that waits for nobody, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(t, near))
+	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s", verdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")
-	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), verdict(sync.Mean >= 300 && sync.Mean <= 450))
+	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), verdict(t, sync.Mean >= 300 && sync.Mean <= 450))
 	t.Say("a synchronous row is of fewer updates: its workers wait a round trip for each. What it sends never meets in a queue with more than one gradient a cluster, so that the bottleneck of Tables 2 and 3 is none for it")
 }

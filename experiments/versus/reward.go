@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
@@ -21,23 +22,37 @@ import (
 type learner struct {
 	name, system, mode string
 	options            system.Options
+	// step multiplies the learning rate; 0 leaves it as it is.
+	step float32
 }
 
-// learners are the systems whose workers send without waiting, at the bottleneck that OLAF was published for, and those whose
-// workers wait, on 10 Gbps.
+// Factors for the controls. A synchronous system makes one step in a round of one gradient per worker. OLAF makes olafSteps
+// (the run prints the measured number), and the eight gradients of a round would make eight steps if each counted alone.
+const (
+	olafSteps = 3.6
+	allSteps  = 8
+)
+
+// learners lists the systems whose workers send without waiting, at the bottleneck that OLAF was published for, then those
+// whose workers wait, on 10 Gbps. The last two are controls: the same synchronous system with longer steps, so that the
+// number of steps and the order of updates can be told apart.
 var learners = []learner{
-	{"fifo", "fifo", "", system.Options{}},
-	{"olaf", "olaf", "", system.Options{}},
-	{"iswitch async", "iswitch", "async", system.Options{H: 4, Bound: 3}},
-	{"iswitch sync", "iswitch", "sync", system.Options{}},
-	{"switchml", "switchml", "sync", system.Options{}},
-	{"atp", "atp", "sync", system.Options{}},
+	{"fifo", "fifo", "", system.Options{}, 0},
+	{"olaf", "olaf", "", system.Options{}, 0},
+	{"iswitch async", "iswitch", "async", system.Options{H: 4, Bound: 3}, 0},
+	{"iswitch sync", "iswitch", "sync", system.Options{}, 0},
+	{"switchml", "switchml", "sync", system.Options{}, 0},
+	{"atp", "atp", "sync", system.Options{}, 0},
+	{fmt.Sprintf("iswitch sync, step × %g", olafSteps), "iswitch", "sync", system.Options{}, olafSteps},
+	{fmt.Sprintf("iswitch sync, step × %d", allSteps), "iswitch", "sync", system.Options{}, allSteps},
 }
 
-// trained is what a figure needs of one training.
+// trained is the part of a training's result that the figure needs.
 type trained struct {
 	Curves [][]rl.Point `json:"curves"`
 	EndNS  int64        `json:"end_ns"`
+	// Steps counts the steps of the weights.
+	Steps uint64 `json:"steps"`
 }
 
 // training is everything that decides one.
@@ -56,9 +71,12 @@ type rewardConfig struct {
 	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
 }
 
-// rewardOf is what decides the comparison that was asked for.
+// rewardSeeds is how many seeds the comparison of rewards takes before an order is judged.
+const rewardSeeds = 5
+
+// rewardOf returns the configuration that the options ask for.
 func rewardOf(o *experiments.Options) *rewardConfig {
-	runs, first := o.Seeds(5, 2)
+	runs, first := o.Seeds(rewardSeeds, 2)
 	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
 	if o.Quick {
 		c.Training.Iterations = 30
@@ -69,10 +87,13 @@ func rewardOf(o *experiments.Options) *rewardConfig {
 	return c
 }
 
-// training is that of a learner under one seed.
+// training returns the training of a learner under one seed.
 func (c *rewardConfig) training(l *learner, seed uint64) training {
 	t := training{l.name, c.Training, c.Rate}
 	t.Config.Seed = seed
+	if l.step > 0 {
+		t.Config.PPO.LearnRate *= l.step
+	}
 	return t
 }
 
@@ -107,7 +128,7 @@ func rewardParts(set system.Set) *experiments.Parts {
 	}
 }
 
-// carryOut trains.
+// carryOut trains one learner.
 func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, error) {
 	at := slices.IndexFunc(learners, func(l learner) bool { return l.name == t.Learner })
 	if at < 0 {
@@ -138,15 +159,34 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (benc
 			o.Tell(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
 		}
 	}
+	f.Short = experiments.TooShort(len(c.Seeds), rewardSeeds)
 	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
-	f.Say("%s, %s each: the same pilots, seeds and steps; a step is the mean of what an update holds, so that an update of a synchronous system counts once for all workers",
+	f.Say("%s, %s each: the same pilots, seeds and size of a step; a step is the mean of what an update holds, so that an update of a synchronous system counts once for all workers",
 		olaf.Plural(c.Training.Workers, "worker"), olaf.Plural(c.Training.Iterations, "gradient"))
+	f.Say("steps of the weights in a round of one gradient a worker: %s; an order of systems with unequal steps says nothing of freshness", stepsPerRound(all, c.Training.Iterations))
+	f.Say("the rows with step × %g and × %d are controls: the synchronous system with OLAF's total step, and as if every gradient made a step", olafSteps, allSteps)
 	f.Say("FIFO and OLAF: updates as they come, 60 Gbps offered to 20 Gbps out; all others: 10 Gbps to one switch, hosts cost no time; the slowest worker takes %.1f times as long as the fastest", c.Training.Spread)
 	f.Say("progress is told by gradients of a worker and by virtual time, never by updates, which hold as many gradients as a system puts there")
 	return f, nil
 }
 
-// rewardPanels are rewards over gradients and over time.
+// stepsPerRound lists the mean number of steps that each learner makes in a round.
+func stepsPerRound(all [][]trained, iterations int) string {
+	var each []string
+	for i := range learners {
+		if learners[i].step > 0 {
+			continue // a control makes the steps of the system that it scales
+		}
+		sum := 0.0
+		for _, one := range all[i] {
+			sum += float64(one.Steps)
+		}
+		each = append(each, fmt.Sprintf("%s %.1f", learners[i].name, sum/float64(len(all[i])*iterations)))
+	}
+	return strings.Join(each, ", ")
+}
+
+// rewardPanels returns rewards over gradients and over time.
 func rewardPanels(all [][]trained, iterations int, longest int64) []experiments.Panel {
 	const spans = 20
 	block := max(1, iterations/spans)
@@ -194,7 +234,7 @@ func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate o
 		if err != nil {
 			return nil, err
 		}
-		return &trained{out.Curves, out.EndNS}, nil
+		return &trained{out.Curves, out.EndNS, out.Servers[0].Versions}, nil
 	}
 	mode, err := s.Mode(l.mode)
 	if err != nil {
@@ -212,5 +252,5 @@ func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate o
 	case !out.Equal:
 		return nil, errors.New(l.name + ": workers ended with different weights") // a mistake in an endpoint
 	}
-	return &trained{out.Curves, int64(out.Network.Duration)}, nil
+	return &trained{out.Curves, int64(out.Network.Duration), out.Network.Updates}, nil
 }
