@@ -14,11 +14,11 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrMissed says that a published number came out worse than its claim expects.
+// ErrMissed reports that a published number came out worse than its claim expects.
 var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
 // ReproduceSchema names the document of a Reproduction.
-const ReproduceSchema = "olafctl.reproduce/v2"
+const ReproduceSchema = "olafctl.reproduce/v3"
 
 // Reproduction is every published number of some experiments beside ours.
 type Reproduction struct {
@@ -26,7 +26,11 @@ type Reproduction struct {
 	Provenance  results.Provenance `json:"provenance"`
 	Experiments []string           `json:"experiments"` // that were run, in order
 	Paper       []results.PaperRow `json:"paper"`
-	// Missed lists the ids whose verdict is below what their claim expects.
+	// Opposite lists the ids of our results that came out on the other side of what was printed, a repeated number once.
+	Opposite []string `json:"opposite"`
+	// Contradicting counts, by paper, the numbers that other numbers of the same paper exclude.
+	Contradicting map[string]int `json:"contradicting"`
+	// Missed lists the ids whose verdict is worse than the one recorded with their claim.
 	Missed []string `json:"missed"`
 	// Invalid lists the experiments with an invalid run, and why.
 	Invalid []string `json:"invalid"`
@@ -37,7 +41,7 @@ type Reproduction struct {
 // Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
 // ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
 func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
-	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
+	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{}, Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
 		report, err := run(ctx, e)
 		if err != nil {
@@ -62,19 +66,66 @@ func (r *Reproduction) addUnreached(all Set) {
 			continue
 		}
 		name := paper.ExperimentOf(row.ID)
-		if _, err := all.Find(name); err == nil && !slices.Contains(r.Experiments, name) {
-			row.Note = "its experiment was left out; run 'olafctl reproduce " + name + "'"
+		_, err := all.Find(name)
+		if err == nil && row.Verdict == string(paper.LeftOut) && !slices.Contains(r.Experiments, name) {
+			row.Note = "its experiment was not run; run 'olafctl reproduce " + name + "'"
 		}
 		r.Paper = append(r.Paper, row)
 	}
 }
 
+// judged fills in what follows from the rows.
 func (r *Reproduction) judged() *Reproduction {
 	r.Missed = append(r.Missed, missed(r.Paper)...)
+	worst := worstOfRepeats(r.Paper)
+	for i := range r.Paper {
+		p := &r.Paper[i]
+		if paper.Verdict(p.Verdict) == paper.Contradiction {
+			r.Contradicting[paper.SystemOf(paper.Canonical(p.ID))]++
+		}
+		if p.SameAs == "" && noResult[paper.Basis(p.Basis)] == "" && worst[p.ID].Adverse() {
+			r.Opposite = append(r.Opposite, p.ID)
+		}
+	}
 	return r
 }
 
-// missed lists the ids of rows whose verdict is below what is expected.
+// results counts our results that were judged, a repeated number once.
+func (r *Reproduction) results() (n int) {
+	worst := worstOfRepeats(r.Paper)
+	for i := range r.Paper {
+		if p := &r.Paper[i]; p.SameAs == "" && noResult[paper.Basis(p.Basis)] == "" && worst[p.ID].Judges() {
+			n++
+		}
+	}
+	return n
+}
+
+// summary says in three lines what came out: results on the other side of what was printed, papers that contradict
+// themselves, and, separately, whether anything is worse than when its claim was recorded.
+func (r *Reproduction) summary() []string {
+	opposite := fmt.Sprintf("Opposite to what was printed: %d of %s", len(r.Opposite), olaf.Plural(r.results(), "result"))
+	if len(r.Opposite) > 0 {
+		opposite += ": " + strings.Join(r.Opposite, ", ")
+	}
+	papers := "Papers that contradict themselves: none"
+	if n := len(r.Contradicting); n > 0 {
+		var each []string
+		for _, t := range systems(r.Paper) {
+			if k := r.Contradicting[t.name]; k > 0 {
+				each = append(each, fmt.Sprintf("%s in %s", t.name, olaf.Plural(k, "number")))
+			}
+		}
+		papers = fmt.Sprintf("Papers that contradict themselves: %d (%s)", n, strings.Join(each, ", "))
+	}
+	worse := "Worse than recorded: nothing"
+	if len(r.Missed) > 0 {
+		worse = fmt.Sprintf("Worse than recorded: %d: %s", len(r.Missed), strings.Join(r.Missed, ", "))
+	}
+	return []string{opposite, papers, worse}
+}
+
+// missed lists the ids of rows whose verdict is worse than recorded.
 func missed(rows []results.PaperRow) (ids []string) {
 	for _, row := range paper.Misses(rows) {
 		ids = append(ids, row.ID)
@@ -82,7 +133,7 @@ func missed(rows []results.PaperRow) (ids []string) {
 	return ids
 }
 
-// Expected is nil when every result of full length is what its claim expects. The error matches ErrMissed.
+// Expected returns nil when every result of full length is what its claim expects. The error matches ErrMissed.
 func Expected(rows []results.PaperRow) error {
 	if ids := missed(rows); len(ids) > 0 {
 		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(ids, ", "))
@@ -93,29 +144,27 @@ func Expected(rows []results.PaperRow) error {
 // Document is the JSON form, ReproduceSchema.
 func (r *Reproduction) Document() any { return r }
 
-// WriteText prints every number of the systems that are here, a line for each of the others, and how many came out how, paper
-// by paper. With All the numbers of the others are listed too.
+// WriteText prints every number of the systems that are here, a line for each of the others, the verdicts paper by paper, and
+// the summary. With All the numbers of the others are listed too.
 func (r *Reproduction) WriteText(w io.Writer, v text.View) error {
 	here := systems(r.Paper)
 	listed := slices.DeleteFunc(slices.Clone(r.Paper), func(p results.PaperRow) bool { return !r.All && !here.tested(paper.SystemOf(p.ID)) })
 	p := text.NewPage(w, v)
 	p.Paper(listed)
 	here.print(p, r.All)
-	missed := "none below what is expected"
-	if len(r.Missed) > 0 {
-		missed = fmt.Sprintf("%d below what is expected: %s", len(r.Missed), strings.Join(r.Missed, ", "))
+	for _, line := range r.summary() {
+		p.Say("", "%s", line)
 	}
-	p.Say("", "%s", missed)
 	return p.Err()
 }
 
 // Table is one line a published number.
 func (r *Reproduction) Table() (header []string, rows [][]string) {
-	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "basis", "kind", "verdict", "expected", "source", "note"}
+	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "basis", "kind", "verdict", "expected", "same_as", "source", "note"}
 	for i := range r.Paper {
 		p := &r.Paper[i]
 		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, text.Exact(p.Ours.Mean), text.Exact(p.Ours.CI95),
-			text.Exact(p.Published), text.Exact(p.DeviationPct), p.Basis, p.Kind, p.Verdict, p.Expected, p.Source, p.Note})
+			text.Exact(p.Published), text.Exact(p.DeviationPct), p.Basis, p.Kind, p.Verdict, p.Expected, p.SameAs, p.Source, p.Note})
 	}
 	return header, rows
 }

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,15 +14,18 @@ import (
 
 // systemTally counts the numbers of one paper by basis and verdict.
 type systemTally struct {
-	name   string
-	counts map[paper.Basis]map[paper.Verdict]int
-	n      int
+	name    string
+	counts  map[paper.Basis]map[paper.Verdict]int
+	n       int
+	repeats int // rows whose number of ours is another row's
 }
 
-// tallies are by paper, in the order of the rows.
+// tallies holds one tally per paper, in the order of the rows.
 type tallies []systemTally
 
+// systems counts rows by paper. Rows that share one number of ours count once, by the worst of their verdicts.
 func systems(rows []results.PaperRow) (all tallies) {
+	worst := worstOfRepeats(rows)
 	for i := range rows {
 		name := paper.SystemOf(paper.Canonical(rows[i].ID))
 		at := slices.IndexFunc(all, func(t systemTally) bool { return t.name == name })
@@ -29,9 +33,26 @@ func systems(rows []results.PaperRow) (all tallies) {
 			at = len(all)
 			all = append(all, systemTally{name: name, counts: map[paper.Basis]map[paper.Verdict]int{}})
 		}
-		all[at].add(paper.Basis(rows[i].Basis), paper.Verdict(rows[i].Verdict))
+		all[at].n++
+		if rows[i].SameAs != "" {
+			all[at].repeats++
+			continue
+		}
+		all[at].add(paper.Basis(rows[i].Basis), worst[rows[i].ID])
 	}
 	return all
+}
+
+// worstOfRepeats returns the verdict by which each row that repeats no other counts.
+func worstOfRepeats(rows []results.PaperRow) map[string]paper.Verdict {
+	worst := map[string]paper.Verdict{}
+	for i := range rows {
+		id, v := cmp.Or(rows[i].SameAs, rows[i].ID), paper.Verdict(rows[i].Verdict)
+		if is, known := worst[id]; !known || slices.Index(paper.Verdicts(), v) > slices.Index(paper.Verdicts(), is) {
+			worst[id] = v
+		}
+	}
+	return worst
 }
 
 func (t *systemTally) add(b paper.Basis, v paper.Verdict) {
@@ -39,14 +60,17 @@ func (t *systemTally) add(b paper.Basis, v paper.Verdict) {
 		t.counts[b] = map[paper.Verdict]int{}
 	}
 	t.counts[b][v]++
-	t.n++
 }
 
-// tested says whether anything of a system can be judged here.
+// tested reports whether any number of a system can be judged here.
 func (t *systemTally) tested() bool {
 	left := t.n
 	for _, verdicts := range t.counts {
-		left -= verdicts[paper.NotTestable]
+		for v, n := range verdicts {
+			if v.Unmeasured() {
+				left -= n
+			}
+		}
 	}
 	return left > 0
 }
@@ -55,8 +79,8 @@ func (all tallies) tested(system string) bool {
 	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.tested() })
 }
 
-// print prints a paper a paragraph: its systems' numbers by basis and verdict, and of a system that is not here only how many
-// there are.
+// print prints a paragraph per paper: its numbers by basis and verdict, and for a system that is not here only how many there
+// are.
 func (all tallies) print(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]
@@ -71,10 +95,19 @@ func (all tallies) print(p *text.Page, listed bool) {
 		p.Say("", "%s: %s", t.name, olaf.Plural(t.n, "published number"))
 		for _, basis := range paper.Bases() {
 			if verdicts := t.counts[basis]; len(verdicts) > 0 {
-				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s", counted(verdicts))
+				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s%s", counted(verdicts), noResult[basis])
 			}
 		}
+		if t.repeats > 0 {
+			p.Say("  ", "not counted again: %s with the number of another, which counts by its worst verdict", olaf.Plural(t.repeats, "row"))
+		}
 	}
+}
+
+// noResult says after a basis why its numbers are no results.
+var noResult = map[paper.Basis]string{
+	paper.Input:      " (put in as printed: no results)",
+	paper.Arithmetic: " (no model of ours is in them: no results)",
 }
 
 // basisWidth is the width of the longest basis, with a gap.

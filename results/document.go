@@ -8,7 +8,7 @@ import (
 )
 
 // BenchSchema names the document a Bench is.
-const BenchSchema = "olafctl.bench/v2"
+const BenchSchema = "olafctl.bench/v3"
 
 // Bench is the result of one experiment: every configuration that ran, their comparisons, and the paper beside them.
 // Everything but Provenance is a function of the specification and the seed alone.
@@ -177,9 +177,11 @@ type PaperRow struct {
 	Ours Statistic `json:"ours"`
 	// DeviationPct is ours relative to the published number; of a fairness index, what both lack to 1.
 	DeviationPct Float  `json:"deviation_pct"`
-	Verdict      string `json:"verdict"`  // one of package paper's words
-	Expected     string `json:"expected"` // what is known to be reached; a worse verdict is a miss
-	Note         string `json:"note,omitempty"`
+	Verdict      string `json:"verdict"` // one of package paper's words
+	// SameAs is the id of an earlier row of the same artefact with the very same number of ours, which counts once.
+	SameAs   string `json:"same_as,omitempty"`
+	Expected string `json:"expected"` // what is known to be reached; a worse verdict is a miss
+	Note     string `json:"note,omitempty"`
 	// Contradiction says where the paper disagrees with itself on this; the verdict of that name is only of what nobody can reach.
 	Contradiction string `json:"contradiction,omitempty"`
 	// Sensitivity is the same number under other assumptions.

@@ -38,8 +38,10 @@ func newReproduceCmd(env *cli.Env) *cobra.Command {
 		Use:   "reproduce [NAME…]",
 		Short: "Run every experiment, and set each published number beside ours with a verdict",
 		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
-and verdict. A verdict below what its claim expects ends with exit code 4; what --quick or fewer --runs shortened is "too
-short" and never does. The last lines count by basis and verdict. docs/notes/reproduction.md tells what moves each number.
+and verdict. The last lines count verdicts by basis, then list results that came out opposite to what was printed, papers that
+contradict themselves, and whether anything is worse than recorded with its claim. Only the last ends with exit code 4. With
+--quick or fewer --runs, a number is judged where more runs are not likely to change the verdict, and is "too short" otherwise;
+neither ends with exit code 4. docs/notes/reproduction.md explains what moves each number.
 
 All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
 them and everything else to a few minutes. With --workers, experiments and single trainings are done side by side, by processes of
@@ -153,7 +155,7 @@ func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Ex
 	}
 	if err == nil && !f.quiet {
 		rows := report.Paper()
-		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d below what is expected, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
+		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
 	}
 	if report == nil {
 		return nil, err // not a Judged that holds nothing

@@ -106,7 +106,7 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, strings.TrimSpace(text.Published(r)+" "+r.Unit), oursAndOthers(r), r.Verdict, r.Basis, moved(c, r))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, strings.TrimSpace(text.Published(r)+" "+r.Unit), oursAndOthers(r), verdictCell(r), r.Basis, moved(c, r))
 	}
 	b.WriteString("\n")
 	for _, name := range others {
@@ -115,7 +115,15 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 	return b.String()
 }
 
-// oursAndOthers is our number, and what other assumptions make of it.
+// verdictCell returns the verdict, and the row whose number this one repeats.
+func verdictCell(r *results.PaperRow) string {
+	if r.SameAs == "" {
+		return r.Verdict
+	}
+	return r.Verdict + "<br>same number as `" + r.SameAs + "`"
+}
+
+// oursAndOthers returns our number, and what other assumptions make of it.
 func oursAndOthers(r *results.PaperRow) string {
 	lines := []string{text.Rounded(&r.Ours, 1)}
 	for i := range r.Sensitivity {
@@ -132,7 +140,7 @@ func moved(c *paper.Claim, r *results.PaperRow) string {
 		return c.Untestable
 	case v == paper.Contradiction:
 		return "[see](../notes/reproduction.md#contradictions-of-the-papers)"
-	case v == paper.Match, v == paper.BoundMet, c.Kind == paper.Trend && v == paper.TrendOnly, c.Cause == "":
+	case v == paper.Match, v == paper.BoundMet, v == paper.Holds, c.Cause == "":
 		return ""
 	}
 	return "[" + c.Cause + "](../notes/reproduction.md#" + strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(c.Cause)) + ")"

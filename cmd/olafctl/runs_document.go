@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
@@ -19,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// documented is a kind of document that is kept with its plan, by its schema.
+// documented describes a kind of document that is kept with its plan.
 type documented struct {
 	// repeat makes the report again and says of how many runs; none where it was kept without a plan.
 	repeat func(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error)
@@ -29,9 +30,18 @@ type documented struct {
 	side func(f *store.Folder, document []byte) (*compare.Side, error)
 }
 
-// documentKinds lists them.
+// documentKinds lists the kinds by the name of their schema, without its version.
 func documentKinds() map[string]documented {
-	return map[string]documented{job.Schema: {repeatJob, job.Metrics(), jobSide}, experiments.TableSchema: {repeatShared, job.Metrics(), sharedSide}}
+	return map[string]documented{
+		schemaName(job.Schema):              {repeatJob, job.Metrics(), jobSide},
+		schemaName(experiments.TableSchema): {repeatShared, job.Metrics(), sharedSide},
+	}
+}
+
+// schemaName returns a schema without its version.
+func schemaName(schema string) string {
+	name, _, _ := strings.Cut(schema, "/")
+	return name
 }
 
 // kindOf is the kind of a run that was kept with its document only; false where that has no single runs.
@@ -42,7 +52,7 @@ func kindOf(f *store.Folder) (documented, bool) {
 	if !archive.HasDocumentOnly(f) || json.Unmarshal(f.Manifest.Deterministic, &fixed) != nil {
 		return documented{}, false
 	}
-	kind, ok := documentKinds()[fixed.Document]
+	kind, ok := documentKinds()[schemaName(fixed.Document)]
 	return kind, ok
 }
 

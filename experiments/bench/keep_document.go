@@ -124,6 +124,12 @@ func SameDocument(f *store.Folder, again Report, metrics []*metric.Metric) (news
 	if err != nil {
 		return nil, err
 	}
+	if was["schema"] != is["schema"] { // of another version, whose words for verdicts were others
+		for _, words := range []string{"schema", "paper"} {
+			delete(was, words)
+			delete(is, words)
+		}
+	}
 	s := sameness{zeroed: map[string]bool{}, news: map[string]bool{}}
 	for _, m := range metrics {
 		s.zeroed[m.Name] = m.Zeroed

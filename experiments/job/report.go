@@ -18,7 +18,7 @@ import (
 )
 
 // Schema heads the document of a Report.
-const Schema = "olafctl.job/v1"
+const Schema = "olafctl.job/v2"
 
 // Report is one or more systems' outcomes of the same job.
 type Report struct {

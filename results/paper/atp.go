@@ -14,7 +14,7 @@ const alikePct = 10
 func atpPaper() Paper {
 	const slides, abstract = "ATP (NSDI'21), slides", "ATP (NSDI'21), abstract"
 	trend := func(column, unit string, side Side, against float64, why string) []Claim {
-		return on(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: against}, Expect: TrendOnly,
+		return on(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: against}, Expect: Holds,
 			Why: why, Cause: causeCollisions})
 	}
 	return Paper{Name: "atp", rows: []row{

@@ -18,7 +18,8 @@ type Basis string
 const (
 	Calibrated Basis = "calibrated" // fitted to the very numbers that it is set beside
 	Predicted  Basis = "predicted"  // fitted to others, or to nothing
-	Arithmetic Basis = "arithmetic" // follows from printed numbers
+	Input      Basis = "input"      // put in as it is printed, so that ours says nothing
+	Arithmetic Basis = "arithmetic" // follows from printed numbers, or from what is set up, whatever the model
 	Timed      Basis = "measured"   // of a real thing: a solver, a card, logic
 )
 
@@ -78,7 +79,8 @@ type Claim struct {
 	Disagreement string
 	// Inconsistency tells what else is odd about what was published.
 	Inconsistency string
-	// Untestable says why this project can't measure it; empty when it can.
+	// Untestable says why this project can't measure it; empty when it can. The claim then expects NotTestable or
+	// TheirMachine, which is its verdict.
 	Untestable string
 	// Follows is the number that arithmetic on printed numbers gives; only of that basis.
 	Follows float64

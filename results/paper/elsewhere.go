@@ -2,11 +2,20 @@ package paper
 
 const needsCluster = "needs that system's cluster and switch"
 
-// elsewhere are numbers of another system that this project can't measure yet, kept for comparison.
+// elsewhere returns numbers of another system that this project can't measure yet, kept for comparison.
 func elsewhere(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
 		cells[i] = Claim{Column: columns[i], Printed: v, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
+	}
+	return cells
+}
+
+// theirs returns numbers that belong to the authors' machine, models or trainings: no measurement here can confirm them.
+func theirs(unit, why string, columns []string, values ...string) []Claim {
+	cells := elsewhere(unit, why, columns, values...)
+	for i := range cells {
+		cells[i].Expect = TheirMachine
 	}
 	return cells
 }

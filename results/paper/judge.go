@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf/internal/exactmath"
@@ -65,7 +66,29 @@ func Compare(ours Ours, experiments ...string) []results.PaperRow {
 			rows = append(rows, rowOf(c, ours, byID))
 		}
 	}
+	markRepeats(rows)
 	return rows
+}
+
+// markRepeats names, for each row, the first row of the same artefact with the same number of ours to nine digits. Two rows
+// that a model can't tell apart are one result. Numbers that rest on no model of ours are left out.
+func markRepeats(rows []results.PaperRow) {
+	type number struct{ experiment, unit, mean, sd string }
+	digits := func(f results.Float) string { return strconv.FormatFloat(float64(f), 'g', 9, 64) }
+	first := map[number]string{}
+	for i := range rows {
+		r := &rows[i]
+		if b := Basis(r.Basis); !r.Ours.Known() || b != Calibrated && b != Predicted {
+			continue
+		}
+		n := number{ExperimentOf(r.ID), r.Unit, digits(r.Ours.Mean), digits(r.Ours.SD)}
+		if id, again := first[n]; again {
+			r.SameAs = id
+			r.Note = strings.TrimSuffix("same number as "+id+"; "+r.Note, "; ")
+			continue
+		}
+		first[n] = r.ID
+	}
 }
 
 // rowOf is the line of one claim.
@@ -142,35 +165,66 @@ func exactly(v float64) results.Statistic {
 	return results.Statistic{Mean: results.Float(v), N: 1}
 }
 
-// judge is the verdict over one claim, and where it does not judge the number, why.
+// judge returns the verdict on one claim, and the reason where the number itself was not judged.
 func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	switch {
 	case c.Contradiction != "":
 		return Contradiction, c.Contradiction
 	case c.Untestable != "":
-		return NotTestable, c.Untestable
+		return c.Expect, c.Untestable
 	case !m.Known():
-		return NotTestable, cmp.Or(m.Reason, "not measured")
+		return LeftOut, cmp.Or(m.Reason, "not measured")
 	case m.Short != "":
 		return TooShort, m.Short
 	case m.N < c.Seeds:
-		return TooShort, fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
-	case c.Kind == Bound:
+		return c.judgeFew(m, b)
+	}
+	return c.decide(m, b)
+}
+
+// decide returns the verdict on a result by as many runs as it has.
+func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
+	switch c.Kind {
+	case Bound:
 		return c.bounded(&m.Statistic), ""
-	case c.Kind == Value:
+	case Value:
 		if v := c.valued(&m.Statistic); v != "" {
 			return v, ""
 		}
 	}
-	return b.trend(m)
+	v, reason := b.trend(m)
+	if v == TrendOnly && c.Kind == Trend {
+		v = Holds
+	}
+	return v, reason
 }
 
-// aside says that a value is not on the side of the number on which the paper printed it, of a claim that stands beside a number:
-// a slowdown where a speed-up is printed, or a loss where a gain is. Half as much of the one is not the other. What
-// stands beside another result is of none.
+// judgeFew judges a result of fewer runs than it takes. It counts only where more runs are not likely to change it: both
+// ends of the interval, each with the same interval around it, have the verdict of the mean.
+func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
+	few := fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
+	v, reason := c.decide(m, b)
+	if v == Differs || !m.CI95.Known() {
+		return TooShort, few
+	}
+	for _, end := range []results.Float{-1, 1} {
+		shifted := *m
+		shifted.Mean += end * m.CI95
+		if at, _ := c.decide(&shifted, b); at != v {
+			return TooShort, few
+		}
+	}
+	if reason != "" {
+		few += "; " + reason
+	}
+	return v, few + ", and both ends of the interval agree"
+}
+
+// aside reports whether a value misses the side on which the paper printed it, for a claim that stands beside a number: a
+// slowdown where a speed-up is printed, or a loss where a gain is. A value beside another result has no such side.
 func (c *Claim) aside(v float64) bool {
 	n := c.Neighbour
-	return n != nil && n.ID == "" && (v-n.Is)*(c.Value-n.Is) <= 0
+	return n != nil && n.ID == "" && c.Value != n.Is && (v-n.Is)*(c.Value-n.Is) <= 0
 }
 
 // scale is the number that is judged.
@@ -199,22 +253,34 @@ const (
 	hair       = 1 + 1e-12
 )
 
-// valued is the verdict on a value that is at most a factor off, on the printed side of 1 where it is a ratio; empty beyond.
+// valued returns the verdict on a value that is at most a factor off and on the printed side of its neighbour; empty beyond.
 func (c *Claim) valued(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
 	// Give or take what the paper rounded away, the printed value is in our interval.
 	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
 	switch {
-	case off <= matchLimit*size, off <= nearLimit*size && covered:
+	case c.aside(float64(ours.Mean)):
+		return ""
+	case off <= nearLimit*size && c.precise(ours) && (covered || off <= matchLimit*size):
 		return Match
 	case off <= nearLimit*size:
 		return Near
-	case c.aside(float64(ours.Mean)):
+	case c.Neighbour != nil && c.Neighbour.ID == "" && c.Value == c.Neighbour.Is:
+		return "" // printed on no side
 	case v*published > 0 && math.Abs(v) <= factor*size && size <= factor*math.Abs(v)*hair*hair:
 		return WithinTwo
 	}
 	return ""
+}
+
+// precise reports whether ours is known as precisely as a match is judged, so that a wide interval does not earn one. A
+// number in which nothing is drawn is exact by one run.
+func (c *Claim) precise(ours *results.Statistic) bool {
+	if !ours.CI95.Known() {
+		return c.Seeds <= 1
+	}
+	return float64(ours.CI95) <= matchLimit*math.Abs(c.scale(c.Value))*hair
 }
 
 // bounded is the verdict on a bound: met or missed when the whole interval is on one side of it.
@@ -226,10 +292,13 @@ func (c *Claim) bounded(ours *results.Statistic) Verdict {
 	return sided(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
 }
 
-// trend is the verdict by the interval of the difference to the neighbour.
+// trend returns the verdict by the interval of the difference to the neighbour.
 func (b *beside) trend(m *Measured) (Verdict, string) {
-	if b == nil || b.side == 0 || !b.ours.Known() {
+	switch {
+	case b == nil, !b.ours.Known():
 		return Differs, "nothing to set it against was measured"
+	case b.side == 0:
+		return Differs, "the paper prints it on neither side of its neighbour"
 	}
 	mean, half := difference(&m.Statistic, &b.ours)
 	v := sided(float64(b.side*mean), half, TrendOnly, Opposite)
@@ -281,7 +350,7 @@ func (c *Claim) note(reason string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Misses lists the rows whose verdict is below what their claim expects. What was shortened or not measured is not a miss.
+// Misses lists the rows whose verdict is below what their claim expects. A result of fewer runs than it takes is no miss.
 func Misses(rows []results.PaperRow) []results.PaperRow {
 	claims := map[string]Claim{}
 	for _, c := range Claims() {
@@ -289,7 +358,7 @@ func Misses(rows []results.PaperRow) []results.PaperRow {
 	}
 	var out []results.PaperRow
 	for _, r := range rows {
-		if c, ok := claims[Canonical(r.ID)]; ok && c.worse(Verdict(r.Verdict)) {
+		if c, ok := claims[Canonical(r.ID)]; ok && r.Ours.N >= c.Seeds && c.worse(Verdict(r.Verdict)) {
 			out = append(out, r)
 		}
 	}

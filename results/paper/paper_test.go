@@ -51,7 +51,7 @@ func TestClaimsAreComplete(t *testing.T) {
 			{"no neighbour where a bound says what is claimed", c.Kind != Bound || c.Neighbour == nil},
 			{"why it can't be tested, or how it is taken", c.Untestable != "" || c.Why != ""},
 			{"runs, where something runs", (c.Seeds > 0) == (c.Untestable == "" && c.Basis != Arithmetic)},
-			{"what arithmetic gives", (c.Follows != 0) == (c.Basis == Arithmetic)},
+			{"what arithmetic gives", c.Follows == 0 || c.Basis == Arithmetic},
 			{"an expectation of its kind", expectable(&c)},
 			{"a heading that shows what moves it, where no match is expected", c.Cause != "" || !moves(&c)},
 		} {
@@ -71,14 +71,14 @@ func expectable(c *Claim) bool {
 	case c.Contradiction != "":
 		return c.Expect == Contradiction
 	case c.Untestable != "":
-		return c.Expect == NotTestable
+		return c.Expect.Unmeasured()
 	}
 	return slices.Contains(orders[c.Kind], c.Expect)
 }
 
 // moves says whether a claim expects less than the best of its kind.
 func moves(c *Claim) bool {
-	return c.Expect != NotTestable && c.Expect != Contradiction && c.Expect != orders[c.Kind][0]
+	return !c.Expect.Unmeasured() && c.Expect != Contradiction && c.Expect != orders[c.Kind][0]
 }
 
 // TestNoClaimIsDerived holds that no number is there twice, once as it is printed and once computed from others: of Table 1's
@@ -138,8 +138,9 @@ func TestVerdicts(t *testing.T) {
 	trend := func(side Side, than float64) Claim {
 		return Claim{Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Value: math.NaN(), Seeds: 5}
 	}
-	untestable, excluded := value("100", 0), value("100", 0)
-	untestable.Untestable, excluded.Contradiction = "needs a card", "others exclude it"
+	untestable, machine, excluded := value("100", 0), value("100", 0), value("100", 0)
+	untestable.Untestable, untestable.Expect, excluded.Contradiction = "needs a card", NotTestable, "others exclude it"
+	machine.Untestable, machine.Expect = "the time of their solver", TheirMachine
 	for _, c := range []struct {
 		name  string
 		claim Claim
@@ -148,13 +149,18 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"at the edge of 2 %", value("100", 0), Of(stat(102, 0.1, 5)), Match},
 		{"below it by as much", value("100", 0), Of(stat(98, 0.1, 5)), Match},
-		{"off by its interval and what was rounded away, to the digit", value("10.0", 0), Of(stat(10.3, 0.25, 5)), Match},
+		{"off by a precise interval and what was rounded away, to the digit", value("10.0", 0), Of(stat(10.23, 0.18, 5)), Match},
 		{"half of it, but for the last bit", value("0.3", 0), Of(stat(math.Nextafter(0.15, 0), 0.001, 5)), WithinTwo},
-		{"off by a little more", value("10.0", 0), Of(stat(10.3, 0.2499, 5)), Near},
+		{"off by a little more", value("10.0", 0), Of(stat(10.23, 0.1799, 5)), Near},
 		{"beyond 2 %, not in the interval", value("100", 0), Of(stat(102.01, 0.1, 5)), Near},
-		{"beyond 2 %, in the interval", value("100", 0), Of(stat(107, 7.1, 5)), Match},
-		{"in the interval only as it is rounded", value("100", 0), Of(stat(107, 6.5, 5)), Match},
-		{"just not in the interval as it is rounded", value("100", 0), Of(stat(107, 6.49, 5)), Near},
+		{"beyond 2 %, in an interval that is too wide for a match", value("100", 0), Of(stat(107, 7.1, 5)), Near},
+		{"in a precise interval only as it is rounded", value("100", 0), Of(stat(102.4, 1.9, 5)), Match},
+		{"just not in the interval as it is rounded", value("100", 0), Of(stat(102.4, 1.89, 5)), Near},
+		{"at the value, with an interval as wide as a match", value("100", 0), Of(stat(100, 2, 5)), Match},
+		{"at the value, with a wider interval", value("100", 0), Of(stat(100, 2.01, 5)), Near},
+		{"near, but on the other side of its neighbour", value("0.95", 1), Of(stat(1.02, 0.001, 5)), Opposite},
+		{"within 2 %, but on the other side of its neighbour", value("0.99", 1), Of(stat(1.005, 0.001, 5)), Opposite},
+		{"printed on its neighbour, and near", value("100", 100), Of(stat(105, 1, 5)), Near},
 		{"at the edge of 10 %", value("100", 0), Of(stat(110, 1, 5)), Near},
 		{"a wide interval carries no further than 10 %", value("100", 0), Of(stat(110.1, 50, 5)), WithinTwo},
 		{"one run has no interval", value("100", 0), Measured{Statistic: withRuns(single(107), 5)}, Near},
@@ -181,17 +187,23 @@ func TestVerdicts(t *testing.T) {
 		{"bound from above missed", bound(Below), Of(stat(3600, 1, 5)), BoundMissed},
 		{"bound from above not cleared", bound(Below), Of(stat(39, 2, 5)), Differs},
 		{"a gain that is a loss", trend(Above, 1), Of(stat(0.873, 0.028, 5)), Opposite},
-		{"a gain", trend(Above, 1), Of(stat(1.1, 0.05, 5)), TrendOnly},
+		{"a gain", trend(Above, 1), Of(stat(1.1, 0.05, 5)), Holds},
 		{"neither", trend(Above, 1), Of(stat(1.03, 0.05, 5)), Differs},
-		{"flat", trend(Below, FlatPct), Of(stat(3.9, 0.3, 5)), TrendOnly},
+		{"flat", trend(Below, FlatPct), Of(stat(3.9, 0.3, 5)), Holds},
 		{"not flat", trend(Below, FlatPct), Of(stat(60, 3, 5)), Opposite},
 		{"a trend that a step breaks", trend(Above, 0), Measured{Statistic: stat(5, 1, 5), Breaks: "it rises"}, Differs},
 		{"a broken trend that is opposite anyway", trend(Above, 0), Measured{Statistic: stat(-5, 1, 5), Breaks: "it rises"}, Opposite},
-		{"fewer runs than it takes", value("100", 0), Of(stat(100, 1, 4)), TooShort},
+		{"fewer runs than it takes, both ends of whose interval match", value("100", 0), Of(stat(100, 1, 4)), Match},
+		{"fewer runs than it takes, one end of whose interval does not match", value("100", 0), Of(stat(101.5, 1, 4)), TooShort},
+		{"one run of more", value("100", 0), Of(single(100)), TooShort},
+		{"a trend that few runs show by more than twice their interval", trend(Above, 0), Of(stat(5, 2.4, 3)), Holds},
+		{"a trend that few runs show by less", trend(Above, 0), Of(stat(5, 2.6, 3)), TooShort},
+		{"neither side, by few runs", trend(Above, 0), Of(stat(0, 1, 3)), TooShort},
 		{"shorter runs than it takes", value("100", 0), Measured{Statistic: stat(100, 1, 5), Short: "40 of 200 iterations"}, TooShort},
 		{"a shortened trend", trend(Above, 0), Measured{Statistic: stat(5, 1, 5), Short: "quick"}, TooShort},
-		{"not measured", value("100", 0), Of(results.Describe(nil, "no solver")), NotTestable},
+		{"not measured", value("100", 0), Of(results.Describe(nil, "no solver")), LeftOut},
 		{"not measurable, whatever is said", untestable, Of(stat(100, 1, 5)), NotTestable},
+		{"of another machine, whatever is said", machine, Of(stat(100, 1, 5)), TheirMachine},
 		{"excluded by other numbers, whatever comes out", excluded, Of(stat(100, 1, 5)), Contradiction},
 	} {
 		c.claim.ID = "a/b.c"
@@ -262,7 +274,8 @@ func TestSidesOfANumber(t *testing.T) {
 		{"1.56 printed, as fast", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1), Differs},
 		{"1.56 printed, faster by less", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1.01), WithinTwo},
 		{"0.91 printed, faster", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.02), Opposite},
-		{"0.91 printed, nearly", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.0009), Near},
+		{"0.91 printed, nearly", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.0009), Opposite},
+		{"0.91 printed, a little less slow", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(0.988), Near},
 		{"0.91 printed, slower by more", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(0.5), WithinTwo},
 		{"41.9 % printed, half of it", "iswitch/fig12.iteration_below_ps.least", exactly(21), WithinTwo},
 		{"41.9 % printed, less than none", "iswitch/fig12.iteration_below_ps.least", exactly(-30), Opposite},
@@ -302,7 +315,7 @@ func TestRows(t *testing.T) {
 		"a number stands in its place":               trend.Neighbour == "" && trend.Than == 0 && trend.Side == "above",
 		"a bound has neither":                        bound.Neighbour == "" && !bound.Than.Known() && bound.Side == "above" && bound.Kind == "bound",
 		"arithmetic is exact":                        latency.Ours.Mean == 96 && latency.Ours.CI95 == 0 && latency.Verdict == string(Match) && latency.DeviationPct == 0,
-		"what is missing says why":                   strings.HasPrefix(bound.Note, "interrupted; ") && bound.Verdict == string(NotTestable),
+		"what is missing says why":                   strings.HasPrefix(bound.Note, "interrupted; ") && bound.Verdict == string(LeftOut),
 		"what is missing is no number":               !rows["olaf/table1.olaf.40g.received"].Ours.Mean.Known(),
 		"what was not asked for says so":             strings.HasPrefix(rows["olaf/fig3.iterations.fewer_with_more_workers"].Note, "not measured; "),
 		"basis, rounding and expectation are stated": received.Basis == "calibrated" && received.Rounding == 0.5 && received.Expected == "match" && received.Source == "OLAF §8.1, Table 1",
@@ -395,7 +408,7 @@ func TestOtherAssumptions(t *testing.T) {
 		"olaf/table3.olaf_tc.jain":   {TrendOnly, TrendOnly},
 		"olaf/table3.olaf_tc.aom_s1": {WithinTwo, Near},
 		"olaf/table2.olaf.loss_pct":  {WithinTwo, TrendOnly},
-		"olaf/table3.olaf_tc.aom_s2": {TooShort, TooShort},
+		"olaf/table3.olaf_tc.aom_s2": {WithinTwo, Match},
 	}
 	for _, row := range Compare(ours) {
 		w, ok := want[row.ID]
@@ -410,7 +423,7 @@ func TestOtherAssumptions(t *testing.T) {
 
 // TestExpectations holds the order of the words and that nothing but a judged result can be below what is expected.
 func TestExpectations(t *testing.T) {
-	order := map[Kind]string{Value: "match, near, within ×2, trend only, differs, opposite", Trend: "trend only, differs, opposite", Bound: "bound met, differs, bound missed"}
+	order := map[Kind]string{Value: "match, near, within ×2, trend only, differs, opposite", Trend: "holds, differs, opposite", Bound: "bound met, differs, bound missed"}
 	for kind, want := range order {
 		var words []string
 		for i, v := range orders[kind] {
@@ -429,18 +442,18 @@ func TestExpectations(t *testing.T) {
 				t.Errorf("%s is missed where nothing is expected", v)
 			}
 		}
-		for _, v := range []Verdict{TooShort, NotTestable, Contradiction, "reproduced", ""} {
+		for _, v := range []Verdict{TooShort, LeftOut, NotTestable, TheirMachine, Contradiction, "reproduced", ""} {
 			if c := (Claim{Kind: kind, Expect: orders[kind][0]}); c.worse(v) {
 				t.Errorf("a %s that is %q is missed", kind, v)
 			}
 		}
 	}
-	if len(Verdicts()) != 11 {
+	if len(Verdicts()) != 14 {
 		t.Errorf("%d words are counted", len(Verdicts()))
 	}
 	rows := Compare(Ours{
 		"olaf/aom.40g.reduction":        Of(stat(60, 1, 30)),       // match is expected
-		"olaf/aom.20g.reduction":        Of(stat(60, 1, 29)),       // too short
+		"olaf/aom.20g.reduction":        Of(stat(60, 1, 29)),       // too few runs to be a miss
 		"olaf/fig7.speedup.smallest":    Of(stat(0.873, 0.028, 5)), // opposite is expected
 		"olaf/fig10.fifo.s1_at_0.1":     Of(stat(2900, 100, 100)),  // not shown to be above
 		"olaf/table1.fifo.40g.lost_pct": Of(stat(5, .1, 30)),       // a contradiction
@@ -466,7 +479,7 @@ func TestTrainingsAreExpected(t *testing.T) {
 	for _, r := range rows {
 		got[r.ID] = r.Verdict
 	}
-	for id, want := range map[string]Verdict{"olaf/fig8.reward_over_fifo.40g": TrendOnly, "olaf/fig8.reward_over_fifo.20g": WithinTwo, "olaf/fig2.reward.periodic_aggregation_over_sync": TrendOnly} {
+	for id, want := range map[string]Verdict{"olaf/fig8.reward_over_fifo.40g": TrendOnly, "olaf/fig8.reward_over_fifo.20g": WithinTwo, "olaf/fig2.reward.periodic_aggregation_over_sync": Holds} {
 		if got[id] != string(want) {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
 		}
@@ -545,8 +558,8 @@ func TestFromBench(t *testing.T) {
 		rows[r.ID] = r
 	}
 	for id, want := range map[string]Verdict{
-		"olaf/table1.olaf.40g.received": Match, "olaf/aom.20g.reduction": Match, "olaf/aom.40g.reduction": NotTestable,
-		"olaf/fig6.aggregations.20g_right_of_40g": TrendOnly, "olaf/fig6.aggregations.5g_right_of_20g": Differs, // on average more, but the distributions cross
+		"olaf/table1.olaf.40g.received": Match, "olaf/aom.20g.reduction": Match, "olaf/aom.40g.reduction": LeftOut,
+		"olaf/fig6.aggregations.20g_right_of_40g": Holds, "olaf/fig6.aggregations.5g_right_of_20g": Differs, // on average more, but the distributions cross
 	} {
 		if rows[id].Verdict != string(want) {
 			t.Errorf("%s: %s, want %s", id, rows[id].Verdict, want)
@@ -587,7 +600,8 @@ func TestNothingIsPassedOver(t *testing.T) {
 	}
 	for _, r := range rows {
 		judged := r.Basis == string(Arithmetic) || r.Verdict == string(Contradiction)
-		if (r.Verdict == string(NotTestable)) == judged || r.Note == "" {
+		v := Verdict(r.Verdict)
+		if (v.Unmeasured() || v == LeftOut) == judged || r.Note == "" {
 			t.Errorf("%s: %s, %q", r.ID, r.Verdict, r.Note)
 		}
 	}
@@ -616,7 +630,7 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 			t.Errorf("%s: %q", r.ID, r.Note)
 		}
 	}
-	want := map[string]string{"olaf/table2.olaf.aom_s1": string(Near), "olaf/table2.olaf.aom_s2": string(TooShort), "olaf/table3.fifo.jain": string(NotTestable), "olaf/table3.olaf_tc.gap_narrows": string(NotTestable)}
+	want := map[string]string{"olaf/table2.olaf.aom_s1": string(Near), "olaf/table2.olaf.aom_s2": string(Near), "olaf/table3.fifo.jain": string(LeftOut), "olaf/table3.olaf_tc.gap_narrows": string(LeftOut)}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

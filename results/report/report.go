@@ -137,9 +137,9 @@ func parametersOf(b *results.Bench) (list [][2]string) {
 	return list
 }
 
-// class is a verdict's style.
+// class returns a verdict's style.
 func class(verdict string) string {
-	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
+	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good", paper.Holds: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
 		paper.Differs: "bad", paper.Opposite: "bad", paper.BoundMissed: "bad"}[paper.Verdict(verdict)]
 }
 

@@ -62,8 +62,8 @@ func (p *Page) Paper(rows []results.PaperRow) {
 	p.Printf("\n")
 }
 
-// withReason are verdicts that say nothing without their reason.
-var withReason = []paper.Verdict{paper.Contradiction, paper.TooShort, paper.NotTestable}
+// withReason lists the verdicts that mean little without their reason.
+var withReason = []paper.Verdict{paper.Contradiction, paper.TooShort, paper.LeftOut, paper.NotTestable, paper.TheirMachine}
 
 // artefacts yields the rows of each artefact, which follow each other.
 func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {

@@ -60,7 +60,7 @@ func TestEveryClaimHasAVerdict(t *testing.T) {
 		if len(seen) != len(paper.Claims()) {
 			t.Errorf("%s: %d of %d claims", name, len(seen), len(paper.Claims()))
 		}
-		for _, want := range []string{"none below what is expected\n", "arithmetic  1 match, 1 contradiction\n"} {
+		for _, want := range []string{"Worse than recorded: nothing\n", "arithmetic  1 match, 1 contradiction (no model of ours is in them: no results)\n", "Papers that contradict themselves: 4 ("} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in %q", name, want, text)
 			}
@@ -79,7 +79,7 @@ func TestMissesAndStops(t *testing.T) {
 	backwards := paper.Of(results.Describe(slices.Repeat([]results.Float{-2, -3}, 15), ""))
 	missing := claims(paper.Ours{"olaf/fig6.aggregations.20g_right_of_40g": backwards}, "olaf/fig6")
 	r, text, err := reproduced(t, experiments.Set{fig6}, map[string]claimed{"olaf/fig6": missing})
-	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 below what is expected: olaf/fig6.aggregations.20g_right_of_40g") {
+	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "Worse than recorded: 1: olaf/fig6.aggregations.20g_right_of_40g") {
 		t.Errorf("%v, %v, %d rows, %q", err, r.Err(), len(r.Paper), text)
 	}
 	table1, err := Experiments(system.All()).Find("table1")
