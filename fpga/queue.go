@@ -321,9 +321,30 @@ func (b olderBank) Read32(addr uint32) (uint32, error) {
 	return b.Reader.Read32(addr)
 }
 
-// ClearCounters zeroes every running counter.
+// ClearCounters zeroes every running counter, and takes a snapshot to see that the command arrived. The error matches
+// ErrDoubtful where the counters cover time from before it.
 func ClearCounters(d Device) error {
-	return d.Write32(regmap.CommonCommand, regmap.CommonCommandClear)
+	before, err := regmap.Read64(d, regmap.CommonCycles)
+	if err != nil {
+		return err
+	}
+	for _, command := range []uint32{regmap.CommonCommandClear, regmap.CommonCommandSnapshot} {
+		if err := d.Write32(regmap.CommonCommand, command); err != nil {
+			return err
+		}
+	}
+	taken, err := regmap.Read64(d, regmap.QueueSnapshotCycle)
+	if err != nil {
+		return err
+	}
+	covered, err := regmap.Read64(d, regmap.QueueCoveredCycles)
+	if err != nil {
+		return err
+	}
+	if taken < before+covered {
+		return fmt.Errorf("%w: the clear of the counters was lost: they cover %d cycles at cycle %d, and it was given after cycle %d; clear them again", ErrDoubtful, covered, taken, before)
+	}
+	return nil
 }
 
 // ProgramCounters says what the registers of the program in front of the queue count, by their addresses; empty where there is

@@ -214,11 +214,14 @@ func (s *session) drain(ctx context.Context) error {
 		if s.flags.count > 0 {
 			n = min(n, s.flags.count-s.Taken)
 		}
+		before := s.Taken
 		idle, err := s.Take(n)
 		if err != nil {
 			return err
 		}
-		s.read = s.env.Now()
+		if s.Taken > before {
+			s.read = s.env.Now()
+		}
 		if idle {
 			return nil
 		}
@@ -229,7 +232,8 @@ func (s *session) drain(ctx context.Context) error {
 	return nil
 }
 
-// look reads the drop counters and shows how far the capture is, when it is time to.
+// look reads the drop counters and prints the progress of the capture, when it is time to. Packets that wait for older ones
+// are counted as soon as nothing has arrived for a while.
 func (s *session) look() error {
 	now := s.env.Now()
 	if s.flags.quiet || now.Sub(s.drawn) < s.interval() {

@@ -303,6 +303,39 @@ func (w *removing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// interrupter interrupts a command once its output has a text.
+type interrupter struct {
+	bytes.Buffer
+	text string
+	end  func()
+	send func() // when the command captures
+}
+
+func (u *interrupter) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "capturing from") {
+		u.send()
+	}
+	n, err := u.Buffer.Write(b)
+	if strings.Contains(u.String(), u.text) {
+		u.end()
+	}
+	return n, err
+}
+
+// TestCaptureProgressCountsUpdates holds that updates are counted while the capture goes on, and not only at its end.
+func TestCaptureProgressCountsUpdates(t *testing.T) {
+	c := newCable(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stderr := &interrupter{text: "4 packets, 3 updates, dropped 0", end: cancel, send: func() { c.send(3) }}
+	env := testEnvironment(&c.stdout, stderr)
+	env.Interactive = true
+	run(ctx, env, []string{"capture", "-i", "server", "--all"})
+	if !strings.Contains(stderr.String(), stderr.text) {
+		t.Errorf("no line of progress has %q in a minute: %q", stderr.text, stderr.String())
+	}
+}
+
 func TestCaptureProgress(t *testing.T) {
 	newCable(t)
 	var stdout, stderr bytes.Buffer

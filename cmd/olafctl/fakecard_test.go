@@ -17,6 +17,7 @@ var fakeFaults = map[string]func(*pcietest.Card, *pcietest.Function){
 	"p2p":     func(c *pcietest.Card, _ *pcietest.Function) { c.Box(0xB0000000) },
 	"gone":    func(c *pcietest.Card, _ *pcietest.Function) { c.AllOnesFrom(1) },
 	"vanish":  func(c *pcietest.Card, _ *pcietest.Function) { c.AllOnesFrom(200) },
+	"fades":   func(c *pcietest.Card, _ *pcietest.Function) { c.AllOnesFrom(2000) },
 	"stuck":   func(c *pcietest.Card, _ *pcietest.Function) { c.StuckBits(regmap.QueueDepth, 4, 0) },
 	"nolight": func(c *pcietest.Card, _ *pcietest.Function) { c.Answer(0x8204, 0xC0) },
 }

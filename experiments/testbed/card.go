@@ -65,6 +65,9 @@ func (o *DeviceOptions) card() pcie.Options {
 // openCardTestbed opens a card with its tables and a capture. It lends them to itself, as Serve lends them to others, so that
 // there is one way to use a card.
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
+	if _, err := o.bus().Find(bdf); err != nil { // before asking for what such a card would need
+		return nil, err
+	}
 	if lacks := o.Card.lacks(); lacks != "" {
 		return nil, fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
 	}
