@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -131,13 +133,40 @@ func Document(path string, document any) Target {
 	}}
 }
 
-// CSV is a file a sheet in dir.
+// CSV returns one file per sheet in dir. Spreadsheets open these files, so no text of a run becomes a formula there.
 func CSV(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
+		quoteFormulas(&s)
 		targets = append(targets, Target{filepath.Join(dir, FileName(&s)+".csv"), s.WriteCSV, dir})
 	}
 	return targets
+}
+
+// quoteFormulas puts an apostrophe before each text that a spreadsheet would take for a formula.
+func quoteFormulas(s *table.Sheet) {
+	columns := slices.Clone(s.Columns)
+	for i := range columns {
+		columns[i].Header = quoteFormula(columns[i].Header)
+	}
+	s.Columns = columns
+	rows := make([][]table.Cell, len(s.Rows))
+	for i, row := range s.Rows {
+		rows[i] = slices.Clone(row)
+		for k := range rows[i] {
+			if rows[i][k].Kind == table.String {
+				rows[i][k].Text = quoteFormula(rows[i][k].Text)
+			}
+		}
+	}
+	s.Rows = rows
+}
+
+func quoteFormula(text string) string {
+	if _, err := strconv.ParseFloat(text, 64); err == nil || text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	return "'" + text
 }
 
 // Figures is a file in dir for every sheet that has a figure, in one of figure.Formats.

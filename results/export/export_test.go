@@ -143,3 +143,21 @@ func TestNamesOfFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestCSVExportsQuoteFormulasButNoNumbers(t *testing.T) {
+	for text, want := range map[string]string{
+		"=cmd()": "'=cmd()", "+1+2": "'+1+2", "-A1": "'-A1", "@SUM(1)": "'@SUM(1)", "\t=1": "'\t=1",
+		"-1.5": "-1.5", "+3": "+3", "-1e-9": "-1e-9", "-Inf": "-Inf", "a=b": "a=b", "": "", "Größe": "Größe",
+	} {
+		s := table.Sheet{Columns: []table.Column{{Header: text}}, Rows: [][]table.Cell{{table.S(text)}, {table.N(-2)}}}
+		kept := s.Rows[0][0]
+		quoted := s
+		quoteFormulas(&quoted)
+		if got := quoted.Rows[0][0].Text; got != want || quoted.Columns[0].Header != want {
+			t.Errorf("text %q is exported as %q under the header %q, want %q", text, got, quoted.Columns[0].Header, want)
+		}
+		if quoted.Rows[1][0].Number != -2 || s.Rows[0][0] != kept {
+			t.Errorf("exporting %q changed a number, or the sheet that other formats share", text)
+		}
+	}
+}
