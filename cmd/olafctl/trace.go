@@ -321,30 +321,56 @@ func openSource(name string) (trace.Source, io.Closer, error) {
 	return trace.Open(name)
 }
 
-// openCSV reads a CSV; one without our header is read once before, to see how many workers and clusters there are.
+// openCSV opens a CSV trace. One without our header is read twice: first to count workers and clusters.
 func openCSV(name string) (trace.Source, io.Closer, error) {
-	workers, clusters := 1<<16, 1<<16
-	for pass := 0; ; pass++ {
-		in, err := os.Open(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		source, err := trace.NewCSVSource(in, workers, clusters)
-		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), in.Close())
-		}
-		if pass > 0 || source.Header().Workers < 1<<16 {
-			return source, in, nil
-		}
-		workers, clusters = 1, 1
-		var u trace.Update
-		for source.Next(&u) == nil { // an error shows again in the second pass
-			workers, clusters = max(workers, int(u.Worker)+1), max(clusters, int(u.Cluster)+1)
-		}
-		if err := in.Close(); err != nil {
-			return nil, nil, err
-		}
+	const most = 1 << 16
+	source, in, err := openCSVOf(name, most, most)
+	if err != nil || source.Header().Workers < most {
+		return source, in, err
 	}
+	workers, clusters := 1, 1
+	var u trace.Update
+	for err = source.Next(&u); err == nil; err = source.Next(&u) {
+		workers, clusters = max(workers, int(u.Worker)+1), max(clusters, int(u.Cluster)+1)
+	}
+	if closed := in.Close(); closed != nil {
+		return nil, nil, closed
+	}
+	source, in, openErr := openCSVOf(name, workers, clusters)
+	switch {
+	case err == io.EOF:
+		return source, in, openErr
+	case openErr != nil:
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &failing{source, err}, in, nil
+}
+
+func openCSVOf(name string, workers, clusters int) (trace.Source, io.Closer, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := trace.NewCSVSource(in, workers, clusters)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), in.Close())
+	}
+	return source, in, nil
+}
+
+// failing is a source that fails with the error of its first reading. The second reading stops at the same line, but knows
+// only the workers of the lines before it, so that its own error would name another cause.
+type failing struct {
+	trace.Source
+	first error
+}
+
+func (f *failing) Next(u *trace.Update) error {
+	err := f.Source.Next(u)
+	if err != nil && err != io.EOF {
+		return f.first
+	}
+	return err
 }
 
 // collectCapture makes a trace of the updates in a capture.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/csvtext"
 )
 
 // RxHeader is the first line of a receive trace.
@@ -57,12 +58,17 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc := bufio.NewScanner(r)
-	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
+	sc, err := scanCSV(name, r)
+	if err != nil {
+		return nil, err
+	}
 	last, lines := int64(0), 0
 	for line := 1; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
 		if line == 1 {
+			if err := csvtext.CheckSeparator(text); err != nil {
+				return nil, &Error{name, line, err.Error()}
+			}
 			if text != RxHeader {
 				return nil, &Error{name, line, fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortened(text), RxHeader)}
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/csvtext"
 )
 
 // Send is one generation of an update, from a file.
@@ -56,11 +57,16 @@ func (t *Topology) LateSends() (late, all int) {
 }
 
 func readSends(name string, r io.Reader, workers int) ([]Send, error) {
-	sc := bufio.NewScanner(r)
-	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
+	sc, err := scanCSV(name, r)
+	if err != nil {
+		return nil, err
+	}
 	sends := []Send{}
 	for line := 1; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
+		if err := csvtext.CheckSeparator(text); err != nil && line == 1 {
+			return nil, &Error{name, line, err.Error()}
+		}
 		if text == "" || line == 1 && strings.EqualFold(strings.ReplaceAll(text, " ", ""), SendsHeader) {
 			continue
 		}
@@ -81,6 +87,17 @@ func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 	}
 	slices.SortStableFunc(sends, func(a, b Send) int { return cmp.Compare(a.At, b.At) })
 	return sends, nil
+}
+
+// scanCSV opens a file of comma-separated lines that another program may have written.
+func scanCSV(name string, r io.Reader) (*bufio.Scanner, error) {
+	in, err := csvtext.Open(r)
+	if err != nil {
+		return nil, &Error{File: name, What: err.Error()}
+	}
+	sc := bufio.NewScanner(in)
+	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
+	return sc, nil
 }
 
 func parseSend(text string, workers int) (Send, error) {

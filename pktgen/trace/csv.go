@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/csvtext"
 )
 
 // columns of the CSV form, in order. Only the first four are required when reading.
@@ -67,7 +69,10 @@ type CSVSource struct {
 // NewCSVSource reads the header of a CSV. Without WriteCSV's header the trace counts as recorded on a wall clock, and the
 // numbers of workers and clusters come from workers and clusters. The error matches ErrFormat.
 func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
-	buffered := bufio.NewReaderSize(in, 1<<16)
+	buffered, err := csvtext.Open(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrFormat, err)
+	}
 	s := &CSVSource{header: Header{Tool: "csv", Clock: Wall, Workers: workers, Clusters: clusters}}
 	if err := s.comments(buffered); err != nil {
 		return nil, err
@@ -82,16 +87,28 @@ func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: no line with column names: %v", ErrFormat, err)
 	}
+	return s, s.placeColumns(names)
+}
+
+// placeColumns finds the columns by their names and rejects unclear or missing ones.
+func (s *CSVSource) placeColumns(names []string) error {
+	if err := csvtext.CheckSeparator(strings.Join(names, ",")); err != nil {
+		return fmt.Errorf("%w: %v", ErrFormat, err)
+	}
 	s.place = map[string]int{}
 	for i, name := range names {
-		s.place[strings.TrimSpace(name)] = i
+		name = strings.TrimSpace(name)
+		if first, twice := s.place[name]; twice && slices.Contains(columns, name) {
+			return fmt.Errorf("%w: the column %s is there twice, as columns %d and %d", ErrFormat, name, first+1, i+1)
+		}
+		s.place[name] = i
 	}
 	for _, name := range columns[:requiredColumns] {
 		if _, ok := s.place[name]; !ok {
-			return nil, fmt.Errorf("%w: the column %s is missing; needed are %s", ErrFormat, name, strings.Join(columns[:requiredColumns], ", "))
+			return fmt.Errorf("%w: the column %s is missing; needed are %s", ErrFormat, name, strings.Join(columns[:requiredColumns], ", "))
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // comments consumes the leading comment lines and takes the header from them if there is one.

@@ -1,0 +1,52 @@
+// Package csvtext opens comma-separated text that other programs wrote.
+package csvtext
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// foreign lists how files start that are not plain UTF-8 text, and what to do about each.
+var foreign = []struct{ start, hint string }{
+	{"\x1f\x8b", "it is compressed with gzip; decompress it first (gunzip)"},
+	{"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first (unzstd)"},
+	{"\xfd7zXZ\x00", "it is compressed with xz; decompress it first (unxz)"},
+	{"PK\x03\x04", "it is a zip archive or a workbook; save it as CSV"},
+	{"\xff\xfe", "it is UTF-16; save it as UTF-8"},
+	{"\xfe\xff", "it is UTF-16; save it as UTF-8"},
+}
+
+// byteOrderMark precedes the text in what spreadsheets save as "CSV UTF-8".
+const byteOrderMark = "\xef\xbb\xbf"
+
+// Open returns the text of r without its byte order mark. It fails for compressed files, workbooks and other encodings.
+func Open(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	start, _ := in.Peek(8) // a short file is compared as far as it goes
+	for _, f := range foreign {
+		if bytes.HasPrefix(start, []byte(f.start)) {
+			return nil, errors.New(f.hint)
+		}
+	}
+	if bytes.HasPrefix(start, []byte(byteOrderMark)) {
+		_, _ = in.Discard(len(byteOrderMark)) // peeked above
+	}
+	return in, nil
+}
+
+// CheckSeparator returns an error if the first line of a file separates its columns by semicolons or tabs.
+func CheckSeparator(line string) error {
+	if strings.Contains(line, ",") {
+		return nil
+	}
+	for _, s := range []struct{ mark, name string }{{";", "semicolons"}, {"\t", "tabs"}} {
+		if strings.Contains(line, s.mark) {
+			return fmt.Errorf("columns are separated by %s; save the file with commas", s.name)
+		}
+	}
+	return nil
+}
