@@ -36,8 +36,9 @@ func TestMultiHopTables(t *testing.T) {
 			}
 		}
 		for _, p := range report.Paper() {
-			if !p.Ours.Known() || p.Verdict != string(paper.TooShort) || !strings.HasPrefix(p.Note, "4 of 100 runs") {
-				t.Errorf("%s of 4 seeds: %s, %q", p.ID, p.Verdict, p.Note)
+			judged := paper.Verdict(p.Verdict).Judges() && strings.Contains(p.Note, "both ends of the interval agree")
+			if !p.Ours.Known() || !judged && p.Verdict != string(paper.TooShort) || !strings.Contains(p.Note, "4 of 100 runs") {
+				t.Errorf("%s of 4 seeds is %q with the note %q, want a verdict that both ends of the interval have, or too short", p.ID, p.Verdict, p.Note)
 			}
 			if jain := p.Column == "jain"; jain && !slices.ContainsFunc(p.Sensitivity, func(s results.Sensitivity) bool { return s.Assumption == "per worker" }) {
 				t.Errorf("%s stands without the index per worker: %+v", p.ID, p.Sensitivity)
