@@ -224,6 +224,9 @@ func jobScreen(t *testing.T, raw []byte) numbersShown {
 
 func sweepScreen(t *testing.T, raw []byte) numbersShown {
 	var d struct {
+		Axes []struct {
+			Name string `json:"name"`
+		} `json:"axes"`
 		Cells []struct {
 			Parameters map[string]any               `json:"parameters"`
 			Statistics map[string]results.Statistic `json:"statistics"`
@@ -233,12 +236,12 @@ func sweepScreen(t *testing.T, raw []byte) numbersShown {
 	s := numbersShown{}
 	for _, c := range d.Cells {
 		name := ""
-		for parameter, v := range c.Parameters {
-			text, err := json.Marshal(v)
+		for _, axis := range d.Axes {
+			text, err := json.Marshal(c.Parameters[axis.Name])
 			if err != nil {
 				t.Fatal(err)
 			}
-			name += " " + parameter + "=" + strings.Trim(string(text), `"`)
+			name += " " + axis.Name + "=" + strings.Trim(string(text), `"`)
 		}
 		for metric, n := range c.Statistics {
 			s.add(strings.TrimSpace(name), metric, n.Mean)
