@@ -93,32 +93,34 @@ type Entry struct {
 
 // Store is an open store. It is safe for concurrent use, by several processes too.
 type Store struct {
-	dir string
+	dir    string
+	person *Person // gets root's files on Close; nil where they stay
 }
 
 // Open opens the store in dir and creates it if it does not exist.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"), filepath.Join(dir, "exports")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", err)
+			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", blame(err, dir))
 		}
 	}
-	if err := checkVersion(filepath.Join(dir, "VERSION")); err != nil {
+	if err := checkVersion(dir); err != nil {
 		return nil, err
 	}
 	return &Store{dir: dir}, nil
 }
 
-func checkVersion(path string) error {
+func checkVersion(dir string) error {
+	path := filepath.Join(dir, "VERSION")
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := renameio.WriteFile(path, []byte(layoutVersion+"\n"), 0o644); err != nil {
-			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", err)
+			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", blame(err, dir))
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the run store can't be read: %w", err)
+		return fmt.Errorf("the run store can't be read: %w", blame(err, dir))
 	}
 	if version := strings.TrimSpace(string(raw)); version != layoutVersion {
 		return fmt.Errorf("%w: its layout is %q, this one knows %q; update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
@@ -126,8 +128,8 @@ func checkVersion(path string) error {
 	return nil
 }
 
-// Close does nothing: a store holds no file open between calls. Callers pair it with Open.
-func (s *Store) Close() error { return nil }
+// Close ends the use of the store. After OpenFor it gives root's files to the person.
+func (s *Store) Close() error { return s.handOver() }
 
 // CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or full.
 // It creates a file in the store and removes it, so only a caller that is about to add a run asks.
@@ -136,6 +138,9 @@ func (s *Store) CheckWritable() error {
 	if err == nil {
 		_, err = probe.Write(make([]byte, 4096))
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the run store %s can't be written: %w; or choose another place with --store", s.dir, blame(reason(err), s.dir, filepath.Join(s.dir, "runs")))
 	}
 	if err != nil {
 		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, reason(err))

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	return f
 }
 
-// path resolves the folder: flag, then environment, then the user's data folder. Service files hand over ~/ without
+// path resolves the folder: flag, then environment, then the data folder of the user, who may act by sudo. Service files hand over ~/ without
 // expanding it, and a relative XDG_DATA_HOME is to be ignored by its specification.
 func (f *StoreFlag) path(env *Env) (string, error) {
 	if f.dir != "" {
@@ -46,6 +48,9 @@ func (f *StoreFlag) path(env *Env) (string, error) {
 	if dir := env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "olafctl"), nil
 	}
+	if _, home := sudoer(env); home != "" {
+		return filepath.Join(home, ".local", "share", "olafctl"), nil
+	}
 	if home := env.Getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "share", "olafctl"), nil
 	}
@@ -57,7 +62,27 @@ func (f *StoreFlag) open(env *Env) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if person, _ := sudoer(env); person != nil {
+		return store.OpenFor(dir, *person)
+	}
 	return store.Open(dir)
+}
+
+// sudoer returns the person on whose behalf sudo runs this process as root, with the home folder; nil without sudo.
+func sudoer(env *Env) (p *store.Person, home string) {
+	if os.Geteuid() != 0 {
+		return nil, ""
+	}
+	u, err := user.LookupId(env.Getenv("SUDO_UID"))
+	if err != nil {
+		return nil, ""
+	}
+	uid, badUID := strconv.Atoi(u.Uid)
+	gid, badGID := strconv.Atoi(u.Gid)
+	if badUID != nil || badGID != nil || uid == 0 {
+		return nil, ""
+	}
+	return &store.Person{UID: uid, GID: gid}, u.HomeDir
 }
 
 // With opens the store for one piece of work.

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Person owns the files of a store that root writes to on that person's behalf, as under sudo.
+type Person struct{ UID, GID int }
+
+// OpenFor is Open by root for a person. If the store belongs to that person, or is created here, Close gives the person
+// every file in it that root owns. A store of root or of a third user keeps its owners.
+func OpenFor(dir string, p Person) (*Store, error) {
+	made, err := missing(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range made {
+		if err := os.Lchown(d, p.UID, p.GID); err != nil {
+			return nil, fmt.Errorf("the run store can't be given to user %d: %w", p.UID, err)
+		}
+	}
+	about, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the run store can't be read: %w", err)
+	}
+	if uid, _, known := ownerOf(about); known && uid == p.UID {
+		s.person = &p
+	}
+	return s, nil
+}
+
+// missing lists dir and the folders above it that do not exist yet.
+func missing(dir string) (folders []string, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return folders, nil
+		}
+		folders = append(folders, dir)
+	}
+}
+
+// handOver gives the person every file of the store that root owns. It stays inside of the store's folder, whatever links
+// there are, and leaves files that have a second name elsewhere.
+func (s *Store) handOver() error {
+	if s.person == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return fmt.Errorf("the run store can't be given to user %d: %w", s.person.UID, err)
+	}
+	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process removed it
+		}
+		if err != nil {
+			return err
+		}
+		about, err := root.Lstat(path)
+		if err != nil {
+			return nil // as above
+		}
+		if uid, names, known := ownerOf(about); !known || uid != 0 || names > 1 && !about.IsDir() {
+			return nil
+		}
+		return root.Lchown(path, s.person.UID, s.person.GID)
+	})
+	if err := errors.Join(err, root.Close()); err != nil {
+		return fmt.Errorf("the run store can't be given to user %d: %w", s.person.UID, err)
+	}
+	return nil
+}
+
+// blame adds the owner to a refusal: of the first folder that belongs to another user. A folder that does not exist
+// counts as the closest one above it.
+func blame(err error, folders ...string) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	for _, dir := range folders {
+		about, missing := os.Stat(dir)
+		for missing != nil && dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir)
+			about, missing = os.Stat(dir)
+		}
+		if missing != nil {
+			continue
+		}
+		if uid, _, known := ownerOf(about); known && uid != os.Geteuid() {
+			return fmt.Errorf("%w; %s belongs to %s, and 'sudo chown -R %d %[2]s' makes it yours", err, dir, userName(uid), os.Geteuid())
+		}
+	}
+	return err
+}
