@@ -74,6 +74,14 @@ func smalldisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run()) })
 }
 
+// readonly DIR makes a file system of smalldisk read-only.
+func readonly(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: readonly DIR")
+	}
+	ts.Check(exec.Command("mount", "-o", "remount,ro", ts.MkAbs(args[0])).Run())
+}
+
 // largedisk DIR gives such a file system room.
 func largedisk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

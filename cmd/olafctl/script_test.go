@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"restamp":   restamp,
 			"recode":    recode,
 			"smalldisk": smalldisk,
+			"readonly":  readonly,
 			"largedisk": largedisk,
 		},
 		Condition: condition,

@@ -64,6 +64,7 @@ type gridFlags struct {
 	queue     queueFlags // of no address where processes of this machine do the work
 	tui       bool
 	view      cli.ViewFlags
+	unkept    bool // the store can't be written, and the sweep works in a temporary one
 }
 
 // addWork adds how a sweep is carried out.
@@ -195,7 +196,8 @@ func (f *gridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	if plan.Build, err = thisBuild(env); err != nil {
 		return err
 	}
-	return f.where.With(env, func(s *store.Store) error {
+	return f.where.WithWritable(env, func(s *store.Store, kept bool) error {
+		f.unkept = !kept
 		folder, err := sweep.In(s).Create(plan, env.Now())
 		if err != nil {
 			return err
@@ -325,7 +327,11 @@ func reportLines(plan *sweep.Plan, cells []found.Outcome) []string {
 // unfinished says how far the sweep came, and how to go on.
 func (f *gridFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
-	fmt.Fprintf(env.Stderr, "%d of %d cells are done, and kept; 'olafctl sweep resume %s' goes on\n", p.Done, p.Cells, folder.Plan.ID)
+	if f.unkept {
+		fmt.Fprintf(env.Stderr, "%d of %d cells were done; none is kept\n", p.Done, p.Cells)
+	} else {
+		fmt.Fprintf(env.Stderr, "%d of %d cells are done, and kept; 'olafctl sweep resume %s' goes on\n", p.Done, p.Cells, folder.Plan.ID)
+	}
 	if errors.Is(err, context.Canceled) {
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted")}
 	}
@@ -348,7 +354,7 @@ func (f *gridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, c
 	if err != nil {
 		return errors.Join(err, folder.Leave())
 	}
-	if !f.quiet {
+	if !f.quiet && !f.unkept {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
 	}
 	if f.to != (exports{force: f.to.force}) {

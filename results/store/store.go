@@ -139,8 +139,8 @@ func (s *Store) CheckWritable() error {
 		_, err = probe.Write(make([]byte, 4096))
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("the run store %s can't be written: %w; or choose another place with --store", s.dir, blame(reason(err), s.dir, filepath.Join(s.dir, "runs")))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blame(reason(err), s.dir, filepath.Join(s.dir, "runs")))
 	}
 	if err != nil {
 		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, reason(err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/internal/tempfolder"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -92,6 +93,31 @@ func (f *StoreFlag) With(env *Env, work func(*store.Store) error) error {
 		return err
 	}
 	return errors.Join(work(s), s.Close())
+}
+
+// WithWritable opens the store for work that needs a place to write. Where the user's own store can't be written, a remark
+// gives the reason and a temporary store takes its place, which is not kept. A store that --store names is not replaced.
+func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) error) error {
+	s, err := f.open(env)
+	if err == nil {
+		err = s.CheckWritable()
+	}
+	if err == nil {
+		return errors.Join(work(s, true), s.Close())
+	}
+	if f.dir != "" {
+		return err
+	}
+	dir, remove, failed := tempfolder.Make()
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	fmt.Fprintf(env.Stderr, "not kept: %s\n", OneLine(err))
+	temporary, err := store.Open(dir)
+	if err == nil {
+		err = work(temporary, false)
+	}
+	return errors.Join(err, remove())
 }
 
 // WithRun opens one kept run by its id or an unambiguous beginning of it.
