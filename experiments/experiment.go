@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/internal/nearby"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -108,7 +109,30 @@ func (s Set) Find(name string) (Experiment, error) {
 			return e, nil
 		}
 	}
-	return Experiment{}, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
+	return Experiment{}, fmt.Errorf("%w %q%s; 'olafctl experiment list' lists them", ErrUnknown, name, s.suggest(name))
+}
+
+// suggest proposes experiments for a mistyped name, which may lack the paper.
+func (s Set) suggest(typed string) string {
+	full := s.Names()
+	names := slices.Clone(full)
+	if !strings.Contains(typed, "/") {
+		for i, name := range names {
+			_, names[i], _ = strings.Cut(name, "/")
+		}
+	}
+	var meant []string
+	for _, near := range nearby.Names(typed, names, 3) {
+		for i, name := range names {
+			if name == near && !slices.Contains(meant, full[i]) {
+				meant = append(meant, full[i])
+			}
+		}
+	}
+	if len(meant) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(meant[:min(3, len(meant))], " or ") + "?"
 }
 
 // Parts finds how experiments are cut up whose parts are of a kind. The error matches ErrUnknown.

@@ -14,7 +14,7 @@ func newMetricsCmd(env *cli.Env) *cobra.Command {
 		Long: `Watch long work by Prometheus and Grafana. 'serve', 'train', 'reproduce', 'simulate' and 'tui' tell how it goes with --metrics PORT, as
 OpenMetrics text under /metrics; a bench writes what it found for the node exporter with --metrics-file FILE.prom.
 docs/guide/monitoring.md lists what is told.`,
-		Example: `  olafctl reproduce --quick --metrics 9100
+		Example: `  olafctl reproduce --quick --metrics 19100
   olafctl metrics dashboard -w grafana.json`,
 	}
 	cmd.AddCommand(newMetricsDashboardCmd(env))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/internal/nearby"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -66,7 +67,7 @@ does all of that and judges every number that was printed, and 'simulate' is for
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.UsageError("%s; see '%s --help'", flagMistake(err), cmd.CommandPath())
+		return cli.UsageError("%s%s; see '%s --help'", flagMistake(err), meantFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
@@ -148,6 +149,24 @@ func meant(cmd *cobra.Command, typed string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
+}
+
+// meantFlag names the flag of cmd that is spelled most like an unknown one.
+func meantFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := nearby.Names(unknown.GetSpecifiedName(), names, 1); len(near) > 0 {
+		return fmt.Sprintf("; did you mean --%s?", near[0])
+	}
+	return ""
 }
 
 // argumentMistake says what arguments a command takes, and what it was given.

@@ -158,6 +158,8 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
 		return netsim.Parse(f.waits.set, args[0], text)
+	case slices.Contains(clusterNames(), f.preset) && !f.clusterPresets:
+		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset %[1]s' runs it, and it has no topology to show", f.preset)
 	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
 		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presets()))
 	case f.preset != "":

@@ -32,7 +32,7 @@ var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fractio
 
 // shared is that cluster as a preset, by what means nothing to it.
 func shared() *jobPreset {
-	return &jobPreset{name: sharedPreset, system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
+	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch", system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
 		"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
 		"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
 		"versus": "it sets ways to share beside each other; --sweep system=atp,switchml sets systems", "wire-only": "its hosts cost no time but their cards'",

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,6 +70,9 @@ func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 			err = list.Replace(strings.Split(o.Value, ","))
 		} else {
 			err = f.Value.Set(o.Value)
+		}
+		if number := (*strconv.NumError)(nil); errors.As(err, &number) {
+			return cli.UsageError("%s %q: want %s", o.Name, o.Value, cli.Wanted(f, number))
 		}
 		if err != nil {
 			return cli.UsageError("%s %q: %v", o.Name, o.Value, err)

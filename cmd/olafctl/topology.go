@@ -22,7 +22,7 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the topologies that come with the program",
+		Short:   "List the networks that come with the program, for simulate --preset",
 		Example: "  olafctl topology list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -32,7 +32,7 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 			}
 			var entries []entry
 			list := cli.Grid{Header: []string{"NAME", "ABOUT"}}
-			for _, p := range netsim.Presets() {
+			for _, p := range allPresets() {
 				entries = append(entries, entry{p[0], p[1]})
 				list.Add(p[0], p[1])
 			}
@@ -47,6 +47,16 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 	}
 	cli.AddFormatFlag(cmd, &out)
 	return cmd
+}
+
+// allPresets lists the names and descriptions of every network that simulate takes: those of workers that send as they
+// like, which topology show prints, and those of workers that wait for answers.
+func allPresets() [][2]string {
+	all := netsim.Presets()
+	for _, p := range append(jobPresets(), *shared()) {
+		all = append(all, [2]string{p.name, p.about})
+	}
+	return all
 }
 
 func newTopologyShowCmd(env *cli.Env) *cobra.Command {

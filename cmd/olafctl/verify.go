@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -281,7 +282,7 @@ func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 		return o, err
 	}
 	if f.dump != "" {
-		o.Dump = func(script []byte) error { return f.write(env, f.dump, script) }
+		o.Dump = func(script []byte) error { return f.write(env, f.dump, withoutModel(script)) }
 	}
 	if !f.quiet {
 		o.Progress = func(line string) { fmt.Fprintln(env.Stderr, line) }
@@ -418,4 +419,9 @@ func admissionLine(a *aomcheck.Admission) string {
 		return "REJECTED: the objective breaks with the new clusters; it breaks without them, too"
 	}
 	return "REJECTED: the objective holds without the new clusters and breaks with them"
+}
+
+// withoutModel turns the script's query for values into a comment: solvers fail it when the answer is unsat.
+func withoutModel(script []byte) []byte {
+	return bytes.Replace(script, []byte("\n(get-value "), []byte("\n; after an answer of sat, the values are: (get-value "), 1)
 }

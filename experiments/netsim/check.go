@@ -217,7 +217,13 @@ func (c *checker) clusters() {
 
 func (k *Clusters) count() int { return max(k.Count, 1) }
 
+// allGroups is the row of all groups together in reports.
+const allGroups = "all"
+
 func (c *checker) cluster(k *Clusters) {
+	if k.Group == allGroups {
+		c.fail(k.Pos, "group", "a group can't be called %s, which is the name of the total in reports; give it another one", allGroups)
+	}
 	if k.Count < 0 || k.ID < 0 || k.ID+k.count()-1 > maxClusterID {
 		c.fail(k.Pos, "id", "cluster ids %d to %d do not fit 0 to %d", k.ID, k.ID+k.count()-1, maxClusterID)
 	}

@@ -125,7 +125,7 @@ func (c *checker) allUnits() {
 		of := fmt.Sprintf("unit %q", u.Name)
 		switch first := c.units[u.Name]; {
 		case !named(u.Name):
-			c.fail(u.Pos, "name", "a unit has the name %q; give it one of letters, digits, - _ and .", u.Name)
+			c.fail(u.Pos, "name", "a unit has the name %q; give it one of at most 64 letters, digits, - _ and .", u.Name)
 		case first != nil:
 			c.fail(u.Pos, "name", "%s is there twice, also in line %d; give one another name", of, first.Line)
 			continue
@@ -199,7 +199,7 @@ func (c *checker) jobs() {
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		if !named(j.ID) {
-			c.fail(j.Pos, "id", "a job has the id %q; give it one of letters, digits, - _ and .", j.ID)
+			c.fail(j.Pos, "id", "a job has the id %q; give it one of at most 64 letters, digits, - _ and .", j.ID)
 			continue
 		}
 		if first, twice := lines[j.ID]; twice {

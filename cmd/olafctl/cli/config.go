@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,9 +115,14 @@ func readConfig(env *Env) (*config, error) {
 	return c, c.parse(text)
 }
 
+// colonAtEnd matches a setting whose value ends in a colon, as the addresses of devices such as xdp: do. YAML takes that
+// for a mapping inside of a mapping, which is never right in one line.
+var colonAtEnd = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*:[ \t]+)([^\s'"#]*:)([ \t]*(?:[ \t]#.*)?\r?)$`)
+
 // parse reads what a file says; one without settings says nothing. The error matches ErrConfig and lists mistakes by their lines.
 func (c *config) parse(text []byte) (err error) {
 	format := yamlfile.Format{Name: "config", Fail: c.fail}
+	text = colonAtEnd.ReplaceAll(text, []byte(`${1}"${2}"${3}`))
 	if c.lines, err = format.DecodeWithLines(text, &c.values); err != nil {
 		return err
 	}

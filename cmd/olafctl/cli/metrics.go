@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,9 @@ func (f *MetricsFlag) Start(ctx context.Context, env *Env) (m *monitor.Monitor, 
 	m = NewMonitor()
 	stop = m.Serve(ctx, l)
 	fmt.Fprintf(env.Stderr, "metrics: http://%s/metrics\n", l.Addr())
+	if at, tcp := l.Addr().(*net.TCPAddr); tcp && !at.IP.IsLoopback() {
+		fmt.Fprintf(env.Stderr, "every host that reaches this one can read them, without TLS or a password; --metrics %d is for this host alone\n", at.Port)
+	}
 	return m, stop, nil
 }
 

@@ -84,7 +84,7 @@ func (m *Monitor) Handler() http.Handler {
 // WriteFile writes what the work told as a text file that the node exporter reads; it is whole or not there.
 func (m *Monitor) WriteFile(path string) error { return prometheus.WriteToTextfile(path, m.registry) }
 
-// Listen opens an address. Without a host it is this host's alone: 9100 and :9100 are 127.0.0.1:9100.
+// Listen opens an address. Without a host it is this host's alone: 19100 and :19100 are 127.0.0.1:19100.
 func Listen(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -23,6 +23,7 @@ const (
 	MaxLanes     = 704 // of a packet in one piece
 	MaxNativeMTU = 3000
 	MaxMTU       = 65535
+	maxInterface = 15
 	maxName      = 12      // an interface has the name of the node behind it, which is at most 15 letters
 	maxModel     = 1 << 30 // bytes of a model
 	MaxValues    = maxModel / olaf.LaneBytes
@@ -81,7 +82,7 @@ func named(s string, most int) bool {
 func (r *resolver) general() {
 	f, j := r.file, &r.file.Job
 	if !named(r.plan.Name, 64) {
-		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of letters, digits, - and _", r.plan.Name)
+		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of at most 64 letters, digits, - and _", r.plan.Name)
 	}
 	number := func(key string, given, otherwise, least, most int) int {
 		if given == 0 && !j.Has(key) {
@@ -215,6 +216,13 @@ func (r *resolver) name() {
 	}
 }
 
+// checkInterface refuses names that no interface of Linux can have.
+func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
+	if len(name) > maxInterface || strings.ContainsAny(name, "/: \t\n") {
+		r.fail(at, key, "no interface is called %q; Linux takes names of at most %d letters, without spaces, / and :", name, maxInterface)
+	}
+}
+
 // outside looks at what is said of a node behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
@@ -223,6 +231,7 @@ func (r *resolver) outside(n *Node) {
 		}
 		return
 	}
+	r.checkInterface(n.Pos, "interface", n.Interface)
 	if n.Role == Aggregator || n.Role == Switch {
 		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
@@ -322,6 +331,9 @@ func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 			r.fail(l.Pos, "interfaces", "%s %s is behind interface %s by itself, and the cable from %s to %s joins two; say one of both", n.Role, n.Name, n.Device, l.Child, l.Parent)
 			return nil
 		}
+	}
+	for _, name := range l.Interfaces {
+		r.checkInterface(l.Pos, "interfaces", name)
 	}
 	return &Ends{Child: l.Interfaces[0], Parent: l.Interfaces[1], Virtual: l.Virtual}
 }
