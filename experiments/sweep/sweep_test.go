@@ -201,6 +201,32 @@ func TestEnoughEndsEarly(t *testing.T) {
 	}
 }
 
+// TestLaterLooksAreStricter states that the engine decides each look at the level of that look: the half-width that it ends
+// with is the one that the rule gives for as many looks as there were, which is wider than for a first look.
+func TestLaterLooksAreStricter(t *testing.T) {
+	p := plan(t, &File{Sweep: []string{"n=1..3"}, Until: "ci=5%", Runs: 200})
+	cells, _, err := engine(p, singles(t), 4, starting(nil)).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cells {
+		c := &cells[i]
+		var lots []*sweep.Lot
+		for _, raw := range c.Lots {
+			lot, err := sweep.ParseLot(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lots = append(lots, lot)
+		}
+		_, want := p.Enough.Decide(lots, p.Metrics, c.Looks)
+		_, first := p.Enough.Decide(lots, p.Metrics, 1)
+		if c.HalfWidth != want || c.Looks < 2 || want <= first {
+			t.Errorf("%v ended at look %d with a half-width of %v; look %d gives %v, a first look %v", c.Parameters, c.Looks, c.HalfWidth, c.Looks, want, first)
+		}
+	}
+}
+
 // TestPoisoned holds that a job that fails, or that ends its workers, fails alone.
 func TestPoisoned(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"hard=no,fail"}, Options: map[string]string{"n": "4"}, Runs: 30})

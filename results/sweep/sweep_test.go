@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -320,6 +321,22 @@ func TestEnoughHoldsItsLevel(t *testing.T) {
 		t.Errorf("the plain interval misses %d of %d times only: the test shows nothing", plain, times)
 	}
 	t.Logf("misses: corrected %d, plain %d of %d", corrected, plain, times)
+}
+
+// TestLevelsAddUpToFivePercent states that look k spends 5 % · 6/(π²k²), so that however many looks together err in 5 % of
+// cases: the square of the look counts, not the look.
+func TestLevelsAddUpToFivePercent(t *testing.T) {
+	e, sum := &Enough{}, 0.0
+	for look := 1; look <= 100_000; look++ {
+		level := e.Level(look)
+		if want := e.Level(1) / float64(look) / float64(look); math.Abs(level-want) > 1e-15 {
+			t.Fatalf("look %d spends %v; it must spend the first look's level over %d squared, %v", look, level, look, want)
+		}
+		sum += level
+	}
+	if sum > 0.05 || sum < 0.0499 {
+		t.Errorf("100,000 looks spend %v together; all looks together must spend 0.05 and no more", sum)
+	}
 }
 
 func TestDecide(t *testing.T) {

@@ -108,6 +108,29 @@ func TestTimesByHand(t *testing.T) {
 	}
 }
 
+// TestServerDoesOneThingAtATime states that a server's software takes packets in, applies and answers one after the other: an
+// update that is applied while the next gradient is taken in waits for it. Of two gradients that come at once the software
+// is never idle in between, so the last answer leaves when all of its work is done.
+func TestServerDoesOneThingAtATime(t *testing.T) {
+	const us = olaf.Microsecond
+	const wire = 8*(50+64*4+24)*100*olaf.Picosecond + 500*olaf.Nanosecond
+	server := psParts(false)
+	server.Header = 50
+	n := Network{Workers: 2, Link: Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}, Server: Costs{PerMessage: 13 * us}}
+	j := Job{Layout: endpoint.Layout{Values: 64, PerPacket: 64}, Updates: 2, Compute: 100 * us, ServerApply: 11 * us}
+	answered := map[int]olaf.Time{} // by worker, for the first time
+	j.Applied = func(at olaf.Time, host int, _ *endpoint.Aggregate) {
+		if answered[host] == 0 {
+			answered[host] = at
+		}
+	}
+	run(t, n, j, server, false, 1)
+	want := olaf.Time(100*us + 2*wire + 2*(13+11+13)*us + 2*wire)
+	if got := max(answered[0], answered[1]); got != want {
+		t.Errorf("taking in, applying and answering two gradients keep the software busy for 2 × (13 + 11 + 13) µs: want the last answer at %v, got %v", want, got)
+	}
+}
+
 // What is counted of a sum of two, of whom one is late: its slot is held for as long as that, and each wire has one frame.
 func TestCountsByHand(t *testing.T) {
 	const late = 30 * olaf.Microsecond

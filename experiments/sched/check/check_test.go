@@ -96,6 +96,50 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
+// risen is a plan in which job a goes on from 6 to 10 Gbit/s when a second connection is set up in slot 1, so that only the
+// rise of 4 Gbit/s waits 0.5 s for it. The first connection is there before slot 0 and costs nothing.
+func risen() *sched.Plan {
+	p := sound()
+	p.Problem.Reconfiguration, p.Problem.PortRate = 500*olaf.Millisecond, 10*olaf.Gbps
+	p.Problem.Units[0].Ports, p.Problem.Units[1].Ports = 2, 2
+	p.Problem.Connections = []sched.Connection{{Between: []string{"u", "v"}, Count: 1}}
+	p.Problem.Jobs, p.Jobs = p.Problem.Jobs[:1], p.Jobs[:1]
+	p.Problem.Jobs[0].Workers = map[string]int{"u": 1}
+	p.Problem.Jobs[0].Volume = 14e9 / 8
+	p.Jobs[0].Rates = []float64{6e9, 10e9}
+	p.Connections = []sched.Change{{Slot: 1, Between: [2]string{"u", "v"}, Count: 2}}
+	p.Outcome = sched.Outcome{CTBTI: 2300 * olaf.Millisecond, TotalJCT: 2300 * olaf.Millisecond, Reconfigurations: 1}
+	return p
+}
+
+// TestReconfigurationDelaysOnlyTheRise states that bits at the rate of the slot before still flow while connections are set
+// up: only the additional rate is lost for the time of a reconfiguration.
+func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
+	p := risen()
+	if v := Check(p); !v.OK() {
+		t.Errorf("6 Gb and 10 Gb less 4 Gbit/s for 0.5 s are 14 Gb, so the plan is sound; the checker says %+v", v.Violations)
+	}
+	p.Problem.Jobs[0].Volume += 1e6
+	if v := Check(p); v.OK() {
+		t.Error("8 Mb more than the 14 Gb that arrive must be missed by the checker's sum")
+	}
+}
+
+// TestConnectionsBeforeSlotZeroAreFree states that slot 0 counts and charges only the connections beyond those before it.
+func TestConnectionsBeforeSlotZeroAreFree(t *testing.T) {
+	p := risen()
+	p.Connections[0].Slot = 0
+	p.Problem.Jobs[0].Volume = 13e9 / 8 // 6 less 6 Gbit/s for 0.5 s, and 10
+	if v := Check(p); !v.OK() || v.Outcome.Reconfigurations != 1 {
+		t.Errorf("one connection of two is new in slot 0: want one reconfiguration and 13 Gb, got %d and %+v", v.Outcome.Reconfigurations, v.Violations)
+	}
+	p.Connections = nil
+	p.Problem.Jobs[0].Volume, p.Outcome.Reconfigurations = 16e9/8, 0
+	if v := Check(p); !v.OK() || v.Outcome.Reconfigurations != 0 {
+		t.Errorf("nothing is set up, so all 16 Gb arrive: got %d reconfigurations and %+v", v.Outcome.Reconfigurations, v.Violations)
+	}
+}
+
 // TestHalfDuplex adds both directions up where the network says so.
 func TestHalfDuplex(t *testing.T) {
 	p := sound()

@@ -138,3 +138,22 @@ func TestLocalShare(t *testing.T) {
 		}
 	}
 }
+
+// TestReconfigurationDelaysOnlyTheRise states that the planner charges a reconfiguration only to the rate that it adds: what
+// flowed in the slot before goes on flowing over the connections that stay.
+func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
+	p := one(sched.Job{ID: "a", Volume: 10e9 / 8, Workers: map[string]int{"u": 1}, Server: "w"},
+		sched.Job{ID: "b", Volume: 25e9 / 8, Workers: map[string]int{"u": 1}, Server: "v"})
+	p.ServerRate, p.Reconfiguration = 40*olaf.Gbps, olaf.Second/2
+	p.Units[0].Ports, p.Units[1].Ports = 2, 2
+	p.Connections = []sched.Connection{{Between: []string{"u", "v"}, Count: 1}, {Between: []string{"u", "w"}, Count: 1}}
+	made := plan(t, p, FCFS, sched.AllRepairs)
+	got, want := made.Jobs[1].Rates, []float64{10e9, 20e9}
+	if !slices.Equal(got, want) || made.Outcome.CTBTI != 2*olaf.Second {
+		t.Errorf("job b sends 10 Gb in slot 0, and 20 Gb less half of the added 10 in slot 1, which is all of its 25 Gb: want rates %v for 2 s, got %v for %v",
+			want, got, made.Outcome.CTBTI)
+	}
+	if v := check.Check(made); !v.OK() {
+		t.Errorf("the checker must accept a plan that charges the rise: %+v", v.Violations)
+	}
+}

@@ -9,6 +9,21 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
+// TestReportAddsUpRuns states that the counts of a report are the sums over all its runs, earlier and invalid ones included: a
+// wrong value of the first run is not forgotten because the last run has none.
+func TestReportAddsUpRuns(t *testing.T) {
+	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
+	r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: []*Run{
+		{TookNS: 1, Sums: 10, Checked: 40, Wrong: 3, Invalid: []string{"3 of 40 values of sums are wrong"}},
+		{TookNS: 1, Sums: 10, Checked: 40, Wrong: 2, Invalid: []string{"2 of 40 values of sums are wrong"}},
+		{TookNS: 1, Sums: 10, Checked: 40},
+	}}
+	if w := r.row(); w.Wrong != 5 || w.Sums != 30 || w.Checked != 120 || w.Invalid != 2 || w.Runs != 1 {
+		t.Errorf("three runs with 3, 2 and 0 wrong of 40 values each have 5 wrong of 120 in 30 sums, and 1 valid run; the report has %d of %d in %d, and %d",
+			w.Wrong, w.Checked, w.Sums, w.Runs)
+	}
+}
+
 // A report counts the runs that hold among those that were asked for, also where it was stopped before all were done.
 func TestReportCountsWhatWasAsked(t *testing.T) {
 	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
