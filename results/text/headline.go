@@ -9,11 +9,12 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
 )
 
-// Headlines say in a few sentences what a bench found: how much was lost, how fresh the models were like for like, and
-// how the published numbers came out. Where models are older behind the system under test, or the readings of an age
-// disagree about that, the first sentence is about it.
+// Headlines returns the findings of a bench in a few sentences: how much was lost, how fresh the models were like for
+// like, and how the published numbers came out. Where models are older behind the system under test, or the readings of
+// an age disagree about that, the first sentence is about it. One or two runs are named in front of it.
 func Headlines(b *results.Bench) []string {
 	lines := []string{lossLine(b) + loopLine(b)}
 	switch fresh, doubtful := freshLine(b); {
@@ -22,7 +23,60 @@ func Headlines(b *results.Bench) []string {
 	default:
 		lines = append(lines, fresh)
 	}
-	return slices.DeleteFunc(append(lines, paperLine(b.Paper)), func(line string) bool { return line == "" })
+	lines = slices.DeleteFunc(append(lines, burstLine(b), paperLine(b.Paper)), func(line string) bool { return line == "" })
+	if len(lines) > 0 {
+		lines[0] = fewRuns(b) + lines[0]
+	}
+	return lines
+}
+
+// fewRuns names the number of runs where an interval over them is very wide or missing.
+func fewRuns(b *results.Bench) string {
+	if len(b.Rows) == 0 || b.Rows[0].Runs < 1 || b.Rows[0].Runs > 2 {
+		return ""
+	}
+	return olaf.Plural(b.Rows[0].Runs, "run") + " only: "
+}
+
+// burstLine warns where updates are lost although fewer are offered than the output can carry: bursts alone decide.
+// It is empty where the configuration has no bursts.
+func burstLine(b *results.Bench) string {
+	c := benchConfig(b)
+	w := &c.Spec.Workload
+	if len(c.Spec.Trace) > 0 || len(c.Spec.Loop) > 0 || w.MeanRate <= 0 || w.BurstPackets < 2 {
+		return ""
+	}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		if lost := r.Stats.Of("lost_pct"); int64(w.MeanRate) < r.OutRateBPS && lost.Known() && lost.Mean > 0 {
+			return fmt.Sprintf("Bursts decide: %v offered on average are less than the output of %v. --rate changes only the gaps between bursts of %d.",
+				w.MeanRate, olaf.Rate(r.OutRateBPS), w.BurstPackets)
+		}
+	}
+	return ""
+}
+
+// specConfig is the part of a bench's configuration that headlines need.
+type specConfig struct {
+	Spec struct {
+		Slots    int             `json:"slots"`
+		Trace    json.RawMessage `json:"trace"`
+		Loop     json.RawMessage `json:"loop"`
+		Workload struct {
+			Clusters     int       `json:"clusters"`
+			MeanRate     olaf.Rate `json:"mean_rate"`
+			BurstPackets int       `json:"burst_packets"`
+		} `json:"workload"`
+	} `json:"spec"`
+}
+
+// benchConfig reads the configuration of a bench; it is empty for documents without one.
+func benchConfig(b *results.Bench) *specConfig {
+	c := new(specConfig)
+	if json.Unmarshal(b.Config, c) != nil {
+		return new(specConfig)
+	}
+	return c
 }
 
 // lossLine says what every system lost at every rate.
@@ -235,34 +289,32 @@ func Age(s *results.Statistic) string {
 	return mean + " " + unit
 }
 
-// crowd says how many clusters shared the queue, where the configuration tells.
+// crowd returns how many clusters shared the queue, or nothing where the configuration does not have it.
 func crowd(b *results.Bench) string {
-	var config struct {
-		Spec struct {
-			Slots    int `json:"slots"`
-			Workload struct {
-				Clusters int `json:"clusters"`
-			} `json:"workload"`
-		} `json:"spec"`
-	}
-	if json.Unmarshal(b.Config, &config) != nil || config.Spec.Slots == 0 || config.Spec.Workload.Clusters == 0 {
+	c := benchConfig(b)
+	if c.Spec.Slots == 0 || c.Spec.Workload.Clusters == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s on %s)", olaf.Plural(config.Spec.Workload.Clusters, "cluster"), olaf.Plural(config.Spec.Slots, "slot"))
+	return fmt.Sprintf(" (%s on %s)", olaf.Plural(c.Spec.Workload.Clusters, "cluster"), olaf.Plural(c.Spec.Slots, "slot"))
 }
 
 // near is how far off a number may be to be counted as near in the headline, in per cent.
 const near = 5
 
-// paperLine counts how many printed numbers of the first artefact came out near, and says on what they rest.
+// paperLine counts how many printed numbers of the first artefact came out near, and names their basis. A number of too
+// few runs to judge is not counted as one that came out.
 func paperLine(rows []results.PaperRow) string {
 	for of := range artefacts(rows) {
-		within, all := 0, 0
+		within, all, short := 0, 0, 0
 		for i := range of {
 			if !of[i].DeviationPct.Known() {
 				continue
 			}
 			all++
+			if of[i].Verdict == string(paper.TooShort) {
+				short++
+				continue
+			}
 			if math.Abs(float64(of[i].DeviationPct)) <= near {
 				within++
 			}
@@ -270,7 +322,13 @@ func paperLine(rows []results.PaperRow) string {
 		if all == 0 {
 			return ""
 		}
+		if short == all {
+			return fmt.Sprintf("%s: too few runs to judge %s.", titleOf(&of[0]), olaf.Plural(all, "number"))
+		}
 		line := fmt.Sprintf("%s: %d of %s within %d %%", titleOf(&of[0]), within, olaf.Plural(all, "number"), near)
+		if short > 0 {
+			line = fmt.Sprintf("%s: too few runs to judge %d of %s; %d of %d others within %d %%", titleOf(&of[0]), short, olaf.Plural(all, "number"), within, all-short, near)
+		}
 		if basis := sharedBasis(of); basis != "" {
 			line += ", all " + basis
 		}

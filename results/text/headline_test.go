@@ -2,6 +2,7 @@ package text
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func measured(queue string, rate int64, lost, age float64) results.Row {
 		m := &metric.Metric{Name: name}
 		return results.Stat{Metric: m, Statistic: results.Describe([]results.Float{results.Float(v), results.Float(v)}, "")}
 	}
-	return results.Row{Queue: queue, OutRateBPS: rate, Runs: 2, Valid: true, Stats: results.Stats{stat("lost_pct", lost), stat("aom_cluster_ns", age), stat("aom_worker_ns", 2*age)}}
+	return results.Row{Queue: queue, OutRateBPS: rate, Runs: 6, Valid: true, Stats: results.Stats{stat("lost_pct", lost), stat("aom_cluster_ns", age), stat("aom_worker_ns", 2*age)}}
 }
 
 // reduced is a comparison with a reduction per cluster and one per worker, each with its half-width.
@@ -25,6 +26,15 @@ func reduced(rate int64, cluster, clusterHalf, worker, workerHalf float64) resul
 	}
 	return results.Comparison{Queue: "olaf", Versus: "fifo", OutRateBPS: rate, AoMReduction: results.AoMReduction{
 		ClusterCluster: stat(cluster, clusterHalf), WorkerWorker: stat(worker, workerHalf), WorkerCluster: stat(69, 1)}}
+}
+
+// few returns rows over a number of runs.
+func few(rows []results.Row, runs int) []results.Row {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Runs = runs
+	}
+	return rows
 }
 
 // TestHeadlines holds what comes first for whatever was run: what was lost, models like for like, the printed numbers; and
@@ -59,6 +69,23 @@ func TestHeadlines(t *testing.T) {
 			{ID: "olaf/aom.c", Source: "OLAF §8.1, text", Unit: "%", Published: 69, DeviationPct: 0, Ours: results.Statistic{Mean: 69, CI95: 1, N: 6}}}},
 			"OLAF lost 11.2 % of updates, FIFO 54.8 %.\nOLAF's models were 34.7 % fresher per cluster than FIFO's (the paper's reading: 69.0 %, published 69).\n" +
 				"Table 1: 1 of 2 numbers within 5 %, all calibrated."},
+		"one run": {results.Bench{Rows: few(two, 1), Paper: []results.PaperRow{
+			{ID: "olaf/table1.a", Source: "OLAF §8.1, Table 1", Basis: "calibrated", Verdict: "too short", DeviationPct: 1},
+			{ID: "olaf/table1.b", Source: "OLAF §8.1, Table 1", Basis: "calibrated", Verdict: "too short", DeviationPct: 1}}},
+			"1 run only: OLAF lost 11.2 % of updates, FIFO 54.8 %.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
+				"Table 1: too few runs to judge 2 numbers."},
+		"two runs, some numbers judged": {results.Bench{Rows: few(two, 2), Paper: []results.PaperRow{
+			{ID: "olaf/table1.a", Source: "OLAF §8.1, Table 1", Basis: "calibrated", Verdict: "too short", DeviationPct: 1},
+			{ID: "olaf/table1.b", Source: "OLAF §8.1, Table 1", Basis: "calibrated", Verdict: "match", DeviationPct: 1}}},
+			"2 runs only: OLAF lost 11.2 % of updates, FIFO 54.8 %.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
+				"Table 1: too few runs to judge 1 of 2 numbers; 1 of 1 others within 5 %, all calibrated."},
+		"bursts lose although less is offered than leaves": {results.Bench{Rows: two[:1],
+			Config: json.RawMessage(`{"spec":{"workload":{"mean_rate":"20Gbps","burst_packets":135}}}`)},
+			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
+				"Bursts decide: 20Gbps offered on average are less than the output of 40Gbps. --rate changes only the gaps between bursts of 135."},
+		"more is offered than leaves": {results.Bench{Rows: two[:1],
+			Config: json.RawMessage(`{"spec":{"workload":{"mean_rate":"60Gbps","burst_packets":135}}}`)},
+			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
 		"nothing": {results.Bench{}, ""},
 	} {
 		if got := strings.Join(Headlines(&c.bench), "\n"); got != c.want {
