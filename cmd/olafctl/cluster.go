@@ -171,6 +171,7 @@ func newClusterMoveCmd(env *cli.Env) *cobra.Command {
 	cmd.Flags().Uint16Var(&to, "to", 0, "cluster that the workers join")
 	_ = cmd.MarkFlagRequired("to")
 	f.AddWrite(cmd)
+	f.AddConfirm(cmd)
 	return cmd
 }
 
@@ -202,5 +203,6 @@ func newClusterRemoveCmd(env *cli.Env) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&cluster, "cluster", -1, "remove this cluster with all its workers")
 	f.AddWrite(cmd)
+	f.AddConfirm(cmd)
 	return cmd
 }

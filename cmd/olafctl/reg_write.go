@@ -18,6 +18,7 @@ func newRegWriteCmd(env *cli.Env) *cobra.Command {
 		device cli.DeviceFlags
 		raw    bool
 		dryRun bool
+		ask    cli.ConfirmFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "write NAME[.FIELD]=VALUE…",
@@ -45,12 +46,18 @@ the first write. What the device refuses changes nothing and ends the command wi
 				if fleeting { // what can be opened any number of times is another one each time
 					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl serve' keeps one\n", device.Address)
 				}
+				if !dryRun && !fleeting {
+					if err := ask.Confirm(cmd.Context(), env, fmt.Sprintf("write %s to %s", strings.Join(args, " "), device.Address)); err != nil {
+						return err
+					}
+				}
 				return doAll(dev, writes)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "names are BAR2 byte offsets")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
+	ask.Add(cmd)
 	device.Add(cmd, env)
 	return cmd
 }

@@ -121,13 +121,14 @@ func newTablesClearCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clear",
 		Short:   "Empty a server's tables and groups",
-		Example: "  olafctl tables clear --dry-run",
+		Example: "  olafctl tables clear --dry-run\n  olafctl tables clear --yes   # in a script at a terminal",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
 		},
 	}
 	f.AddWrite(cmd)
+	f.AddConfirm(cmd)
 	return cmd
 }
 

@@ -25,6 +25,23 @@ type ControllerFlags struct {
 	Out    Format
 	// Whole refuses changes that do not fit one batch, which is rolled back where any of them is refused.
 	Whole bool
+	// confirm is set where a person is asked before entries that exist are changed or deleted.
+	confirm *ConfirmFlag
+}
+
+// AddConfirm lets Change ask a person before it changes or deletes entries.
+func (f *ControllerFlags) AddConfirm(cmd *cobra.Command) {
+	f.confirm = new(ConfirmFlag)
+	f.confirm.Add(cmd)
+}
+
+// confirmed asks about a plan that would change or delete entries.
+func (f *ControllerFlags) confirmed(ctx context.Context, env *Env, plan p4ctl.Plan) error {
+	added, changed, deleted := plan.Count()
+	if f.confirm == nil || f.DryRun || changed+deleted == 0 {
+		return nil
+	}
+	return f.confirm.Confirm(ctx, env, fmt.Sprintf("%d added, %d changed, %d deleted in the tables of %s: write this", added, changed, deleted, f.Target))
 }
 
 // AddTarget adds what reading needs.
@@ -106,6 +123,9 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 		return UsageError("%v", err)
 	}
 	plan := p4ctl.Diff(actual, desired)
+	if err := f.confirmed(ctx, env, plan); err != nil {
+		return err
+	}
 	if err := addTables(ctx, env, session, f.DryRun, desired); err != nil {
 		return err
 	}

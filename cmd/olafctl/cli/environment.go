@@ -38,6 +38,8 @@ type Env struct {
 	Width int
 	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	Terminal bool
+	// Asks says that stdin and stderr are a terminal, so that a person can answer a question.
+	Asks bool
 	// Systems are those that there are. Devices can be opened, and Published experiments be carried out; Declared says what the runs
 	// of a system measure.
 	Systems   system.Set
@@ -73,6 +75,7 @@ func System() *Env {
 		Getenv: os.Getenv, Now: time.Now, Hostname: os.Hostname, Executable: os.Executable,
 		Interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		Terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		Asks:        term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Bus:         pcie.System(),
 		OpenCapture: openLive,
 	}

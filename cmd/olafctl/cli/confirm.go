@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+)
+
+// ConfirmFlag is --yes of a command that changes a device which others may be using.
+type ConfirmFlag struct{ yes bool }
+
+// Add adds --yes.
+func (f *ConfirmFlag) Add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before writing; nothing is asked where stdin or stderr is no terminal")
+}
+
+// Confirm asks a person at the terminal whether to go on, and returns an error for every answer but yes. Scripts, which have
+// no terminal, and --yes are not asked.
+func (f *ConfirmFlag) Confirm(ctx context.Context, env *Env, what string) error {
+	if f.yes || !env.Asks {
+		return nil
+	}
+	fmt.Fprintf(env.Stderr, "%s? [y/N] ", what)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(env.Stdin).ReadString('\n') // the end of the input is no yes
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return &Exit{olaf.Interrupted, errors.New("interrupted; nothing was written")}
+	case said := <-answer:
+		if said == "y" || said == "yes" {
+			return nil
+		}
+		return &Exit{olaf.Failed, errors.New("nothing was written; answer y, or give --yes")}
+	}
+}
