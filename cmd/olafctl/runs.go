@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -221,7 +223,8 @@ func sideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 }
 
 func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
-	return &cobra.Command{
+	var out cli.Format
+	cmd := &cobra.Command{
 		Use:   "verify ID",
 		Short: "Compute a kept run again and compare",
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
@@ -229,15 +232,45 @@ from the runs, make workbook and report again if this build exported them, and, 
 from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
 must fulfil the identities that were held then. Numbers are compared exactly, files of the same build byte for byte. What this olafctl measures and the one that kept the run did
 not is named, and not compared.`,
-		Example:           "  olafctl runs verify last",
+		Example:           "  olafctl runs verify last\n  olafctl runs verify last -o json | jq -r .verified",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				if out == cli.JSON {
+					return printVerification(cmd.Context(), env, s, f)
+				}
 				return verifyRun(cmd.Context(), env, s, f)
 			})
 		},
 	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// verification is the document of runs verify.
+type verification struct {
+	cli.Head
+	ID       string   `json:"id"`
+	Verified bool     `json:"verified"`
+	Reason   string   `json:"reason,omitempty"` // why it is not verified
+	Report   []string `json:"report"`           // what was checked and what could not be, a line each
+}
+
+// printVerification verifies a run and prints the outcome as a document, whether it is verified or not.
+func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
+	var page bytes.Buffer
+	quiet := *env
+	quiet.Stdout = &page
+	err := verifyRun(ctx, &quiet, s, f)
+	d := verification{Head: cli.Head{Schema: "olafctl.run-verification/v1"}, ID: f.ID(), Verified: err == nil, Report: []string{}}
+	if err != nil {
+		d.Reason = cli.OneLine(err)
+	}
+	for line := range strings.Lines(page.String()) {
+		d.Report = append(d.Report, strings.TrimRight(line, "\n"))
+	}
+	return errors.Join(cli.WriteJSON(env.Stdout, d), err)
 }
 
 // verifyRun holds a kept run to its digests, its frames, its exports and its plan.
