@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/cpu"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
 	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
@@ -181,16 +183,16 @@ func firstDifference(have, want []byte) string {
 func TestArchitectureIsNotAccused(t *testing.T) {
 	differs := fmt.Errorf("%w: the curves differ", archive.ErrMismatch)
 	kept := &results.Provenance{Version: "v1.2.3", Go: "go1.30", System: "linux/riscv64"}
-	err := explainArchitecture(differs, kept, "linux/amd64")
-	if errors.Is(err, archive.ErrMismatch) || !errors.Is(err, errArchitecture) {
+	err := traincmd.ExplainArchitecture(differs, kept, "linux/amd64")
+	if errors.Is(err, archive.ErrMismatch) || !errors.Is(err, traincmd.ErrArchitecture) {
 		t.Errorf("another architecture: got %v, want no mismatch", err)
 	}
-	for _, want := range []string{"v1.2.3", "go1.30", "linux/riscv64", toolVersion(), "linux/amd64"} {
+	for _, want := range []string{"v1.2.3", "go1.30", "linux/riscv64", cli.ToolVersion(), "linux/amd64"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not name %s", err, want)
 		}
 	}
-	if err := explainArchitecture(differs, kept, kept.System); !errors.Is(err, archive.ErrMismatch) {
+	if err := traincmd.ExplainArchitecture(differs, kept, kept.System); !errors.Is(err, archive.ErrMismatch) {
 		t.Errorf("the same architecture: got %v, want the mismatch", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/capture/live/livetest"
+	capturecmd "github.com/olafctl/olaf/cmd/olafctl/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/internal/peer"
 )
@@ -66,7 +67,7 @@ func (c *cable) arrived(n int) {
 }
 
 // run runs the command on this thread; traffic flows once it captures, with a way to interrupt it.
-func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, report captureReport) {
+func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, report capturecmd.Report) {
 	c.stdout.Reset()
 	c.stderr = &signalWriter{text: "capturing from", seen: make(chan struct{})}
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -275,7 +276,7 @@ func TestCaptureInterfaceVanishes(t *testing.T) {
 	// The thread of the traffic is in another namespace than the command's; the command's own thread must remove the interface.
 	env, stdout := testEnvironment(&c.stdout, &removing{t: t, c: c}), &c.stdout
 	code := run(t.Context(), env, []string{"capture", "-i", "server", "-o", "json", "-w", file})
-	var r captureReport
+	var r capturecmd.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -208,9 +208,12 @@ func (everybody) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	ip := a.As4()
 	return olaf.ClusterID(ip[3] / 3), olaf.WorkerID(ip[3]), ip[1] == 1
 }
-func (everybody) Server(netip.Addr) bool                       { return true }
+
+func (everybody) Server(netip.Addr) bool { return true }
+
 func (everybody) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
-func (everybody) Version() uint64                              { return 1 }
+
+func (everybody) Version() uint64 { return 1 }
 
 // holdSums sends five updates of the run again, to a program that waits for many more, and has its queue stand.
 func holdSums(t *testing.T, card *pcietest.Card) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/internal/raced"
@@ -203,7 +204,7 @@ func (k *kept) lastFrame() string {
 		k.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(k.t.Context())
-	player, err := live.NewPlayer(ctx, plan, live.Options{Device: "twin:"}, live.AsFastAsPossible, false, wallClock{k.env.Now})
+	player, err := live.NewPlayer(ctx, plan, live.Options{Device: "twin:"}, live.AsFastAsPossible, false, watch.NewClock(k.env.Now))
 	if err != nil {
 		stop()
 		k.t.Fatal(err)
@@ -217,7 +218,7 @@ func (k *kept) lastFrame() string {
 			k.t.Error(err)
 		}
 	}()
-	if err := (&dashboard{env: k.env}).tell(ctx, player); err != nil { // until it is over
+	if err := (&watch.Dashboard{Env: k.env}).Tell(ctx, player); err != nil { // until it is over
 		k.t.Fatal(err)
 	}
 	var clock tuitest.Clock

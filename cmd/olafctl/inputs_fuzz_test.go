@@ -1,47 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	devicecmd "github.com/olafctl/olaf/cmd/olafctl/device"
+	runscmd "github.com/olafctl/olaf/cmd/olafctl/runs"
+	schedulecmd "github.com/olafctl/olaf/cmd/olafctl/schedule"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	tablescmd "github.com/olafctl/olaf/cmd/olafctl/tables"
 )
-
-// FuzzSnapshot reads anything as kept registers: what is refused is the user's mistake, and what is taken is written as it was read.
-func FuzzSnapshot(f *testing.F) {
-	for _, seed := range []string{
-		`{"schema":"olafctl.register-values/v1","device":{"kind":"twin"},"registers":[{"name":"queue.depth","value":"8"},{"name":"gone","value":""}]}`,
-		`{"schema":"olafctl.register-values/v1"}`, `{"schema":"olafctl.register-values/v2"}`, `{"schema":"olafctl.register-values/v1","registers":{}}`, `{`, `null`,
-		`{"schema":"olafctl.register-values/v1","registers":[{"name":"queue.depth","value":"0x10"},{"name":"queue.depth","value":"9"}]}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		document, err := parseSnapshot("before.json", text)
-		if err != nil {
-			if cli.ExitCode(err) != cli.ExitUsage {
-				t.Errorf("%q: %v", text, err)
-			}
-			return
-		}
-		written, err := json.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := parseSnapshot("again.json", written)
-		if err != nil {
-			t.Fatalf("%v in %s", err, written)
-		}
-		if second, err := json.Marshal(again); err != nil || !bytes.Equal(written, second) {
-			t.Errorf("%s and %s, %v", written, second, err)
-		}
-		for _, c := range compareSnapshots(document, new(registerDocument)) {
-			_ = decoded(c.Name, c.Before)
-		}
-	})
-}
 
 // FuzzWords reads anything as the short values of flags: what is refused is the user's mistake, what is taken is within its range.
 func FuzzWords(f *testing.F) {
@@ -55,22 +24,22 @@ func FuzzWords(f *testing.F) {
 			}
 			return err != nil
 		}
-		if age, err := parseAge(text); !refused(err) && (age <= 0 || time.Now().Add(-age).After(time.Now())) {
+		if age, err := runscmd.ParseAge(text); !refused(err) && (age <= 0 || time.Now().Add(-age).After(time.Now())) {
 			t.Errorf("%q is an age of %v", text, age)
 		}
-		if a, err := parseAddress(text); !refused(err) && !a.Is4() {
+		if a, err := tablescmd.ParseAddress(text); !refused(err) && !a.Is4() {
 			t.Errorf("%q is %v", text, a)
 		}
-		if part, of, ok := parseShard(text); ok && (part < 1 || part > of) {
+		if part, of, ok := sweepcmd.ParseShard(text); ok && (part < 1 || part > of) {
 			t.Errorf("%q is part %d of %d", text, part, of)
 		}
-		if writes, err := parseRawAssignments([]string{text}); !refused(err) && (writes[0].addr%4 != 0 || writes[0].value>>32 != 0) {
+		if writes, err := devicecmd.ParseRawAssignments([]string{text}); !refused(err) && (writes[0].Addr%4 != 0 || writes[0].Value>>32 != 0) {
 			t.Errorf("%q is %+v", text, writes[0])
 		}
-		if by, err := timeScale(text); !refused(err) && by < 1 {
+		if by, err := cli.TimeScale(text); !refused(err) && by < 1 {
 			t.Errorf("%q divides by %d", text, by)
 		}
-		if v, err := percent(text); err == nil && !(v >= 0 && v < 1) {
+		if v, err := schedulecmd.Percent(text); err == nil && !(v >= 0 && v < 1) {
 			t.Errorf("%q is a share of %v", text, v)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	runscmd "github.com/olafctl/olaf/cmd/olafctl/runs"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
@@ -97,7 +98,7 @@ func (k *kept) comparable(id string) bool {
 	ok := false
 	var where cli.StoreFlag
 	err := where.WithRun(k.env, id, func(_ *store.Store, f *store.Folder) error {
-		side, err := sideIn(k.env, f)
+		side, err := runscmd.SideIn(k.env, f)
 		ok = err == nil && side != nil
 		return nil
 	})

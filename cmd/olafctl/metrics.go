@@ -32,7 +32,7 @@ func newMetricsDashboardCmd(env *cli.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if path == "" {
-				return printText(env, monitor.Dashboard)
+				return cli.PrintText(env, monitor.Dashboard)
 			}
 			if err := cli.RefuseExisting(path, force); err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	simulatecmd "github.com/olafctl/olaf/cmd/olafctl/simulate"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
@@ -33,9 +35,9 @@ func briefs() map[string]func(raw []byte) string {
 		experiments.TableSchema:  experiments.TableBrief,
 		feed.Schema:              feed.Brief,
 		job.Schema:               job.Brief,
-		simulateSchema:           sweepBrief,
-		trainSchema:              trainBrief,
-		trainJobSchema:           trainBrief,
+		simulatecmd.Schema:       simulatecmd.Brief,
+		traincmd.Schema:          traincmd.Brief,
+		traincmd.JobSchema:       traincmd.Brief,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = brief
@@ -52,7 +54,7 @@ func layouts() archive.Layouts {
 		feed.Schema:              feed.Sheets,
 		job.Schema:               job.Sheets,
 		olaf.MultiHopSchema:      olaf.MultiHopSheets,
-		simulateSchema:           sweepSheets,
+		simulatecmd.Schema:       simulatecmd.Sheets,
 		sweep.Schema:             sweep.Sheets,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")

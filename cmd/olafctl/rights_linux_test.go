@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -68,7 +69,7 @@ func TestWithoutRights(t *testing.T) {
 	}
 	t.Run("priority doctor", func(t *testing.T) { // testbeds do without, and carry less: on a busy machine too little
 		stdout, _, code := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor", "-o", "json")
-		var doctor struct{ Checks []ability }
+		var doctor struct{ Checks []testbedcmd.Ability }
 		if err := json.Unmarshal([]byte(stdout), &doctor); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +164,7 @@ func (old) BTF() error { return nil }
 
 // TestDoctorOfOldKernel holds that the doctor has a line for each thing that a kernel lacks, and none of one that lacks nothing.
 func TestDoctorOfOldKernel(t *testing.T) {
-	all := featureAbilities(old{})
+	all := testbedcmd.FeatureAbilities(old{})
 	if len(all) != 2 || all[0].Name != "ring buffers" || all[1].Name != "bpf_loop" {
 		t.Fatalf("%+v", all)
 	}
@@ -173,7 +174,7 @@ func TestDoctorOfOldKernel(t *testing.T) {
 		}
 	}
 	if canReal() {
-		if all := featureAbilities(xdp.Running()); all != nil {
+		if all := testbedcmd.FeatureAbilities(xdp.Running()); all != nil {
 			t.Errorf("of this kernel: %+v", all)
 		}
 	}

@@ -12,7 +12,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
+	benchcmd "github.com/olafctl/olaf/cmd/olafctl/bench"
+	capturecmd "github.com/olafctl/olaf/cmd/olafctl/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	devicecmd "github.com/olafctl/olaf/cmd/olafctl/device"
+	experimentcmd "github.com/olafctl/olaf/cmd/olafctl/experiment"
+	exportcmd "github.com/olafctl/olaf/cmd/olafctl/export"
+	runscmd "github.com/olafctl/olaf/cmd/olafctl/runs"
+	schedulecmd "github.com/olafctl/olaf/cmd/olafctl/schedule"
+	simulatecmd "github.com/olafctl/olaf/cmd/olafctl/simulate"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	systemcmd "github.com/olafctl/olaf/cmd/olafctl/system"
+	tablescmd "github.com/olafctl/olaf/cmd/olafctl/tables"
+	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
+	tracecmd "github.com/olafctl/olaf/cmd/olafctl/trace"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
+	tuicmd "github.com/olafctl/olaf/cmd/olafctl/tui"
+	verifycmd "github.com/olafctl/olaf/cmd/olafctl/verify"
 	"github.com/olafctl/olaf/internal/nearby"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -203,31 +219,31 @@ var commands = []struct {
 	group string
 	new   func(*cli.Env) *cobra.Command
 }{
-	{"run", newBenchCmd},
-	{"run", newTuiCmd},
-	{"run", newCaptureCmd},
-	{"run", newReplayCmd},
-	{"run", newExperimentCmd},
-	{"run", newTraceCmd},
-	{"run", newTrainCmd},
-	{"run", newVerifyCmd},
-	{"run", newReproduceCmd},
-	{"run", newSimulateCmd},
-	{"run", newTopologyCmd},
-	{"run", newScheduleCmd},
-	{"run", newSweepCmd},
-	{"run", newSystemCmd},
-	{"run", newProgramCmd},
-	{"results", newRunsCmd},
-	{"results", newExportCmd},
-	{"device", newDeviceCmd},
-	{"device", newTablesCmd},
-	{"device", newClusterCmd},
-	{"device", newRegCmd},
-	{"device", newServeCmd},
-	{"device", newTestbedCmd},
-	{"device", newWorkerCmd},
-	{"device", newPSCmd},
+	{"run", benchcmd.New},
+	{"run", tuicmd.New},
+	{"run", capturecmd.New},
+	{"run", capturecmd.NewReplay},
+	{"run", experimentcmd.New},
+	{"run", tracecmd.New},
+	{"run", traincmd.New},
+	{"run", verifycmd.New},
+	{"run", experimentcmd.NewReproduce},
+	{"run", simulatecmd.New},
+	{"run", simulatecmd.NewTopology},
+	{"run", schedulecmd.New},
+	{"run", sweepcmd.New},
+	{"run", systemcmd.New},
+	{"run", systemcmd.NewProgram},
+	{"results", runscmd.New},
+	{"results", exportcmd.New},
+	{"device", devicecmd.New},
+	{"device", tablescmd.New},
+	{"device", tablescmd.NewCluster},
+	{"device", devicecmd.NewReg},
+	{"device", devicecmd.NewServe},
+	{"device", testbedcmd.New},
+	{"device", testbedcmd.NewWorker},
+	{"device", testbedcmd.NewPS},
 	{"results", newMetricsCmd},
 	{"", newConfigCmd},
 	{"", newManCmd},

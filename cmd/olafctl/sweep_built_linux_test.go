@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -341,7 +342,7 @@ func TestBuiltMeets(t *testing.T) {
 	want := p.alone()
 	server := p.server()
 	server.begin()
-	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far", Token: ownToken(testEnvironment(nil, nil), "nats://"+p.address)})
+	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far", Token: sweepcmd.OwnToken(testEnvironment(nil, nil), "nats://"+p.address)})
 	p.must(err)
 	defer q.Close()
 	other := sweep.Build{Commit: "0123456789abcdef", Go: "another", Arch: "riscv"}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
@@ -84,7 +85,7 @@ func loop(b *testing.B, path string, file *sweep.File) time.Duration {
 	if plan.Build, err = sweep.ThisBuild(path); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(path, "sweep", workerName)
+	cmd := exec.Command(path, "sweep", sweepcmd.WorkerName)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	w, err := sweep.StartProcess(context.Background(), "loop", cmd, plan.Build)
 	if err != nil {

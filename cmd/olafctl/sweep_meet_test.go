@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 )
@@ -30,7 +31,7 @@ func TestMeeting(t *testing.T) {
 		env := testEnvironment(&said, &said)
 		env.Now = func() time.Time { return now }
 		met := 0
-		see := meet(env, queue.Works, ours, func(_ queue.Presence, own bool) {
+		see := sweepcmd.Meet(env, queue.Works, ours, func(_ queue.Presence, own bool) {
 			if met++; own != (c.who.Build == ours.Hash()) {
 				t.Errorf("%s: own is %v", c.name, own)
 			}

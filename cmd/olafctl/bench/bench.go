@@ -1,0 +1,631 @@
+// Package bench implements 'olafctl bench': one queue or switch program under chosen traffic, on any device.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// Flags are the flags of bench, on top of the defaults of table1.
+type Flags struct {
+	cli.KeepFlags
+	file     specFlags
+	expect   cli.ExpectFlags
+	Spec     bench.Spec
+	OutRates []string
+	h        int
+	dequeue  int
+	merge    int
+	ports    int
+	Device   string
+	listen   string
+	format   cli.Format
+	explain  bool
+	to       cli.Exports
+	pcap     string
+	prom     string
+	monitor  *monitor.Monitor // nil without prom
+	// recording writes pcap while the bench runs; nil without one.
+	recording *bench.Recording
+	trace     traceTrafficFlags
+	loop      loopFlags
+	quiet     bool
+	tui       bool
+	view      cli.ViewFlags
+	Card      cli.CardFlags
+	ageError  float64
+	swept     sweepcmd.Flags
+	beside    string
+	rows      *bench.Rows // for a dashboard that sets ages beside the twin's; nil without
+	timeScale string
+	notes     []string
+	wires     testbed.Wires // of a testbed file
+	models    modelFlags
+}
+
+const benchExamples = `  olafctl bench --system olaf --rate 60G
+  olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
+  olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
+  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
+  olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
+  olafctl bench --system iswitch --h 3 --versus olaf,fifo --topology P,S
+  olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
+  olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
+  olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
+  olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
+  olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui
+  olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
+  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
+  olafctl bench -d grpc://127.0.0.1:9559
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
+  sudo olafctl bench -d host: --system iswitch
+  sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`
+
+func New(env *cli.Env) *cobra.Command {
+	f := &Flags{Spec: bench.DefaultSpec(env.Systems), OutRates: []string{"40G", "20G"}}
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
+		Long: `Measure one queue: the tables are written over a P4Runtime session, the generator is programmed by registers and
+fired, updates cross the OlafQueue with cycle-accurate times, and what reaches the parameter server becomes AoM, loss
+and aggregation CDFs beside the published numbers.
+
+Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
+bytes on the twin. A result of Table 1's full length that is below what its claim expects ends with exit code 4. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
+
+'olafctl experiment run' is the door to what a paper shows, 'olafctl reproduce' sets all of that beside what was printed, and
+'olafctl simulate' is for networks of queues.
+
+The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
+comes out is the time of an iteration, goodput, slots held and repeats. With -d host: they are real ones, in namespaces, and what
+comes out is measured: ` + hostDefaults() + `.
+--mode says how workers wait, of systems that have several ways, such as iSwitch: open, for nobody, sync or async.
+
+On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
+host; docs/guide/card.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
+
+With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/notes/kernel.md says what of it is
+real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.
+--system xagg adds whole models up in the kernel: a tree of --children, or the one of a testbed file (-d xdp:lab.yaml).`,
+		Example: benchExamples,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+	}
+	f.add(cmd, env)
+	return cmd
+}
+
+func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
+	f.AddSpec(cmd)
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		f.file.addSchema(cmd)
+		f.expect.Add(cmd)
+	})
+	f.swept.AddTo(cmd)
+	cli.InGroup(cmd, cli.SweepFlags, func() {
+		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false, "start even what takes long or much memory, and a sweep of more than a million cells")
+	})
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
+	})
+	f.view.Add(cmd)
+	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
+	f.KeepFlags.Add(cmd)
+	f.Card.Add(cmd)
+	cli.InGroup(cmd, cli.CardFlagsOf, func() {
+		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
+		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
+	})
+	f.addReal(cmd)
+	f.models.add(cmd)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
+	cli.AddExplainFlag(cmd, &f.explain)
+	cli.AddDeviceFlag(cmd, env, &f.Device)
+}
+
+// hostDefaults says what runs where workers wait in real time and nobody says otherwise.
+func hostDefaults() string {
+	return fmt.Sprintf("if not given %d workers, links of %v without a delay, %d runs, and a silence of %v", bench.MeasuredWorkers, bench.MeasuredRate, bench.MeasuredRuns, bench.MeasuredTimeout)
+}
+
+// besideTwin is what a measured age can be set beside.
+const besideTwin = "twin"
+
+// addReal adds the flags of devices in real time.
+func (f *Flags) addReal(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.CardFlagsOf, func() {
+		cmd.Flags().StringVar(&f.beside, "beside", "", "set each age beside the twin's: twin, of the plan and of the arrivals that the device logged")
+		cmd.Flags().StringVar(&f.timeScale, "time-scale", "", "slow everything down: 1/500 takes all rates times 1/500, which is printed; for devices that keep time by a processor")
+	})
+	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
+}
+
+// slow scales all rates by --time-scale, and says by what; empty of one that was not given.
+func (f *Flags) slow() (string, error) {
+	if f.timeScale == "" {
+		return "", nil
+	}
+	by, err := cli.TimeScale(f.timeScale)
+	if err != nil {
+		return "", err
+	}
+	w := &f.Spec.Workload
+	for _, r := range append([]*olaf.Rate{&w.MeanRate, &w.LineRate}, pointers(f.Spec.OutRates)...) {
+		*r /= olaf.Rate(by)
+	}
+	return fmt.Sprintf("time scale %s: all rates are those that were asked for, divided by %d", f.timeScale, by), nil
+}
+
+func pointers(rates []olaf.Rate) []*olaf.Rate {
+	p := make([]*olaf.Rate, len(rates))
+	for i := range rates {
+		p[i] = &rates[i]
+	}
+	return p
+}
+
+func (f *Flags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report to this file")
+	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate, or of workers that wait every frame: .pcapng or .pcap; of real packets what left the workers as well")
+	flags.StringVar(&f.prom, "metrics-file", "", "write what was found for Prometheus' node exporter to this file: .prom")
+	flags.BoolVar(&f.to.Force, "force", false, "replace output files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+}
+
+// AddSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
+func (f *Flags) AddSpec(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
+	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
+	cli.InGroup(cmd, cli.LoopFlags, func() { f.loop.add(cmd, f.Spec.Systems) })
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		f.file.add(cmd)
+		cmd.Flags().IntVar(&f.Spec.Runs, "runs", f.Spec.Runs, "runs, each with a seed of its own")
+		cmd.Flags().Uint64Var(&f.Spec.Seed, "seed", f.Spec.Seed, "seed of the first run")
+	})
+}
+
+func (f *Flags) addSystem(cmd *cobra.Command) {
+	s, flags := &f.Spec, cmd.Flags()
+	systems := s.Systems.Benched().Names
+	tested := append(systems(), onServers(s.Systems)...)
+	cli.AddSystem(cmd, &s.Queue, "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
+	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
+	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
+	flags.BoolVar(&s.Accelerator, "accelerator", false, "charge the time of the hardware that a program was published with: iswitch, 51.2 Gbps; more than --slots that wait are lost")
+	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up; P,S shows both")
+	flags.StringSliceVar(&f.OutRates, "out-rate", f.OutRates, "output rates, comma-separated")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
+	cli.ProfileFlag(cmd, &s.Profile)
+	flags.IntVar(&f.ports, "ports", 0, "read ports of the memory of gradients, 1 or 2, with --profile measured; 2 if not given")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
+	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
+	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	cli.Complete(cmd, "topology", bench.Topologies)
+	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.Nobody) })
+}
+
+func (f *Flags) addTraffic(cmd *cobra.Command) {
+	w, flags := &f.Spec.Workload, cmd.Flags()
+	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
+	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
+	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
+	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
+	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
+	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
+	flags.Var(&w.Size, "size", "size of an update's frame, such as 256B or 2048b")
+	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
+	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
+	f.trace.add(flags)
+}
+
+// Resolve turns the file, if there is one, and the flags into a specification.
+func (f *Flags) Resolve(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.file.load(cmd, env, &f.Spec); err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	if f.file.read == nil || given("out-rate") {
+		if err := f.parseRates(); err != nil {
+			return err
+		}
+	}
+	if err := f.loop.close(cmd, env, f.Device, &f.Spec); err != nil {
+		return err
+	}
+	if f.Spec.Topology == bench.ToWorkers && !given("versus") && f.file.path == "" {
+		f.Spec.Versus = "" // nothing that only queues answers workers
+	}
+	if f.Spec.Versus == bench.Nobody {
+		f.Spec.Versus = ""
+	}
+	if err := f.override(given); err != nil {
+		return err
+	}
+	if f.trace.name != "" && given("burst") {
+		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
+	}
+	if err := f.checkFiles(); err != nil {
+		return err
+	}
+	return f.trace.resolve(given, &f.Spec)
+}
+
+func (f *Flags) parseRates() error {
+	f.Spec.OutRates = nil
+	for _, text := range f.OutRates {
+		rate, err := olaf.ParseRate(text)
+		if err != nil {
+			return cli.UsageError("--out-rate: %v", err)
+		}
+		f.Spec.OutRates = append(f.Spec.OutRates, rate)
+	}
+	return nil
+}
+
+// override lets the flags that were given take the place of what a system or a profile says.
+func (f *Flags) override(given func(string) bool) error {
+	if given("h") {
+		if f.h < 1 || f.h > bench.MaxH {
+			return cli.UsageError("--h %d: use 1 to %d", f.h, bench.MaxH)
+		}
+		f.Spec.H = &f.h
+	}
+	if given("ports") {
+		profile, err := f.Spec.Profile.WithPorts(f.ports)
+		if err != nil {
+			return cli.UsageError("--ports %d: %v", f.ports, err)
+		}
+		f.Spec.Profile = profile
+	}
+	if given("dequeue-cycles") {
+		f.Spec.DequeueCycles = &f.dequeue
+	}
+	if given("merge-cycles") {
+		f.Spec.MergeCycles = &f.merge
+	}
+	return nil
+}
+
+// checkFiles refuses files that cannot be written as they were asked for.
+func (f *Flags) checkFiles() error {
+	for _, err := range []error{f.to.Check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.EndsIn("--metrics-file", f.prom, ".prom"), cli.Distinct(f.files()...)} {
+		if err != nil {
+			return err
+		}
+	}
+	return cli.RefuseAnyExisting(f.to.Force, f.files()...)
+}
+
+// consistent refuses flags that would do nothing and an address that nobody can listen at.
+func (f *Flags) consistent(cmd *cobra.Command, env *cli.Env) error {
+	if !f.tui {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
+			return err
+		}
+	}
+	if err := watch.OneScreen(env, f.tui, f.format); err != nil {
+		return err
+	}
+	if wrong := bench.Misnamed(f.Spec.Queue, f.Spec.Versus); cmd.Flags().Changed("versus") && wrong != "" {
+		return cli.UsageError("--versus %q: %s; leave it out, or say %s", f.Spec.Versus, wrong, bench.Nobody)
+	}
+	device, _, err := env.Devices.Of(f.Device)
+	if err != nil {
+		return err
+	}
+	if f.pcap != "" {
+		if err := env.Devices.Check(f.Device, testbed.Records); err != nil {
+			return fmt.Errorf("--pcap: %w; elsewhere capture at the parameter server's interface", err)
+		}
+	}
+	switch f.beside {
+	case "":
+	case besideTwin:
+		if err := env.Devices.Check(f.Device, testbed.LogsArrivals); err != nil {
+			return fmt.Errorf("--beside: %w", err)
+		}
+	default:
+		return cli.UsageError("--beside %q: there is only %s", f.beside, besideTwin)
+	}
+	switch {
+	case cmd.Flags().Changed("age-error") && device.Can(testbed.VirtualTime):
+		return cli.UsageError("--age-error is for a card: ages in virtual time are exact")
+	case !(f.ageError > 0):
+		return cli.UsageError("--age-error %g: want a number above 0", f.ageError)
+	}
+	if f.listen == "" || strings.HasPrefix(f.listen, "unix:") {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return cli.UsageError("--p4rt %q: use HOST:PORT or unix:PATH", f.listen)
+	}
+	return nil
+}
+
+func (f *Flags) run(cmd *cobra.Command, env *cli.Env) error {
+	if f.file.schema {
+		return cli.PrintText(env, func() ([]byte, error) { return bench.FileSchema(env.Systems) })
+	}
+	if err := f.swept.Settle(); err != nil {
+		return err
+	}
+	if found, err := env.Systems.Find(f.Spec.Queue); err == nil && found.OnServers {
+		return f.models.run(cmd, env, f, found)
+	}
+	if err := errors.Join(f.models.refuse(cmd, env.Systems), f.settleLab(cmd, env)); err != nil {
+		return err
+	}
+	if len(f.swept.Axes) > 0 {
+		return f.sweep(cmd, env)
+	}
+	if err := errors.Join(f.swept.Refuse(cmd), f.consistent(cmd, env)); err != nil {
+		return err
+	}
+	if err := f.settle(cmd, env); err != nil {
+		return err
+	}
+	if f.format == cli.YAML {
+		return f.file.print(env, f.Spec, append(f.file.expected(), f.expect.Texts...))
+	}
+	return f.measure(cmd, env)
+}
+
+// settle makes file and flags into what runs and what is expected of it, and refuses what cannot be planned.
+func (f *Flags) settle(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.Resolve(cmd, env); err != nil {
+		return err
+	}
+	if err := errors.Join(f.inRealTime(env), f.patience(env, cmd.Flags().Changed("yes"))); err != nil {
+		return err
+	}
+	watch.PaceLoop(cmd, &f.view, &f.Spec)
+	scaled, err := f.slow()
+	if err != nil {
+		return err
+	}
+	if scaled != "" {
+		f.notes = append(f.notes, scaled)
+	}
+	plan, err := bench.NewPlan(f.Spec)
+	if err != nil {
+		return err
+	}
+	if err := f.expect.Resolve(f.file.expected(), plan.Measures(), configurationsOf(plan)); err != nil {
+		return f.file.read.Locate(err)
+	}
+	return nil
+}
+
+// measure carries the specification out, and keeps, prints and judges what came out.
+func (f *Flags) measure(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.Check(env); err != nil {
+		return err
+	}
+	access, err := f.Card.Access(cmd, env, f.Device)
+	if err != nil {
+		return err
+	}
+	access.Wires = f.wires
+	started := env.Now()
+	sinks := f.watchers(cmd, env)
+	if f.pcap != "" {
+		if f.recording, err = f.record(env); err != nil {
+			return err
+		}
+		defer f.recording.Abandon() // once committed, nothing is left to abandon
+		sinks = append(sinks, f.recording)
+	}
+	if f.prom != "" {
+		f.monitor = cli.NewMonitor()
+	}
+	kept := f.Events(env, started)
+	stream := bench.NewStream(slices.Concat(sinks, f.monitor.Sinks(), kept.Sinks())...)
+	report, err := f.carryOut(cmd.Context(), env, access, stream)
+	if report == nil {
+		return errors.Join(cli.NothingToShow(err), kept.Abort())
+	}
+	cli.Stamp(env, started, report)
+	return f.conclude(env, report, kept, err)
+}
+
+// watchers hear of what happens while the bench runs: who reads its events, a dashboard, and whoever waits for the tables.
+func (f *Flags) watchers(cmd *cobra.Command, env *cli.Env) []bench.Sink {
+	sinks := cli.EventSinks(env, f.format)
+	if f.tui && f.beside != "" {
+		f.rows = new(bench.Rows)
+		sinks = append(sinks, f.rows)
+		if !cmd.Flags().Changed("speed") {
+			f.view.Speed = "1s" // as fast as what is measured beside it
+		}
+	}
+	if f.listen != "" && !f.tui {
+		sinks = append(sinks, &announcer{env, f.listen})
+	}
+	return sinks
+}
+
+// conclude keeps, exports, prints and judges the report of a bench that ended with err. A report that cannot be kept is
+// exported and printed all the same.
+func (f *Flags) conclude(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
+	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
+	if err = cli.GeneratorInterrupted(err); err == nil { // before the report is printed, to a reader who may leave early, such as head
+		err = f.export(env, report)
+	} else {
+		f.notWritten(env)
+	}
+	if err := errors.Join(err, unkept, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil {
+		return err
+	}
+	if err := f.expect.Judge(env, report.Bench.Rows); err != nil {
+		return err
+	}
+	return experiments.Expected(report.Paper())
+}
+
+// inRealTime refuses what hosts that wait have in virtual time alone.
+func (f *Flags) inRealTime(env *cli.Env) error {
+	if f.Spec.Loop == nil {
+		return nil
+	}
+	if f.beside != "" {
+		return cli.UsageError("--beside sets ages of a plan's updates beside each other, and hosts that wait send by no plan; bench them with -d %s as well, and 'olafctl runs compare' the two", env.Devices.Default())
+	}
+	if f.tui {
+		if err := env.Devices.Check(f.Device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
+			return fmt.Errorf("--tui: %w", err)
+		}
+	}
+	return nil
+}
+
+// patience refuses what takes long in virtual time unless it was asked for.
+func (f *Flags) patience(env *cli.Env, asked bool) error {
+	switch {
+	case f.Spec.Loop == nil && asked:
+		return cli.UsageError("--yes is of a sweep, and of workers that wait for answers; leave it out")
+	case asked, env.Devices.Check(f.Device, testbed.VirtualTime) != nil:
+		return nil
+	}
+	return f.Spec.Patience()
+}
+
+// record begins the capture file of --pcap.
+func (f *Flags) record(env *cli.Env) (*bench.Recording, error) {
+	if f.Spec.Loop == nil && env.Devices.Check(f.Device, testbed.ShowsEnds) == nil {
+		return bench.RecordEnds(f.pcap, f.to.Force, testbed.EndNames...)
+	}
+	return f.Spec.Record(f.pcap, f.to.Force)
+}
+
+// sweep varies options instead.
+func (f *Flags) sweep(cmd *cobra.Command, env *cli.Env) error {
+	if err := env.Devices.Check(f.Device, testbed.Repeats); err != nil {
+		return fmt.Errorf("--sweep: %w", err)
+	}
+	if f.format == cli.YAML || f.format == cli.JSONL {
+		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
+	}
+	file, err := f.swept.File(cmd, SweepCommand(env), "xlsx", "report", "device")
+	if err != nil {
+		return err
+	}
+	if file.File = f.file.path; cmd.Flags().Changed("runs") {
+		file.Runs = f.Spec.Runs
+	}
+	s := &f.swept.GridFlags
+	s.Where, s.To, s.Format, s.Quiet, s.Explain, s.Tui, s.View = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain, f.tui, f.view
+	return f.swept.Short(cmd, env, file)
+}
+
+// configurationsOf are the points of a plan, as expectations name them.
+func configurationsOf(p *bench.Plan) []expect.Configuration {
+	at := make([]expect.Configuration, len(p.Configs))
+	for i := range p.Configs {
+		at[i] = expect.Configuration{System: p.Configs[i].Queue, Rate: p.Configs[i].OutRate}
+	}
+	return at
+}
+
+// carryOut runs the specification beside a dashboard or a progress bar.
+func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
+	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
+	if f.tui && env.Terminal {
+		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
+		shown := &watch.Background{
+			Run: func(ctx context.Context) (bench.Report, error) {
+				report, err := bench.Measure(ctx, f.Spec, options)
+				if report == nil {
+					return nil, err // not a Report that holds nothing
+				}
+				return report, err
+			},
+			Look: cli.ProgressOf(stream),
+		}
+		if f.rows != nil {
+			shown.Rows = f.rows.Newest
+		}
+		report, err := watch.Beside(ctx, env, d, f.Spec, shown)
+		bench, _ := report.(*bench.Measurement)
+		return bench, err
+	}
+	bar := cli.StartProgress(env, f.quiet, cli.ProgressOf(stream))
+	defer bar.Stop()
+	return bench.Measure(ctx, f.Spec, options)
+}
+
+// announcer tells where a second controller can connect, once the tables are there.
+type announcer struct {
+	env    *cli.Env
+	listen string
+}
+
+func (a *announcer) Event(e bench.Event) error {
+	if _, ok := e.(bench.Started); ok {
+		fmt.Fprintf(a.env.Stderr, "P4Runtime: %s\n", a.listen)
+	}
+	return nil
+}
+
+// files are those that were asked for; empty names stand for none.
+func (f *Flags) files() []string { return []string{f.to.Xlsx, f.to.Report, f.pcap, f.prom} }
+
+// notWritten names the files that were asked for and that an unfinished run does not get.
+func (f *Flags) notWritten(env *cli.Env) {
+	for _, path := range f.files() {
+		if path != "" {
+			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
+		}
+	}
+}
+
+// export writes the files that were asked for and says where they are.
+func (f *Flags) export(env *cli.Env, report *bench.Measurement) error {
+	if err := f.to.Write(env, report.Result()); err != nil {
+		return err
+	}
+	if f.monitor != nil {
+		f.monitor.Verdicts(report.Bench.Experiment, report.Paper())
+		if err := f.monitor.WriteFile(f.prom); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stderr, "metrics: %s\n", f.prom)
+	}
+	return f.committed(env, fmt.Sprintf("run 1 of %s at %v", f.Spec.Queue, f.Spec.OutRates[0]))
+}
+
+// committed lets the capture appear, if there is one, and says what of it is.
+func (f *Flags) committed(env *cli.Env, of string) error {
+	if f.recording == nil {
+		return nil
+	}
+	if err := f.recording.Commit(); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "capture: %s (%s: %s)\n", f.pcap, f.recording.About(), of)
+	return nil
+}

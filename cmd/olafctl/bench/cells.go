@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/lot"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// SweepCommand is what can be varied of a bench on the twin: one system at one output rate a cell.
+func SweepCommand(env *cli.Env) *experimentsweep.Command {
+	carrier, lots := lot.Carrier{Systems: env.Systems}, new(bench.Lots)
+	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs, Patience: carrier.BenchPatience, Close: lots.Close}
+	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+		return carrier.Bench(ctx, lots, spec, from, n)
+	}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
+	for i := range c.Fields {
+		if c.Fields[i].Name == outRate {
+			c.Fields[i].Type = axis.Rate
+		}
+	}
+	var all []*metric.Declaration
+	for _, s := range env.Systems.Benched() {
+		if s.Open() {
+			all = append(all, s.Declaration())
+		}
+		if s.Looped() {
+			all = append(all, s.LoopDeclaration())
+		}
+	}
+	c.Metrics = metric.United(all...).Metrics
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newBenchCells(env).begin(file, options)
+	}
+	return c
+}
+
+const outRate = "out-rate"
+
+// benchCells makes specifications of what the flags of bench say.
+type benchCells struct {
+	*Flags
+	env  *cli.Env
+	cmd  *cobra.Command
+	base bench.Spec // what all cells share
+}
+
+func newBenchCells(env *cli.Env) *benchCells {
+	b := &benchCells{Flags: &Flags{Spec: bench.DefaultSpec(env.Systems)}, env: env, cmd: &cobra.Command{Use: "bench"}}
+	b.OutRates = []string{"40G", "20G"}
+	b.AddSpec(b.cmd)
+	return b
+}
+
+// begin reads what all cells share.
+func (b *benchCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+	if err := sweepcmd.Give(b.cmd.Flags(), options); err != nil {
+		return nil, err
+	}
+	b.file.path = file
+	err := b.Resolve(b.cmd, b.env)
+	b.file.path, b.base = "", b.Spec // which need not be read for every cell
+	return b, err
+}
+
+// Axes are output rates and systems, where there are several and nobody varies them.
+func (b *benchCells) Axes(given []string) (own []axis.Axis) {
+	if !slices.Contains(given, outRate) {
+		a := axis.Axis{Name: outRate}
+		for _, r := range b.base.OutRates {
+			a.Values = append(a.Values, r.String())
+		}
+		own = append(own, a)
+	}
+	if !slices.Contains(given, sweepcmd.SystemField) {
+		own = append(own, axis.Axis{Name: sweepcmd.SystemField, Values: b.base.Queues()})
+	}
+	return own
+}
+
+// Cell is the specification of one system at one output rate.
+func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
+	b.Spec = b.base
+	if b.base.Trace != nil {
+		t := *b.base.Trace
+		b.Spec.Trace = &t
+	}
+	if b.base.Loop != nil {
+		l := *b.base.Loop
+		b.Spec.Loop = &l
+	}
+	of := b.base.Queue
+	var options []experimentsweep.Option
+	for _, v := range values {
+		if v.Name == sweepcmd.SystemField {
+			of = v.Value
+			continue
+		}
+		options = append(options, v)
+	}
+	if err := sweepcmd.Give(b.cmd.Flags(), options); err != nil {
+		return nil, err
+	}
+	if err := b.Resolve(b.cmd, b.env); err != nil {
+		return nil, err
+	}
+	if slices.Contains(b.Spec.Queues(), of) {
+		if err := b.Spec.Validate(); err != nil {
+			return nil, err
+		}
+	} else {
+		b.Spec.Queue, b.Spec.Versus = of, ""
+	}
+	if len(b.Spec.OutRates) != 1 {
+		return nil, cli.UsageError("a cell has one output rate, not %d", len(b.Spec.OutRates))
+	}
+	one, err := b.Spec.Alone(of, b.Spec.OutRates[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bench.NewPlan(one); err != nil {
+		return nil, err
+	}
+	return json.Marshal(&one)
+}

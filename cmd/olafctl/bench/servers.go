@@ -1,0 +1,237 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/feed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// modelFlags are those of a bench whose system adds whole models up on servers.
+type modelFlags struct {
+	children, lanes, fragments, vectors int
+}
+
+// modelOnly are the names of these flags, and modelTakes what a bench on servers takes of the others.
+var (
+	modelOnly  = []string{"children", "lanes", "fragments", "vectors"}
+	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
+)
+
+// What a worker's line carries, and what an aggregator takes of all its children, if nothing is said: what two processors carry in time.
+const (
+	modelLine = 200 * olaf.Mbps
+	modelRate = 400 * olaf.Mbps
+)
+
+// defaultModelRuns are enough for an interval: each takes seconds.
+const defaultModelRuns = 5
+
+func (f *modelFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.ModelFlags, func() {
+		flags := cmd.Flags()
+		flags.IntVar(&f.children, "children", 4, "workers around one server; with a testbed file what its servers have at most")
+		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values of a packet")
+		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets of a model")
+		flags.IntVar(&f.vectors, "vectors", 20, "models that each worker sends in a run")
+	})
+}
+
+// refuse refuses these flags to a bench of queues.
+func (f *modelFlags) refuse(cmd *cobra.Command, set system.Set) error {
+	for _, name := range modelOnly {
+		if cmd.Flags().Changed(name) {
+			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(set), ", "))
+		}
+	}
+	return nil
+}
+
+// onServers are the systems whose programs run on servers.
+func onServers(set system.Set) []string {
+	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
+}
+
+// plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.
+func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
+	given := cmd.Flags().Changed
+	for _, flag := range []struct {
+		name     string
+		is, most int
+	}{{"children", f.children, lab.MaxCables / 2}, {"lanes", f.lanes, lab.MaxLanes}, {"fragments", f.fragments, lab.MaxValues / max(f.lanes, 1)}} {
+		if flag.is < 1 || flag.is > flag.most {
+			return nil, cli.UsageError("--%s is %d; use 1 to %d", flag.name, flag.is, flag.most)
+		}
+	}
+	if !isLab(name) {
+		return f.star(name)
+	}
+	file, _, err := testbedcmd.ReadLab(env, name)
+	if err != nil {
+		return nil, err
+	}
+	if given("lanes") {
+		file.Job.Lanes = f.lanes
+	}
+	if given("fragments") {
+		file.Job.Fragments = f.fragments
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	if p.Switch != nil {
+		return nil, cli.UsageError("%s has a switch that queues, and nothing that adds; 'olafctl bench -d xdp:%s' without --system benches it", name, name)
+	}
+	if err := allHere(name, p); err != nil {
+		return nil, err
+	}
+	if most := p.Children(); given("children") && most != f.children {
+		return nil, cli.UsageError("--children %d: servers of %s have %d at most; change the file, or leave the flag out", f.children, name, most)
+	}
+	return p, nil
+}
+
+// star is workers around one server, whose kernel meets packets in a mode; empty for the mode that there is.
+func (f *modelFlags) star(mode string) (*lab.Plan, error) {
+	in := ""
+	switch {
+	case slices.Contains([]string{lab.Native, lab.Generic}, mode):
+		in = ", mode: " + mode
+	case mode != "":
+		return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", mode, lab.Generic)
+	}
+	text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, in, f.lanes, f.fragments)
+	file, err := lab.Parse("bench", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return file.Resolve()
+}
+
+// run benches a system that adds models up on servers.
+func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
+	if err := f.consistent(cmd, env, b, of); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("runs") {
+		b.Spec.Runs = defaultModelRuns
+	}
+	_, name, err := env.Devices.Of(b.Device)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, env, name)
+	if err != nil {
+		return err
+	}
+	report, err := f.report(cmd, b, of, p)
+	if err != nil {
+		return err
+	}
+	if err := b.Check(env); err != nil {
+		return err
+	}
+	if b.pcap != "" {
+		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.Force)); err != nil {
+			return err
+		}
+		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, feed.Ends(p)...); err != nil {
+			return err
+		}
+		defer b.recording.Abandon() // once committed, nothing is left to abandon
+	}
+	return f.carryOut(cmd.Context(), env, b, report)
+}
+
+// report is what runs of a testbed are asked for, without any yet; the rates of the plan's aggregators become those that are asked for.
+func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*feed.Report, error) {
+	report := &feed.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
+	if cmd.Flags().Changed("line-rate") {
+		report.Config.Line = b.Spec.Workload.LineRate
+	}
+	for i := range p.Adders {
+		switch a := &p.Adders[i]; {
+		case cmd.Flags().Changed("rate"):
+			a.Rate = b.Spec.Workload.MeanRate
+		case a.Rate == 0:
+			a.Rate = modelRate
+		}
+	}
+	if err := report.Config.Check(); err != nil {
+		return nil, err
+	}
+	if b.Spec.Runs < 1 || b.Spec.Runs > feed.MaxRuns {
+		return nil, cli.UsageError("--runs is %d; use 1 to %d", b.Spec.Runs, feed.MaxRuns)
+	}
+	return report, nil
+}
+
+// consistent refuses flags, devices and formats that a system on servers has no use for.
+func (f *modelFlags) consistent(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
+	var wrong error
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
+			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --line-rate, --rate, --pcap", given.Name, of.Name, strings.Join(modelOnly, ", --"))
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	if err := env.Devices.Check(b.Device, testbed.AddsModels); err != nil {
+		return fmt.Errorf("--system %s: %w; 'olafctl simulate --preset xagg-testbed' runs it without", of.Name, err)
+	}
+	if b.format == cli.JSONL || b.format == cli.YAML {
+		return cli.UsageError("--system %s prints %s, %s or %s", of.Name, cli.Table, cli.JSON, cli.CSV)
+	}
+	return nil
+}
+
+// endsFile writes what a feed captures to the file of --pcap.
+type endsFile struct{ file *bench.Recording }
+
+// Frame implements feed.Recorder.
+func (e endsFile) Frame(p *capture.Packet) error { return e.file.Event(bench.Framed{Packet: *p}) }
+
+// Lost implements feed.Recorder.
+func (e endsFile) Lost(frames int64) error { return e.file.Event(bench.Captured{Lost: frames}) }
+
+// carryOut runs, keeps and prints.
+func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, report *feed.Report) error {
+	started := env.Now()
+	kept := b.Documents(env, "bench", started)
+	var done atomic.Int64
+	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Asked * f.vectors })
+	var record feed.Recorder
+	if b.recording != nil {
+		record = endsFile{b.recording}
+	}
+	err := feedAll(ctx, report, record, func() { done.Add(1) })
+	bar.Stop()
+	if len(report.Runs) == 0 {
+		return errors.Join(cli.NothingToShow(err), kept.Abort())
+	}
+	report.Provenance = cli.MadeBy(env, started)
+	report.Provenance.Device = b.Device
+	// The first run is complete, and with it its capture, whatever ended those after it.
+	err = errors.Join(cli.Ended(err), kept.Finish(env, report, report.Provenance, report.Partial(), b.quiet), b.committed(env, "run 1"))
+	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {
+		return err
+	}
+	return report.Err()
+}

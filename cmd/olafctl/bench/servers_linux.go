@@ -1,0 +1,48 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/testbed/feed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down. record takes the first run's capture; nil
+// captures nothing.
+func feedAll(ctx context.Context, r *feed.Report, record feed.Recorder, said func()) (err error) {
+	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
+		return err
+	}
+	l, err := lab.Up(r.Plan, lab.Options{LogBytes: feed.LogBytes})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	f, err := feed.New(l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for i := range r.Asked {
+		c := r.Config
+		c.Seed += uint64(i)
+		run, err := fed(ctx, f, c, record, said)
+		if err != nil {
+			return err
+		}
+		r.Runs, record = append(r.Runs, run), nil
+	}
+	return nil
+}
+
+// fed is one run, captured where somebody takes that.
+func fed(ctx context.Context, f *feed.Feeder, c feed.Config, record feed.Recorder, said func()) (*feed.Run, error) {
+	if record == nil {
+		return f.Run(ctx, c, said)
+	}
+	return f.Record(ctx, c, record, said)
+}

@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// traceTrafficFlags let a bench play a recorded training.
+type traceTrafficFlags struct {
+	name      string
+	averaging string
+	spread    float64
+	limit     olaf.Duration
+}
+
+func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
+	f.limit = 2 * olaf.Microsecond
+	flags.StringVar(&f.name, "trace", "", "play a trace in place of bursts: a recording is scaled to --workers, --clusters, --updates and --rate, a scaled one is played as it is")
+	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary, "over what a recording meets --rate: stationary | whole-run")
+	flags.Float64Var(&f.spread, "trace-spread", 1, "time of a recording's slowest cluster over that of the fastest")
+	flags.Var(&f.limit, "trace-limit", "how far a frame may leave from its instant in the trace before the run is invalid")
+}
+
+// resolve puts the trace into the specification, or changes the one that a file put there.
+func (f *traceTrafficFlags) resolve(given func(string) bool, s *bench.Spec) error {
+	if f.limit < 0 {
+		return cli.UsageError("--trace-limit %v is negative", f.limit)
+	}
+	if f.name != "" {
+		t, err := bench.NewTraceTraffic(f.name, &s.Workload)
+		if err != nil {
+			return &cli.Exit{Kind: olaf.Usage, Err: err}
+		}
+		s.Trace = t
+	}
+	t := s.Trace
+	if t == nil {
+		return nil
+	}
+	if f.name != "" || given("trace-limit") {
+		t.MaxDeparture = f.limit
+	}
+	if t.Updates > 0 {
+		s.Runs = 1 // every run would be the same
+		return nil
+	}
+	if f.name != "" || given("trace-averaging") {
+		t.Averaging = f.averaging
+	}
+	if f.name != "" || given("trace-spread") {
+		t.Spread = f.spread
+	}
+	return nil
+}

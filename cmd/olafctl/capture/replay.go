@@ -1,0 +1,228 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/replay"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// replayFlags are the flags of replay.
+type replayFlags struct {
+	queue     string
+	outRate   olaf.Rate
+	slots     int
+	overhead  olaf.Size
+	dequeue   int
+	merge     int
+	profile   engine.Profile
+	filter    bool
+	threshold float64
+	to        string
+	force     bool
+	format    cli.Format
+	expect    cli.ExpectFlags
+	watch     watchedReplay
+}
+
+func NewReplay(env *cli.Env) *cobra.Command {
+	f := &replayFlags{outRate: 40 * olaf.Gbps}
+	cmd := &cobra.Command{
+		Use:   "replay CAPTURE",
+		Short: "Push any capture of OLAF frames through a queue",
+		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
+and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims. "-" reads
+the capture from standard input. One VLAN tag, and a frame check sequence that the file declares, are removed.
+
+Where the stamps are coarser than the time of a frame at --out-rate, losses, merges and ages are withheld: a capture in
+microseconds cannot tell which frames the queue saw together. Capture with 'tcpdump --time-stamp-precision=nano'.
+
+Where packets and updates were stamped by one clock, the Age of Model is told, too: as captured, and as it would be behind the
+queue. Where they were not, it says so. With --tui the queue is shown while the capture goes through it.`,
+		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
+  olafctl replay in.pcapng --slots 64 --profile ideal -o json
+  olafctl replay in.pcapng --out-rate 20G --tui
+  xz -dc in.pcapng.xz | olafctl replay - --expect 'lost_pct < 1'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
+	}
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addQueue(cmd) })
+	cli.InGroup(cmd, cli.OutputFlags, func() {
+		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
+		cmd.Flags().BoolVar(&f.force, "force", false, "replace an output file that exists")
+	})
+	f.expect.Add(cmd)
+	f.watch.add(cmd)
+	cli.AddFormatFlag(cmd, &f.format)
+	return cmd
+}
+
+func (f *replayFlags) addQueue(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.queue, f.profile = "olaf", engine.Calibrated
+	cli.AddSystem(cmd, &f.queue, "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
+	flags.Var(&f.outRate, "out-rate", "output rate")
+	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
+	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")
+	cli.ProfileFlag(cmd, &f.profile)
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
+	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
+}
+
+// config turns the flags into the shape of the queue.
+func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
+	c := replay.Config{
+		Queue: f.queue, Lanes: f.to != "",
+		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
+	}
+	var err error
+	if c.Engine.RewardThreshold, err = bench.FixedReward(f.threshold); err != nil {
+		return c, err
+	}
+	if c.Output, err = f.profile.Output(f.queue, f.outRate); err != nil {
+		return c, err
+	}
+	c.Output.OverheadBytes = int(f.overhead)
+	if cmd.Flags().Changed("dequeue-cycles") {
+		c.Output.DequeueCycles = f.dequeue
+	}
+	if cmd.Flags().Changed("merge-cycles") {
+		c.Output.MergeCycles = f.merge
+	}
+	return c, nil
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err error) {
+	config, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	if err := cli.SameFile(path, f.to); err != nil {
+		return err
+	}
+	if err := cli.EndsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
+		return err
+	}
+	if err := f.watch.check(cmd); err != nil {
+		return err
+	}
+	at := []expect.Configuration{{System: f.queue, Rate: f.outRate}}
+	if err := f.expect.Resolve(nil, replay.Declaration(), at); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return cli.UsageError("%s is a directory; name a capture", path)
+	}
+	reader, err := capture.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	decoder := capture.NewDecoder(reader)
+	decoder.Others = frame.SystemOf
+	if f.watch.tui {
+		return f.watch.show(cmd, env, path, decoder, config)
+	}
+	if f.to == "" {
+		result, err := replay.Run(cmd.Context(), decoder, config, nil)
+		return f.finish(env, path, result, err)
+	}
+	file, err := capture.Create(f.to, f.force, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Abandon() // does nothing after the commit
+	result, err := replay.Run(cmd.Context(), decoder, config, &fileSink{file})
+	if err == nil {
+		err = file.Commit()
+	}
+	return f.finish(env, path, result, err)
+}
+
+// fileSink writes deliveries to a capture.
+type fileSink struct{ *capture.File }
+
+func (s *fileSink) Deliver(d *replay.Delivery) error {
+	return s.WriteUpdate(d.At, &d.Addresses, &d.Update, d.Lanes)
+}
+
+// finish prints what came out, partial or not.
+func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err error) error {
+	if r == nil {
+		return err
+	}
+	if printErr := f.print(env, path, r); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	if err != nil {
+		return cli.Interrupted(err)
+	}
+	if f.to != "" {
+		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Counts.Of("delivered"), "frame"))
+	}
+	if r.WithheldWhy != "" {
+		fmt.Fprintf(env.Stderr, "withheld: %s\n", r.WithheldWhy)
+	}
+	if !r.Valid {
+		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
+	}
+	return f.expect.Judge(env, []results.Row{r.Row()})
+}
+
+// addCounter adds a line. A number that is withheld is empty for scripts.
+func (f *replayFlags) addCounter(list *cli.Grid, name string, n int64, meaning string, withheld bool) {
+	value := fmt.Sprint(n)
+	if withheld {
+		value, meaning = text.Missing, "withheld: "+meaning
+		if f.format == cli.CSV {
+			value = ""
+		}
+	}
+	list.Add(name, value, meaning)
+}
+
+func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
+	if f.format == cli.JSON {
+		return cli.WriteJSON(env.Stdout, r)
+	}
+	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
+	for i, c := range r.Counts.Ledger().Counters {
+		// People are spared what is kept aside and did not happen.
+		n, withheld := r.Counts.At(i), slices.Contains(r.Withheld, c.Name)
+		if n != 0 && !withheld || !c.Sparse && (!c.Aside || f.format != cli.Table) {
+			f.addCounter(&list, c.Name, n, c.Doc, withheld)
+		}
+	}
+	f.addCounter(&list, "lost", r.Lost, "as the paper counts it: sent − delivered − aggregated", r.WithheldWhy != "")
+	if f.format == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
+			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))
+	}
+	if f.format == cli.CSV {
+		addAges(&list, "arriving_", r.Arriving)
+		addAges(&list, "", r.Ages)
+	}
+	if err := list.Write(env, f.format); err != nil || f.format == cli.CSV {
+		return err
+	}
+	if err := printAges(env, "behind "+r.Queue, r.Ages); err != nil || !r.Arriving.Known() {
+		return err
+	}
+	return printAges(env, "as captured", r.Arriving)
+}

@@ -1,0 +1,109 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/ages"
+	"github.com/olafctl/olaf/capture/replay"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// watchedReplay shows a replay on the dashboard.
+type watchedReplay struct {
+	tui  bool
+	view cli.ViewFlags
+}
+
+// watchedUpdates is how many updates a capture may have to be watched: they are held in memory, so that time can go back.
+const watchedUpdates = 4 << 20
+
+// watchedTime is how many seconds a capture takes to be watched, if nobody says how fast.
+const watchedTime = 60
+
+func (w *watchedReplay) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		flags := cmd.Flags()
+		flags.BoolVar(&w.tui, "tui", false, "watch the queue while the capture goes through it; without a terminal, lines of text")
+		flags.StringVar(&w.view.Speed, "speed", "", "with --tui: time of the capture that passes in a second of watching, such as 500ns or 1s; or max; default: all of it takes a minute")
+		flags.BoolVar(&w.view.Paused, "paused", false, "with --tui: stand at the start")
+	})
+	w.view.AddLooks(cmd)
+}
+
+// check refuses flags that would do nothing.
+func (w *watchedReplay) check(cmd *cobra.Command) error {
+	if !w.tui {
+		return cli.RefuseViewFlags(cmd)
+	}
+	for _, name := range []string{"write", "output"} {
+		if cmd.Flags().Changed(name) {
+			return cli.UsageError("--tui shows the replay and prints nothing; leave out --%s", name)
+		}
+	}
+	return nil
+}
+
+// show plays the capture until the person leaves.
+func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, decoder *capture.Decoder, config replay.Config) error {
+	c, err := readUpdates(path, decoder, config.Output)
+	if err != nil {
+		return err
+	}
+	c.Queue, c.Engine, c.Output = config.Queue, config.Engine, config.Output
+	if w.view.Speed == "" && len(c.Arrivals) > 0 {
+		span := c.Arrivals[len(c.Arrivals)-1].At.Sub(c.Arrivals[0].At)
+		w.view.Speed = min(max(span/watchedTime, olaf.Nanosecond), olaf.Second).String()
+	}
+	d := &watch.Dashboard{Env: env, View: w.view}
+	return d.Play(cmd.Context(), func(_ context.Context, speed live.Speed) (*live.Player, error) {
+		return live.NewReplay(*c, speed, w.view.Paused, watch.NewClock(env.Now))
+	})
+}
+
+// readUpdates reads the updates of a capture, on one clock with their generation times where there is one.
+func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*live.Capture, error) {
+	c := &live.Capture{Name: path}
+	meter, stamps := ages.New(system.Queued()), replay.NewStampCheck(out)
+	var a capture.Arrival
+	for {
+		err := decoder.Next(&a)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Frame.Kind() != olaf.KindUpdate:
+			continue
+		case len(c.Arrivals) == watchedUpdates:
+			return nil, cli.UsageError("%s has more than %d updates, too many to be watched; replay it without --tui", path, watchedUpdates)
+		}
+		origin, sameClock := decoder.Origin()
+		if len(c.Arrivals) == 0 {
+			meter.Start(origin, sameClock)
+		}
+		stamps.Arrive(a.At, a.Update.Size())
+		meter.Grain = decoder.Grain()
+		meter.Arrive(a.At, &a.Update)
+		observed := a.Observation()
+		meter.Deliver(&observed)
+		if !sameClock {
+			a.Update.GenNS -= uint64(origin) // wraps as generation times do
+		}
+		c.Arrivals = append(c.Arrivals, live.Arrival{At: a.At, Update: a.Update})
+	}
+	c.Coarse = stamps.TooCoarse(decoder.Grain())
+	c.NoAges = cmp.Or(c.Coarse, meter.Report().Why)
+	return c, nil
+}

@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// ThreadCPUNS is the CPU time of the calling thread.
+func (c MachineClock) ThreadCPUNS() int64 {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &used); err != nil {
+		return c.NowNS()
+	}
+	return used.Utime.Nano() + used.Stime.Nano()
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// ExpectFlags are thresholds for what is going to be measured.
+type ExpectFlags struct {
+	Texts []string
+	Rules []*expect.Rule
+	at    []expect.Configuration
+}
+
+func (f *ExpectFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "a mean that must come out, such as 'olaf.40G.aom_cluster_ns < 1300', else the exit code is 4; one `rule` each time")
+}
+
+// Resolve reads the rules of a file and of the flags, before anything runs for them. An error about one of the file's says
+// which, as olaf.FieldOf gives it.
+func (f *ExpectFlags) Resolve(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
+	f.at = at
+	for i, text := range inFile {
+		rule, err := expect.Parse(text, d, at)
+		if err != nil {
+			return olaf.InField(fmt.Sprintf("expect[%d]", i), err)
+		}
+		f.Rules = append(f.Rules, rule)
+	}
+	for _, text := range f.Texts {
+		rule, err := expect.Parse(text, d, at)
+		if err != nil {
+			return err
+		}
+		f.Rules = append(f.Rules, rule)
+	}
+	return nil
+}
+
+// Judge says line by line what was missed. The rows are those of the configurations, in their order.
+func (f *ExpectFlags) Judge(env *Env, rows []results.Row) error {
+	missed := false
+	for _, rule := range f.Rules {
+		for _, line := range rule.Missed(f.at, rows) {
+			missed = true
+			fmt.Fprintln(env.Stderr, line)
+		}
+	}
+	if missed {
+		return &Exit{Kind: olaf.Missed}
+	}
+	return nil
+}

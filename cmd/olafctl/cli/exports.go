@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// Exports are the files that a result can be written to; csv, parquet, svg, pdf and png are folders.
+type Exports struct {
+	Xlsx, Json, Report          string
+	Csv, Parquet, Svg, Pdf, Png string
+	Force                       bool
+}
+
+// Export writes a kept run to all files that were asked for, and lets the store know them.
+func (e *Exports) Export(env *Env, s *store.Store, f *store.Folder) error {
+	own, err := e.document(f)
+	if err != nil {
+		return err
+	}
+	if e.Parquet != "" && archive.HasDocumentOnly(f) {
+		return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
+	}
+	r, err := archive.Exportable(f, env.Declared, env.Layouts)
+	if err != nil {
+		return err
+	}
+	rest := *e
+	if archive.HasDocument(f) {
+		rest.Json = "" // that document is the report's own
+	}
+	if archive.HasDocumentOnly(f) {
+		rest.Csv = "" // and so is its table
+	}
+	if err := rest.Write(env, r, append(own, frames(env, f, e.Parquet)...)...); err != nil {
+		return err
+	}
+	return e.Remember(env, s, f)
+}
+
+// Check refuses names that other programs would not know what to do with, one name for two files, and standard output,
+// which has no second file, no --force, and a command of its own.
+func (e *Exports) Check() error {
+	for _, to := range []struct{ flag, path string }{
+		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report}, {"--svg", e.Svg}, {"--pdf", e.Pdf}, {"--png", e.Png},
+	} {
+		if to.path == "-" {
+			return UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
+		}
+	}
+	for _, err := range []error{
+		EndsIn("--xlsx", e.Xlsx, ".xlsx"), EndsIn("--report", e.Report, ".html", ".htm"), Distinct(e.Xlsx, e.Json, e.Report),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targets lists the files that were asked for.
+func (e *Exports) targets(r *sheets.Result) (targets []export.Target) {
+	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
+		return func(path string) []export.Target { return []export.Target{of(path, r)} }
+	}
+	figures := func(format string) func(string) []export.Target {
+		return func(path string) []export.Target { return export.Figures(path, format, r) }
+	}
+	for _, t := range []struct {
+		path string
+		of   func(path string) []export.Target
+	}{
+		{e.Xlsx, one(export.Workbook)},
+		{e.Json, func(path string) []export.Target { return []export.Target{export.Document(path, r.Bench)} }},
+		{e.Report, one(export.Report)},
+		{e.Csv, func(path string) []export.Target { return export.CSV(path, r) }},
+		{e.Parquet, func(path string) []export.Target { return export.Parquet(path, r) }},
+		{e.Svg, figures("svg")}, {e.Pdf, figures("pdf")}, {e.Png, figures("png")},
+	} {
+		if t.path != "" {
+			targets = append(targets, t.of(t.path)...)
+		}
+	}
+	return targets
+}
+
+// document is the JSON document and the table of a kept report that has its own, where they were asked for.
+func (e *Exports) document(f *store.Folder) (targets []export.Target, err error) {
+	if !archive.HasDocument(f) {
+		return nil, nil
+	}
+	d, err := archive.LoadDocument(f)
+	if err != nil {
+		return nil, err
+	}
+	bytes := func(path, folder string, content []byte) export.Target {
+		return export.Target{Path: path, Folder: folder, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
+	}
+	if e.Json != "" {
+		targets = append(targets, bytes(e.Json, "", d.JSON))
+	}
+	if e.Csv != "" {
+		targets = append(targets, bytes(filepath.Join(e.Csv, paper.FileName(f.Manifest.Experiment)+".csv"), e.Csv, d.Table))
+	}
+	return targets, nil
+}
+
+// Write writes every file that was asked for; all are checked before the first one is written.
+func (e *Exports) Write(env *Env, r *sheets.Result, more ...export.Target) error {
+	targets := append(e.targets(r), more...)
+	if err := export.Files(targets, e.Force); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		fmt.Fprintf(env.Stderr, "wrote %s\n", t.Path)
+	}
+	return nil
+}
+
+// Remember notes which exports must come out the same again (olafctl runs verify). The files are written by then: a store that
+// may only be read is worth a remark and costs no exit code.
+func (e *Exports) Remember(env *Env, s *store.Store, f *store.Folder) error {
+	for kind, path := range map[string]string{archive.KindWorkbook: e.Xlsx, archive.KindReport: e.Report} {
+		if path == "" {
+			continue
+		}
+		err := archive.Remember(s, f, kind, ToolVersion(), env.Declared, env.Layouts)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
+			fmt.Fprintf(env.Stderr, "not noted in the store, so that 'runs verify' does not repeat it: %s\n", OneLine(err))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frames is the file with every kept frame, when a Parquet folder was asked for.
+func frames(env *Env, f *store.Folder, dir string) []export.Target {
+	if dir == "" {
+		return nil
+	}
+	return []export.Target{export.Observations(dir, func(take func(*export.Labelled) error) error {
+		runs, err := archive.Runs(f, env.Declared)
+		if err != nil {
+			return err
+		}
+		labels := map[uint32]*archive.Kept{}
+		for i := range runs {
+			labels[runs[i].Ordinal] = &runs[i]
+		}
+		var failed error
+		err = archive.Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+			run := labels[ordinal]
+			if run == nil {
+				return true // of a run that the stop left without numbers
+			}
+			failed = take(&export.Labelled{Queue: run.Run.Queue, OutRateBPS: run.Run.OutRateBPS, Run: run.Run.Index, Observation: *o})
+			return failed == nil
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	})}
+}

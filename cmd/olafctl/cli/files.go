@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// ReadInput reads a file that the user named, and says what to call it in messages.
+func ReadInput(env *Env, path string) (name string, text []byte, err error) {
+	if path == "-" {
+		text, err = io.ReadAll(env.Stdin)
+		return "standard input", text, err
+	}
+	if text, err = os.ReadFile(path); err != nil {
+		return "", nil, &Exit{Kind: olaf.Usage, Err: err}
+	}
+	return path, text, nil
+}
+
+// PrintText writes a file to standard output.
+func PrintText(env *Env, make func() ([]byte, error)) error {
+	text, err := make()
+	if err != nil {
+		return err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	_, err = env.Stdout.Write(text)
+	return err
+}
+
+// CheckEnding refuses a target whose ending says that it holds something else, and the name of an embedded trace.
+func CheckEnding(path, what string, endings ...string) error {
+	if strings.HasPrefix(path, trace.Builtin) {
+		return UsageError("%s is embedded in olafctl and can't be written; give a file", path)
+	}
+	if !slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
+		return UsageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
+	}
+	return nil
+}
+
+// MachineClock is the time of this machine.
+type MachineClock struct{ origin time.Time }
+
+// NewMachineClock returns a clock that counts from origin.
+func NewMachineClock(origin time.Time) MachineClock { return MachineClock{origin} }
+
+// NowNS returns the time since the origin.
+func (c MachineClock) NowNS() int64 { return int64(time.Since(c.origin)) }
+
+// Sleep waits, or ends with the context.
+func (c MachineClock) Sleep(ctx context.Context, ns int64) {
+	if ns <= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// WriteAtomically lets write fill a file that appears only when it is complete.
+func WriteAtomically(path string, write func(io.Writer) error) (err error) {
+	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
+	if err := write(pending); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return pending.CloseAtomicallyReplace()
+}
+
+// SameFile refuses to write over what is read.
+func SameFile(in, out string) error {
+	a, errA := os.Stat(in)
+	b, errB := os.Stat(out)
+	if out != "" && (filepath.Clean(in) == filepath.Clean(out) || errA == nil && errB == nil && os.SameFile(a, b)) {
+		return UsageError("%s is both read and written; choose another output file", in)
+	}
+	return nil
+}

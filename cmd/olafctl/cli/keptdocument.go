@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// ToSecond cuts a time for people; documents keep all of it.
+func ToSecond(started string) string {
+	t, err := time.Parse(time.RFC3339, started)
+	if err != nil {
+		return started
+	}
+	return t.Format(time.RFC3339)
+}
+
+// ShowHead says which run is shown and what made it.
+func ShowHead(env *Env, f *store.Folder) {
+	by := &f.Manifest.Provenance
+	where := ""
+	if by.Device != "" {
+		where = " on " + by.Device
+	}
+	fmt.Fprintf(env.Stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, ToSecond(by.Started))
+	if f.Note != "" {
+		fmt.Fprintf(env.Stdout, "note: %s\n", f.Note)
+	}
+	fmt.Fprintf(env.Stdout, "command: %s\n\n", strings.Join(by.Command, " "))
+}
+
+// ShowDocument prints a report that has a document of its own.
+func ShowDocument(env *Env, f *store.Folder, out Format) error {
+	d, err := archive.LoadDocument(f)
+	if err != nil {
+		return err
+	}
+	if out == JSON {
+		_, err := env.Stdout.Write(d.JSON)
+		return err
+	}
+	ShowHead(env, f)
+	_, err = env.Stdout.Write(d.Printed)
+	return err
+}
+
+// ToolVersion names this build, for what only the same build makes the same.
+func ToolVersion() string {
+	b := ThisBuild()
+	return strings.TrimSpace(b.Version + " " + b.Revision)
+}
+
+// AddSystemOptions adds what users may choose about a system wherever its hosts run.
+func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
+	flags := cmd.Flags()
+	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; the number of children if not given")
+	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
+	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
+	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")
+	flags.Var(&o.Timeout, system.OptionTimeout, "silence after which workers ask or send again: iswitch sync, switchml, p4inc 1ms, atp 200us")
+	flags.Var(&o.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
+	AddCount(flags, &o.Window, system.OptionWindow, "packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
+	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
+	Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
+	Complete(cmd, system.OptionRecovery, func() []string {
+		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), system.RecoverResend, string(endpoint.RecoverNone)}
+	})
+}
+
+// GivenOptions are the options of a system that were asked for.
+func GivenOptions(cmd *cobra.Command) []string {
+	return slices.DeleteFunc(slices.Clone(waitOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
+}
+
+// PlayJobs plays runs beside a progress bar.
+func PlayJobs[R any](ctx context.Context, env *Env, quiet bool, m *monitor.Monitor, runs int, play func(context.Context, func()) (R, error)) (R, error) {
+	var done atomic.Int64
+	look := func() (int, int) { return int(done.Load()), runs }
+	m.Work(SimulateName, look)
+	bar := StartProgress(env, quiet, look)
+	report, err := play(ctx, func() { done.Add(1) })
+	bar.Stop()
+	return report, err
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// PictureFlags have what a command prints drawn as well, line by line, with the time at which each came.
+type PictureFlags struct {
+	path  string
+	force bool
+}
+
+func (f *PictureFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.path, "record", "", "also draw what is printed, with the times at which it came, into this `file`.svg")
+	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
+}
+
+// Record runs work with an environment whose prints are drawn too. What failed is not drawn.
+func (f *PictureFlags) Record(cmd *cobra.Command, env *Env, work func(*Env) error) error {
+	if f.path == "" {
+		return work(env)
+	}
+	if err := CheckEnding(f.path, "pictures", ".svg"); err != nil {
+		return err
+	}
+	if err := RefuseExisting(f.path, f.force); err != nil {
+		return err
+	}
+	p := picture{now: env.Now, began: env.Now()}
+	seen := *env
+	seen.Stdout, seen.Stderr = io.MultiWriter(env.Stdout, &p), io.MultiWriter(env.Stderr, &p)
+	if err := work(&seen); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(f.path, []byte(p.svg(f.command(cmd))), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s\n", f.path)
+	return nil
+}
+
+// command is what was asked for, without what is the picture's own.
+func (f *PictureFlags) command(cmd *cobra.Command) string {
+	words := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch {
+		case flag.Name == "record" || flag.Name == "force":
+		case flag.Value.Type() == "bool" && flag.Value.String() == "true":
+			words = append(words, "--"+flag.Name)
+		default:
+			words = append(words, "--"+flag.Name, flag.Value.String())
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// picture is what was printed, as a terminal had it.
+type picture struct {
+	now   func() time.Time
+	began time.Time
+	lines []pictureLine
+	rest  string // of a line that has not ended
+}
+
+type pictureLine struct {
+	after time.Duration
+	text  string
+}
+
+// Write takes whole lines as they end.
+func (p *picture) Write(b []byte) (int, error) {
+	p.rest += string(b)
+	for {
+		line, rest, ended := strings.Cut(p.rest, "\n")
+		if !ended {
+			return len(b), nil
+		}
+		p.lines, p.rest = append(p.lines, pictureLine{p.now().Sub(p.began), line}), rest
+	}
+}
+
+// svg draws the command and what it printed; the time stands where it is another one than in the line before.
+func (p *picture) svg(command string) string {
+	const times = 9 // columns
+	width := len(command) + 2
+	for _, l := range p.lines {
+		width = max(width, screen.Width(l.text))
+	}
+	var s screen.Screen
+	s.Resize(times+width, len(p.lines)+1)
+	all := s.All()
+	all.Text(times, 0, theme.Strong, "$ "+command)
+	before := ""
+	for i, l := range p.lines {
+		if at := fmt.Sprintf("%.1f s", l.after.Seconds()); at != before {
+			all.Right(times-2, i+1, theme.Dim, at)
+			before = at
+		}
+		all.Text(times, i+1, theme.Text, l.text)
+	}
+	looks, fore, back := theme.New(theme.Options{Colour: true}).Looks()
+	return s.SVG(command, looks, fore, back)
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// TimeScale is by what rates are divided.
+func TimeScale(text string) (by int64, err error) {
+	of, ok := strings.CutPrefix(text, "1/")
+	by, err = strconv.ParseInt(of, 10, 64)
+	if !ok || err != nil || by < 1 {
+		return 0, UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and everything taking 500 times as long", text)
+	}
+	return by, nil
+}
+
+// LossList is a list of shares, such as 0,0.01%,0.001; empty is 0. It is a pflag.Value.
+type LossList []float64
+
+// Set implements pflag.Value.
+func (l *LossList) Set(text string) error {
+	*l = nil
+	for _, one := range strings.Split(text, ",") {
+		number, percent := strings.CutSuffix(strings.TrimSpace(one), "%")
+		v, err := olaf.ParseNumber(number)
+		if err != nil {
+			return fmt.Errorf("%q is no share, such as 0.001 or 0.1%%", one)
+		}
+		if percent {
+			v /= 100
+		}
+		*l = append(*l, v)
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *LossList) String() string {
+	var parts []string
+	for _, v := range *l {
+		parts = append(parts, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (l *LossList) Type() string { return "shares" }
+
+func (l *LossList) First() float64 {
+	if len(*l) == 0 {
+		return 0
+	}
+	return (*l)[0]
+}
+
+// AddTrainingFlags are the options that recording and training share; the defaults are those that learn.
+func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
+	flags := cmd.Flags()
+	flags.IntVar(&c.Workers, "workers", c.Workers, "workers, spread evenly over the clusters")
+	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with a model of its own")
+	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations of every worker")
+	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed of worlds, choices and weights")
+	Choose(cmd, &c.Gradient, "gradient", "what an update holds: delta (of local PPO) | literal (one gradient, which hardly learns)", rl.Delta, rl.Literal)
+	Choose(cmd, &c.Gate, "gate", "which updates the server takes: none | max (the paper's words, which stall) | ema | band", rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate)
+	flags.Float64Var(&c.Band, "band", c.Band, "how far below its running mean reward the band gate takes updates")
+	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient half and half with the running one")
+	addFloat32(flags, &c.StepSize, "step-size", "γ of the parameter server")
+	addFloat32(flags, &c.PPO.LearnRate, "learn-rate", "step of the workers' own optimiser")
+	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "environment steps of an iteration, at least; whole episodes")
+	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over an iteration's samples")
+	flags.Float64Var(&c.Spread, "spread", c.Spread, "time of the slowest worker over that of the fastest")
+}
+
+// float32Value is a flag of the type that the learner computes in.
+type float32Value struct{ value *float32 }
+
+func addFloat32(flags *pflag.FlagSet, value *float32, name, usage string) {
+	flags.Var(float32Value{value}, name, usage)
+}
+
+func (v float32Value) String() string {
+	if v.value == nil {
+		return ""
+	}
+	return fmt.Sprint(*v.value)
+}
+
+func (v float32Value) Type() string { return "float" }
+
+func (v float32Value) Set(s string) error {
+	x, err := olaf.ParseNumber(s)
+	if err != nil || math.Abs(x) > math.MaxFloat32 {
+		return &strconv.NumError{Num: s, Err: strconv.ErrSyntax}
+	}
+	*v.value = float32(x)
+	return nil
+}
+
+func ProfileFlag(cmd *cobra.Command, p *engine.Profile) {
+	Choose(cmd, (*string)(p), "profile", "engine cycles", engine.Profiles()...)
+}
+
+// waitOptions are the flags that are options of a system, waitNames all of waitFlags.
+var (
+	waitOptions = []string{
+		system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
+		system.OptionPacket, system.OptionWindow, system.OptionCongestion,
+	}
+	WaitNames = append([]string{"mode"}, waitOptions...)
+)
+
+// SimulateName is what a simulation is called in the store.
+const SimulateName = "simulate"
+
+// RefuseFlags refuses those of the named flags that were given: they mean nothing to what was asked for.
+func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
+	var wrong error
+	cmd.Flags().VisitAll(func(given *pflag.Flag) {
+		if given.Changed && slices.Contains(names, given.Name) {
+			wrong = UsageError("--%s means nothing to %s", given.Name, to)
+		}
+	})
+	return wrong
+}
+
+func Dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

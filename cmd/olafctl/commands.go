@@ -1,0 +1,22 @@
+package main
+
+import (
+	benchcmd "github.com/olafctl/olaf/cmd/olafctl/bench"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	experimentcmd "github.com/olafctl/olaf/cmd/olafctl/experiment"
+	schedulecmd "github.com/olafctl/olaf/cmd/olafctl/schedule"
+	simulatecmd "github.com/olafctl/olaf/cmd/olafctl/simulate"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
+	verifycmd "github.com/olafctl/olaf/cmd/olafctl/verify"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+)
+
+// sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
+func sweepCommands(env *cli.Env) experimentsweep.Commands {
+	return experimentsweep.Commands{benchcmd.SweepCommand(env), simulatecmd.SweepCommand(env), simulatecmd.JobSweepCommand(env.Systems), traincmd.SweepCommand(env.Systems), schedulecmd.SweepCommand(), verifycmd.SweepCommand()}
+}
+
+// workCommands are all commands whose jobs workers carry out.
+func workCommands(env *cli.Env) experimentsweep.Commands {
+	return append(sweepCommands(env), experimentcmd.WorkCommand(env.Published))
+}

@@ -1,0 +1,165 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/lockstep"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// lockstepFlags name two devices and how many streams they go through.
+type lockstepFlags struct {
+	a, b  string
+	seeds int
+	seed  uint64
+	ports int
+	out   cli.Format
+	quiet bool
+}
+
+func newDeviceConformanceCmd(env *cli.Env) *cobra.Command {
+	var f lockstepFlags
+	cmd := &cobra.Command{
+		Use:   "conformance",
+		Short: "Lead two devices through the same streams until they differ",
+		Long: `Lead two devices through the same streams, random and adversarial, and compare everything that there is to see: frames
+byte for byte, classes and cycles, every counter and every register, after each piece of time. Streams are trains onto a locked
+head, full queues, every length, saturation, reconfiguration, reset in the middle, malformed and bypassed frames, freezing,
+inspection, flushing, and the line at its limit. Where devices differ the first cycle is found, and the register or packet.
+
+Both keep the time of the card's logic (docs/reference/semantics.md, Measured). Exit code 4 when they differ.`,
+		Example: `  olafctl device conformance --a twin: --b rtl: --seeds 200
+  olafctl device conformance --ports 1 --seed 7 --seeds 1 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	flags, able := cmd.Flags(), env.Devices.With(testbed.KeepsLogicTime|testbed.Records)
+	flags.StringVar(&f.a, "a", "twin:", "one device: "+able.Forms())
+	flags.StringVar(&f.b, "b", "rtl:", "the other device")
+	flags.IntVar(&f.seeds, "seeds", 200, "streams, each of a seed of its own")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the first stream")
+	flags.IntVar(&f.ports, "ports", 2, "read ports of the memory of gradients, 1 or 2")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.Complete(cmd, "a", able.Prefixes)
+	cli.Complete(cmd, "b", able.Prefixes)
+	cli.AddFormatFlag(cmd, &f.out)
+	return cmd
+}
+
+func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
+	if f.ports < 1 || f.ports > 2 {
+		return cli.UsageError("--ports %d: the logic is built with 1 or 2", f.ports)
+	}
+	if f.seeds < 1 {
+		return cli.UsageError("--seeds %d: use 1 or more", f.seeds)
+	}
+	a, err := f.open(ctx, env, f.a)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := f.open(ctx, env, f.b)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	d := lockstepDocument{Head: cli.Head{Schema: "olafctl.device-conformance/v1"}, A: f.a, B: f.b, Ports: f.ports, Divergences: []*lockstep.Divergence{}}
+	var done atomic.Int64
+	progress := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.seeds })
+	for seed := f.seed; err == nil && seed < f.seed+uint64(f.seeds); seed++ {
+		var found *lockstep.Divergence
+		var seen lockstep.Seen
+		if found, seen, err = lockstep.Compare(ctx, lockstepSide(a), lockstepSide(b), seed); err == nil {
+			d.add(found, seen)
+			done.Add(1)
+		}
+	}
+	progress.Stop()
+	if err := errors.Join(err, d.print(env, f.out)); err != nil {
+		return err
+	}
+	if n := len(d.Divergences); n > 0 {
+		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%s and %s differ in %d of %d streams", f.a, f.b, n, d.Streams)}
+	}
+	return nil
+}
+
+// open makes a device a testbed with the tables that all streams need.
+func (f *lockstepFlags) open(ctx context.Context, env *cli.Env, address string) (*testbed.Testbed, error) {
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	bed, err := testbed.Open(ctx, address, testbed.OpenOptions{Access: access, Cards: 1, Wire: true, ReadPorts: f.ports})
+	if err != nil {
+		return nil, err
+	}
+	tables := p4ctl.Tables{Servers: []netip.Addr{lockstep.Server()}}
+	for _, w := range lockstep.Workers() {
+		tables.Workers = append(tables.Workers, p4ctl.Worker{Address: w.Address, Cluster: w.Cluster, ID: w.ID})
+	}
+	if _, err := bed.Program(ctx, tables.WithGroups(1)); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}
+
+// lockstepSide is a testbed whose device records, as its row says.
+func lockstepSide(bed *testbed.Testbed) lockstep.Side {
+	return lockstep.Side{Device: bed.Cards[0].Device, Tap: bed.Cards[0].Tap.(lockstep.Tap)}
+}
+
+// lockstepDocument is olafctl.device-conformance/v1.
+type lockstepDocument struct {
+	cli.Head
+	A         string `json:"a"`
+	B         string `json:"b"`
+	Ports     int    `json:"ports"`
+	Streams   int    `json:"streams"`
+	Equal     int    `json:"equal"`
+	Cycles    int64  `json:"cycles"`
+	Frames    int    `json:"frames"`
+	Registers int    `json:"registers"`
+	// Divergences are the first ones of the streams that have one.
+	Divergences []*lockstep.Divergence `json:"divergences"`
+}
+
+func (d *lockstepDocument) add(found *lockstep.Divergence, seen lockstep.Seen) {
+	d.Streams++
+	d.Cycles += seen.Cycles
+	d.Frames += seen.Frames
+	d.Registers += seen.Registers
+	if found == nil {
+		d.Equal++
+	} else {
+		d.Divergences = append(d.Divergences, found)
+	}
+}
+
+func (d *lockstepDocument) print(env *cli.Env, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, d)
+	}
+	if out == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s and %s agree in %d of %d streams, with %d read ports:\n%d frames, %d cycles, %d values of registers compared.\n",
+			d.A, d.B, d.Equal, d.Streams, d.Ports, d.Frames, d.Cycles, d.Registers)
+		if len(d.Divergences) == 0 {
+			return nil
+		}
+		fmt.Fprintln(env.Stdout)
+	}
+	list := cli.Grid{Header: []string{"SEED", "STREAM", "CYCLE", "WHAT", "A", "B", "AFTER"}}
+	for _, v := range d.Divergences {
+		list.Add(fmt.Sprint(v.Seed), v.Stream, fmt.Sprint(v.Cycle), v.What, v.A, v.B, v.Step)
+	}
+	return list.Write(env, out)
+}

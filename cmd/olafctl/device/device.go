@@ -1,0 +1,108 @@
+// Package device implements 'olafctl device', 'reg' and 'serve': find, check, read, write and lend a card or its
+// twin.
+package device
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "device",
+		Short: "Find cards, check them, and say what they were built with",
+		Long: `Find cards, check them, and say what they were built with. docs/guide/card.md leads through a first use of a card;
+docs/reference/safety.md says what these commands never do to one.`,
+	}
+	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env))
+	return cmd
+}
+
+// builtLimits are the registers that say what a build holds.
+var builtLimits = []string{
+	"queue.built_slots", "queue.built_clusters", "queue.built_lanes",
+	"generator.built_flows", "generator.built_descriptors", "generator.built_templates",
+	"replication.built_groups", "replication.built_members",
+	"common.max_packet_bytes",
+}
+
+func newDeviceInfoCmd(env *cli.Env) *cobra.Command {
+	var (
+		out    cli.Format
+		device cli.DeviceFlags
+	)
+	cmd := &cobra.Command{
+		Use:     "info",
+		Short:   "Print identity, built limits and capabilities",
+		Example: "  olafctl device info\n  olafctl device info -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+				return printDevice(env, dev, out)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	device.AddAddress(cmd, env)
+	return cmd
+}
+
+// capabilitiesOf reads what was built into a device, and lists it.
+func capabilitiesOf(dev fpga.Device, list *cli.Grid) (map[string]bool, error) {
+	ref, err := regmap.Lookup("common.capabilities")
+	if err != nil {
+		return nil, err
+	}
+	word, err := dev.Read32(ref.Address())
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref.Name(), err)
+	}
+	all := map[string]bool{}
+	for _, f := range ref.Register.Decode(word) {
+		all[f.Field.Name] = f.Value != 0
+		list.Add("capability "+f.Field.Name, map[bool]string{true: "yes", false: "no"}[f.Value != 0])
+	}
+	return all, nil
+}
+
+func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
+	id := dev.Identity()
+	list := cli.Grid{Header: []string{"PROPERTY", "VALUE"}}
+	list.Add("address", id.Address)
+	list.Add("kind", id.Kind)
+	list.Add("register map", id.MapVersion)
+	list.Add("build", id.Build)
+	list.Add("clock", fmt.Sprintf("%g MHz", float64(id.ClockHz)/1e6))
+	limits := map[string]uint32{}
+	for _, name := range builtLimits {
+		ref, err := regmap.Lookup(name)
+		if err != nil {
+			return err
+		}
+		v, err := dev.Read32(ref.Address())
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		limits[name] = v
+		list.Add(name, fmt.Sprint(v))
+	}
+	capabilities, err := capabilitiesOf(dev, &list)
+	if err != nil {
+		return err
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			fpga.Identity
+			Limits       map[string]uint32 `json:"limits"`
+			Capabilities map[string]bool   `json:"capabilities"`
+		}{cli.Head{Schema: "olafctl.device/v1"}, id, limits, capabilities})
+	}
+	return list.Write(env, out)
+}

@@ -1,0 +1,96 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/pcie"
+)
+
+// listedCard is a PCI function with what its image says.
+type listedCard struct {
+	pcie.Card
+	Image string `json:"image,omitempty"`
+}
+
+func newDeviceListCmd(env *cli.Env) *cobra.Command {
+	var (
+		out    cli.Format
+		asleep bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List Xilinx PCI functions: loaded, skipped or refused, and why",
+		Long: `List Xilinx PCI functions by what sysfs tells. Cards of the right shape are read (a few registers, nothing is written)
+to say which image they run; --sysfs leaves that out.`,
+		Example: "  olafctl device list\n  olafctl device list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			found, err := env.Bus.Scan()
+			if err != nil {
+				return err
+			}
+			cards := make([]listedCard, len(found))
+			for i, c := range found {
+				cards[i].Card = c
+				if !asleep && c.State == pcie.Loaded {
+					cards[i].look(env)
+				}
+			}
+			return printCards(env, cards, out)
+		},
+	}
+	cmd.Flags().BoolVar(&asleep, "sysfs", false, "do not read the cards")
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+// look reads which image a card runs.
+func (c *listedCard) look(env *cli.Env) {
+	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.CardClock})
+	switch {
+	case errors.Is(err, pcie.ErrBusy):
+		c.Why = cli.OneLine(err)
+		return
+	case err != nil:
+		c.State, c.Why = pcie.Refused, cli.OneLine(err)
+		return
+	}
+	defer d.Close()
+	if why := d.Foreign(); why != "" {
+		c.State, c.Why = pcie.Refused, why
+		return
+	}
+	id := d.Identity()
+	c.Image = fmt.Sprintf("OLAF, map %s, build %s", id.MapVersion, id.Build)
+}
+
+func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
+	if out == cli.JSON {
+		if cards == nil {
+			cards = []listedCard{}
+		}
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			Cards []listedCard `json:"cards"`
+		}{cli.Head{Schema: "olafctl.cards/v1"}, cards})
+	}
+	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
+	for _, c := range cards {
+		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.Dash(c.Driver), cli.Dash(link(c.Card)), string(c.State), cli.Dash(c.Image), cli.Dash(c.Why))
+	}
+	if len(cards) == 0 {
+		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.Devices.Default())
+	}
+	return list.Write(env, out)
+}
+
+func link(c pcie.Card) string {
+	if c.LinkSpeed == "" {
+		return ""
+	}
+	return c.LinkSpeed + " x" + c.LinkWidth
+}

@@ -1,0 +1,97 @@
+package device
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// flowDocument is an entry of the generator's flow table.
+type flowDocument struct {
+	Flow     int            `json:"flow"`
+	Enable   bool           `json:"enable"`
+	Source   netip.Addr     `json:"source_ip"`
+	Dest     netip.Addr     `json:"dest_ip"`
+	MAC      string         `json:"source_mac"`
+	From     uint16         `json:"source_port"`
+	To       uint16         `json:"dest_port"`
+	Cluster  olaf.ClusterID `json:"cluster"`
+	Worker   olaf.WorkerID  `json:"worker"`
+	Length   uint16         `json:"length"`
+	Template uint16         `json:"template"`
+	Format   string         `json:"format"` // by the system's name
+	ToS      uint8          `json:"tos"`
+	Seg      uint64         `json:"seg"`
+}
+
+func newRegFlowsCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	var device cli.DeviceFlags
+	cmd := &cobra.Command{
+		Use:   "flows",
+		Short: "List the generator's flows: whose frames each sends, and which part of a vector",
+		Long: `List the flow table of the packet generator, an entry a sender and segment of its vector: addresses, cluster and worker, and with
+the capability wire_formats whose frames these are (format), their type of service (tos) and which segment of the vector they carry
+(seg). Of hosts that wait for answers, which no generator plays, it says who they are and whose frames theirs are.
+
+A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another system's.`,
+		Example: `  olafctl reg flows --after table1
+  olafctl reg flows --after table1 --system iswitch
+  olafctl reg flows -d grpc:testbed:9559 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				flows, err := pktgen.NewGenerator(dev).Flows()
+				if err != nil {
+					return err
+				}
+				return printFlows(env, flows, out)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
+	return cmd
+}
+
+func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
+	entries := []flowDocument{}
+	list := cli.Grid{Header: []string{"FLOW", "CLUSTER", "WORKER", "FORMAT", "TOS", "SEG", "LENGTH", "FROM", "TO"}}
+	for i := range flows {
+		f := &flows[i]
+		e := flowDocument{
+			Flow: i, Enable: f.Enable, Source: netip.AddrFrom4(f.SourceIP), Dest: netip.AddrFrom4(f.DestIP), MAC: net.HardwareAddr(f.SourceMAC[:]).String(),
+			From: f.SourcePort, To: f.DestPort, Cluster: f.Cluster, Worker: f.Worker, Length: f.Length, Template: f.Template,
+			Format: formatName(env.Programs, f.Format), ToS: f.ToS, Seg: f.Seg,
+		}
+		entries = append(entries, e)
+		list.Add(strconv.Itoa(i), fmt.Sprint(e.Cluster), fmt.Sprintf("w%d", e.Worker), e.Format, fmt.Sprintf("0x%02x", e.ToS), fmt.Sprint(e.Seg),
+			olaf.Size(e.Length).String(), e.Source.String(), e.Dest.String())
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			Flows []flowDocument `json:"flows"`
+		}{cli.Head{Schema: "olafctl.flows/v1"}, entries})
+	}
+	return list.Write(env, out)
+}
+
+// formatName says whose frames are of a format of the register map.
+func formatName(known []program.Description, code uint8) string {
+	if code == 0 {
+		return "olaf"
+	}
+	return program.NameOf(known, uint32(code))
+}

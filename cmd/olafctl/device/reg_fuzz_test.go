@@ -1,0 +1,29 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+// FuzzAssignments reads anything as a write of a register: what is refused is the user's mistake, and what is taken writes
+// no bit outside of what it names.
+func FuzzAssignments(f *testing.F) {
+	for _, seed := range []string{"queue.depth=8", "queue.mode.discipline=olaf", "queue.control.enable=1", "common.cycles=1", "queue.depth=", "=", "a.b.c.d=1", "queue.control.enable=2"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		writes, err := parseAssignments([]string{text})
+		if err != nil {
+			if cli.ExitCode(err) != cli.ExitUsage {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		for _, a := range writes {
+			if !a.wide && a.Value&^uint64(a.mask) != 0 {
+				t.Errorf("%q writes %#x beside %#x", text, a.Value, a.mask)
+			}
+		}
+	})
+}

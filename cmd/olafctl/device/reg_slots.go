@@ -1,0 +1,96 @@
+package device
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// slotsDocument is olafctl.slots/v1.
+type slotsDocument struct {
+	cli.Head
+	Program string         `json:"program"`
+	H       int            `json:"h"`
+	Built   int            `json:"built_slots"`
+	Slots   []slotDocument `json:"slots"`
+}
+
+type slotDocument struct {
+	Cluster olaf.ClusterID `json:"cluster"`
+	Seg     uint64         `json:"seg"`
+	Slot    int            `json:"slot"`
+	Count   int            `json:"count"`
+	Newest  olaf.WorkerID  `json:"newest_worker"`
+	GenNS   uint64         `json:"newest_gen_ns"`
+	Since   uint64         `json:"since_cycles"`
+	Lanes   int            `json:"lanes"`
+}
+
+func newRegSlotsCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	var device cli.DeviceFlags
+	cmd := &cobra.Command{
+		Use:   "slots",
+		Short: "List the partial sums that wait in the program in front of the queue",
+		Long: `List the slots of the switch program in front of the queue that hold a partial sum: whose cluster and which segment of its vector,
+how many of H contributions are inside, and the newest of them; registers do not say whose the others are. The queue must
+stand: a disabled one is frozen for the while, and so is one that runs where time passes only when it is asked to, as the
+twin's; elsewhere the clock of one that runs must be stopped first.
+
+A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another
+system's. An H that does not divide what a cluster's workers send leaves partial sums.`,
+		Example: `  olafctl reg slots --after table1 --system iswitch --h 7
+  olafctl reg slots -d grpc:testbed:9559
+  olafctl reg slots -d grpc:testbed:9559 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				read := fpga.ReadSegments
+				if device.Holds(env) {
+					read = fpga.HoldSegments
+				}
+				t, err := read(dev)
+				if err != nil {
+					return err
+				}
+				d := documentOfSlots(env.Programs, &t)
+				if out == cli.JSON {
+					return cli.WriteJSON(env.Stdout, d)
+				}
+				return d.write(env.Stdout)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	device.Add(cmd, env)
+	return cmd
+}
+
+func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocument {
+	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: program.NameOf(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
+	for _, s := range t.Held {
+		d.Slots = append(d.Slots, slotDocument(s))
+	}
+	return d
+}
+
+func (d *slotsDocument) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %d of %d slots hold a partial sum, H=%d\n", d.Program, len(d.Slots), d.Built, d.H)
+	if len(d.Slots) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "\nCLUSTER\tSEG\tSLOT\tINSIDE\tNEWEST\tGENERATED\tSINCE CYCLE\tLANES")
+	for _, s := range d.Slots {
+		fmt.Fprintf(tw, "%d\t%d\t%d\t%d of %d\tw%d\t%d ns\t%d\t%d\n", s.Cluster, s.Seg, s.Slot, s.Count, d.H, s.Newest, s.GenNS, s.Since, s.Lanes)
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,223 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+const registerValuesSchema = "olafctl.register-values/v1"
+
+// registerDocument is olafctl.register-values/v1.
+type registerDocument struct {
+	cli.Head
+	Device    *fpga.Identity  `json:"device,omitempty"`
+	Registers []registerValue `json:"registers"`
+}
+
+func writeRegisterValues(w io.Writer, values []registerValue) error {
+	return cli.WriteJSON(w, registerDocument{cli.Head{Schema: registerValuesSchema}, nil, values})
+}
+
+func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
+	var (
+		device cli.DeviceFlags
+		path   string
+		force  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Keep every register in a file, for 'reg diff'",
+		Long:  "Read every register that can be read without changing anything, after the counters were latched, and keep the values as JSON.",
+		Example: `  olafctl reg snapshot -w before.json -d pci:0000:3b:00.0
+  olafctl reg diff before.json -d pci:0000:3b:00.0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.RefuseExisting(path, force); err != nil {
+				return err
+			}
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				document, err := snapshot(dev)
+				if err != nil {
+					return err
+				}
+				if path == "" {
+					return cli.WriteJSON(env.Stdout, document)
+				}
+				text, err := json.MarshalIndent(document, "", "  ")
+				if err != nil {
+					return err
+				}
+				return cli.WriteWhole(env, path, append(text, '\n'))
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	device.Add(cmd, env)
+	return cmd
+}
+
+// snapshot reads everything that can be read without a change.
+func snapshot(dev fpga.Device) (registerDocument, error) {
+	id := dev.Identity()
+	document := registerDocument{cli.Head{Schema: registerValuesSchema}, &id, nil}
+	if _, err := fpga.Snapshot(dev); err != nil {
+		return document, err
+	}
+	refs, err := builtRegisters(dev, "")
+	if err != nil {
+		return document, err
+	}
+	for _, ref := range refs {
+		if !quiet(ref) {
+			continue
+		}
+		v, _, err := readRegister(dev, ref)
+		if err != nil {
+			return document, fmt.Errorf("read %s: %w", ref.Name(), err)
+		}
+		document.Registers = append(document.Registers, v)
+	}
+	return document, nil
+}
+
+func newRegDiffCmd(env *cli.Env) *cobra.Command {
+	var (
+		out    cli.Format
+		device cli.DeviceFlags
+		code   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "diff BEFORE.json [AFTER.json]",
+		Short: "Compare kept registers with another file, or with the device as it is now",
+		Example: `  olafctl reg diff before.json after.json
+  olafctl reg diff before.json --after table1 -o csv`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			changes, err := changesOf(cmd.Context(), env, &device, args)
+			if err != nil {
+				return err
+			}
+			if err := printChanges(env, changes, out); err != nil {
+				return err
+			}
+			if code && len(changes) > 0 {
+				return &cli.Exit{Kind: olaf.Missed}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
+	return cmd
+}
+
+// changesOf compares a file with another, or with the device if there is none.
+func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange, err error) {
+	before, err := loadSnapshot(files[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 2 {
+		after, err := loadSnapshot(files[1])
+		if err != nil {
+			return nil, err
+		}
+		return compareSnapshots(before, after), nil
+	}
+	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+		after, err := snapshot(dev)
+		changes = compareSnapshots(before, &after)
+		return err
+	})
+	return changes, err
+}
+
+func loadSnapshot(path string) (*registerDocument, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cli.UsageError("%v", err)
+	}
+	return parseSnapshot(path, text)
+}
+
+// parseSnapshot reads what 'reg snapshot' wrote; path is for messages.
+func parseSnapshot(path string, text []byte) (*registerDocument, error) {
+	document := new(registerDocument)
+	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
+		return nil, cli.UsageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)
+	}
+	return document, nil
+}
+
+// registerChange is one register that differs.
+type registerChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"` // empty where a file has it not
+	After  string `json:"after"`
+}
+
+// compareSnapshots lists what differs in the order of after, then what is gone. The clock always differs and is left out.
+func compareSnapshots(before, after *registerDocument) []registerChange {
+	old := map[string]string{}
+	for _, v := range before.Registers {
+		old[v.Name] = v.Value
+	}
+	changes := []registerChange{}
+	for _, v := range after.Registers {
+		was := old[v.Name]
+		delete(old, v.Name)
+		if was != v.Value && !clockRegisters[v.Name] {
+			changes = append(changes, registerChange{v.Name, was, v.Value})
+		}
+	}
+	for _, v := range before.Registers {
+		if was, left := old[v.Name]; left {
+			changes = append(changes, registerChange{v.Name, was, ""})
+		}
+	}
+	return changes
+}
+
+// clockRegisters count time.
+var clockRegisters = map[string]bool{"common.cycles": true, "queue.snapshot_cycle": true, "queue.covered_cycles": true}
+
+func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			Changes []registerChange `json:"changes"`
+		}{cli.Head{Schema: "olafctl.register-diff/v1"}, changes})
+	}
+	list := cli.Grid{Header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
+	for _, c := range changes {
+		list.Add(c.Name, cli.Dash(c.Before), cli.Dash(c.After), decoded(c.Name, c.After))
+	}
+	return list.Write(env, out)
+}
+
+// decoded is a value's fields in words.
+func decoded(name, value string) string {
+	ref, err := regmap.Lookup(name)
+	var v uint32
+	if _, scanErr := fmt.Sscan(value, &v); err != nil || scanErr != nil || ref.Register.Wide {
+		return ""
+	}
+	var text string
+	for _, f := range ref.Register.Decode(v) {
+		text += f.Field.Name + "=" + f.Text + " "
+	}
+	return text
+}

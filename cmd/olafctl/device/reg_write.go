@@ -1,0 +1,223 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+func newRegWriteCmd(env *cli.Env) *cobra.Command {
+	var (
+		device cli.DeviceFlags
+		raw    bool
+		dryRun bool
+		ask    cli.ConfirmFlag
+	)
+	cmd := &cobra.Command{
+		Use:   "write NAME[.FIELD]=VALUE…",
+		Short: "Write registers by name, whole or by field",
+		Long: `Write registers by name, in the order given. A field keeps the register's other fields; fields of one register that stand
+together are one write. Values are decimal, 0x…, or the name of an enumerated value. All arguments are understood before
+the first write. What the device refuses changes nothing and ends the command with exit code 3.
+
+--raw takes BAR2 byte offsets, in ranges that are safe to write alone; see docs/reference/safety.md.`,
+		Example: `  olafctl reg write queue.depth=16 queue.mode.discipline=olaf queue.mode.reward_filter=1
+  olafctl reg write queue.command.flush=1 -d pci:0000:3b:00.0
+  olafctl reg write queue.depth=16 --dry-run`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			writes, err := parseWrites(args, raw)
+			if err != nil {
+				return err
+			}
+			var o testbed.DeviceOptions
+			if dryRun {
+				o.DryRun = env.Stdout
+			}
+			fleeting := !dryRun && env.Devices.Check(device.Address, testbed.Copies) == nil
+			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
+				if fleeting { // what can be opened any number of times is another one each time
+					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl serve' keeps one\n", device.Address)
+				}
+				if !dryRun && !fleeting {
+					if err := ask.Confirm(cmd.Context(), env, fmt.Sprintf("write %s to %s", strings.Join(args, " "), device.Address)); err != nil {
+						return err
+					}
+				}
+				return doAll(dev, writes)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "names are BAR2 byte offsets")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
+	ask.Add(cmd)
+	device.Add(cmd, env)
+	return cmd
+}
+
+// assignment is one write: of the bits in mask, which is all ones for a whole register.
+type assignment struct {
+	name  string
+	Addr  uint32
+	wide  bool
+	mask  uint32
+	Value uint64
+	merge bool // the other bits are read first
+}
+
+func (a *assignment) do(dev fpga.Device) error {
+	switch {
+	case a.wide:
+		return regmap.Write64(dev, a.Addr, a.Value)
+	case a.merge:
+		old, err := dev.Read32(a.Addr)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", a.name, err)
+		}
+		return dev.Write32(a.Addr, old&^a.mask|uint32(a.Value))
+	}
+	return dev.Write32(a.Addr, uint32(a.Value))
+}
+
+// doAll writes one after the other, up to the first that is refused.
+func doAll(dev fpga.Device, writes []assignment) error {
+	for i, w := range writes {
+		if err := w.do(dev); err != nil {
+			return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))
+		}
+	}
+	return nil
+}
+
+func parseWrites(args []string, raw bool) ([]assignment, error) {
+	if raw {
+		return ParseRawAssignments(args)
+	}
+	return parseAssignments(args)
+}
+
+// parseAssignments reads NAME[.FIELD]=VALUE.
+func parseAssignments(args []string) ([]assignment, error) {
+	var writes []assignment
+	for _, arg := range args {
+		a, err := parseAssignment(arg)
+		if err != nil {
+			return nil, err
+		}
+		if last := len(writes) - 1; last >= 0 && writes[last].Addr == a.Addr && writes[last].mask != ^uint32(0) && writes[last].mask&a.mask == 0 {
+			writes[last].mask |= a.mask
+			writes[last].Value |= a.Value
+			continue
+		}
+		writes = append(writes, a)
+	}
+	return writes, nil
+}
+
+func parseAssignment(arg string) (a assignment, err error) {
+	name, text, ok := strings.Cut(arg, "=")
+	if !ok {
+		return a, cli.UsageError("%q: write NAME=VALUE or NAME.FIELD=VALUE", arg)
+	}
+	parts := strings.Split(name, ".")
+	ref, err := regmap.Lookup(strings.Join(parts[:min(2, len(parts))], "."))
+	if err != nil {
+		return a, cli.UsageError("%v", err)
+	}
+	r := ref.Register
+	a = assignment{name: ref.Name(), Addr: ref.Address(), wide: r.Wide, mask: ^uint32(0)}
+	if len(parts) == 2 {
+		bits := 32
+		if r.Wide {
+			bits = 64
+		}
+		if a.Value, err = olaf.ParseWord(text, bits); err != nil {
+			return a, cli.UsageError("%s=%q: want a number of %d bits", name, text, bits)
+		}
+		return a, nil
+	}
+	for i := range r.Fields {
+		if f := &r.Fields[i]; f.Name == strings.Join(parts[2:], ".") {
+			value, err := fieldValue(f, text)
+			a.mask, a.Value, a.merge = f.Mask(), uint64(value<<f.Lo), r.Access == regmap.ReadWrite
+			return a, err
+		}
+	}
+	return a, cli.UsageError("%s has no field %q; see 'olafctl reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
+}
+
+// fieldValue reads a number or the name of an enumerated value.
+func fieldValue(f *regmap.Field, text string) (uint32, error) {
+	for v, name := range f.Values {
+		if name == text {
+			return uint32(v), nil
+		}
+	}
+	width := int(f.Hi-f.Lo) + 1
+	v, err := olaf.ParseWord(text, width)
+	if err != nil && len(f.Values) > 0 {
+		return 0, cli.UsageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text, strings.Join(f.Values, ", "), width)
+	}
+	if err != nil {
+		return 0, cli.UsageError("field %s=%q: want a number of %d bits", f.Name, text, width)
+	}
+	return uint32(v), nil
+}
+
+// ParseRawAssignments reads OFFSET=VALUE.
+func ParseRawAssignments(args []string) ([]assignment, error) {
+	writes := make([]assignment, len(args))
+	for i, arg := range args {
+		name, text, _ := strings.Cut(arg, "=")
+		addr, err := parseOffset(name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := olaf.ParseWord(text, 32)
+		if err != nil {
+			return nil, cli.UsageError("%q: write OFFSET=VALUE, both 32 bit", arg)
+		}
+		writes[i] = assignment{name: name, Addr: addr, mask: ^uint32(0), Value: value}
+	}
+	return writes, nil
+}
+
+func parseOffset(text string) (uint32, error) {
+	addr, err := olaf.ParseWord(text, 32)
+	if err != nil || addr%4 != 0 {
+		return 0, cli.UsageError("%q is no BAR2 byte offset; it is a multiple of 4, such as 0x8204", text)
+	}
+	return uint32(addr), nil
+}
+
+// readRaw prints words by their offsets.
+func readRaw(env *cli.Env, dev fpga.Registers, offsets []string, out cli.Format) error {
+	addrs := make([]uint32, len(offsets))
+	for i, text := range offsets {
+		var err error
+		if addrs[i], err = parseOffset(text); err != nil {
+			return err
+		}
+	}
+	var values []registerValue
+	list := cli.Grid{Header: []string{"ADDRESS", "VALUE"}}
+	for _, addr := range addrs {
+		v, err := dev.Read32(addr)
+		if err != nil {
+			return err
+		}
+		values = append(values, registerValue{Address: addr, Value: fmt.Sprintf("%#x", v)})
+		list.Add(fmt.Sprintf("%#x", addr), fmt.Sprintf("%#x", v))
+	}
+	if out == cli.JSON {
+		return writeRegisterValues(env.Stdout, values)
+	}
+	return list.Write(env, out)
+}

@@ -1,0 +1,104 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	options testbed.ServeOptions
+	device  string
+	card    cli.CardFlags
+	secure  cli.ServerTLS
+	system  string
+	watch   cli.MetricsFlag
+}
+
+func NewServe(env *cli.Env) *cobra.Command {
+	f := new(serveFlags)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Lend a device to other processes: registers, tap, and tables over P4Runtime",
+		Long: `Own a device and lend it to other processes at one address, until interrupted: its registers, time and tap to olafctl (-d
+grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
+have P4Runtime's own election.
+
+Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
+clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/reference/p4runtime.md). A card is lent at a
+socket that only you can open, and at a loopback address, which every user of the host reaches, with --insecure alone.
+
+Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
+makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
+(docs/guide/card.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
+exit code 3.`,
+		Example: `  olafctl serve --listen 127.0.0.1:9559
+  olafctl serve --system iswitch                  # with isw.members: who may contribute to which job
+  olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
+  olafctl device info -d unix:/run/olaf.sock
+  olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
+  olafctl bench -d grpc://127.0.0.1:9559`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+	}
+	o, flags := &f.options, cmd.Flags()
+	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; of a card a socket that only you can open)")
+	flags.BoolVar(&o.Insecure, "insecure", false, "of a card: lend it at a HOST:PORT without TLS too, to every user of this host")
+	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
+	cli.AddAddress(cmd, &f.device, env.Devices.Lent(), "device to lend")
+	flags.StringVar(&f.system, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
+	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
+	f.secure.Add(flags)
+	f.watch.Add(cmd)
+	f.card.Add(cmd)
+	cli.AddDriverCommand(cmd)
+	return cmd
+}
+
+// run lends the device until it is interrupted.
+func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
+	o := f.options
+	var err error
+	if o.Device.Access, err = f.card.Access(cmd, env, f.device); err != nil {
+		return err
+	}
+	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
+		return err
+	}
+	if o.Programs, err = cli.ToldOf(env.Systems, f.system); err != nil {
+		return err
+	}
+	monitor, stop, err := f.watch.Start(cmd.Context(), env)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if monitor != nil {
+		o.Calls = monitor.Calls()
+	}
+	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
+	s, err := testbed.Serve(cmd.Context(), f.device, o)
+	if err != nil {
+		return err
+	}
+	what := []string{"registers"}
+	if s.Captures {
+		what = append(what, "tap")
+	}
+	if s.Tables {
+		what = append(what, "P4Runtime")
+	}
+	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, f.secure.Describe())
+	select {
+	case err := <-s.Lost():
+		return errors.Join(fmt.Errorf("the agent ended: %w", err), s.End())
+	case <-cmd.Context().Done(): // the usual end
+		return s.Close()
+	}
+}

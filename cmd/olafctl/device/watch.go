@@ -1,0 +1,171 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+func newDeviceWatchCmd(env *cli.Env) *cobra.Command {
+	var (
+		out      cli.Format
+		device   cli.DeviceFlags
+		interval = olaf.Second
+		count    int
+	)
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Print the counters of a device again and again",
+		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
+card, one behind an agent too, the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
+in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
+each took counts away.
+
+Interrupting a watch is its normal end and gives exit code 0. Without --count the software twin, whose time is its own, is
+looked at no more often than once in an interval of the host's time.`,
+		Example: `  olafctl device watch -d pci:0000:3b:00.0
+  olafctl device watch --after table1 --count 2 --interval 1ms -o csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval <= 0 {
+				return cli.UsageError("--interval must be positive")
+			}
+			if count < 0 {
+				return cli.UsageError("--count %d is negative; 0 is for no end", count)
+			}
+			w := &watch{env: env, out: out}
+			err := device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				return w.run(cmd.Context(), dev, interval, count)
+			})
+			if errors.Is(err, context.Canceled) {
+				return nil // that is how a watch ends
+			}
+			return err
+		},
+	}
+	cmd.Flags().Var(&interval, "interval", "device time between two looks")
+	cmd.Flags().IntVar(&count, "count", 0, "how many looks; 0 for no end")
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
+	return cmd
+}
+
+// watch prints looks as they are taken.
+type watch struct {
+	env    *cli.Env
+	out    cli.Format
+	looks  int
+	values []sample
+}
+
+// sample is one number of a look.
+type sample struct {
+	name  string
+	value uint64
+}
+
+func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration, count int) error {
+	for {
+		if err := w.look(dev); err != nil {
+			return err
+		}
+		if err := w.print(); err != nil {
+			return err
+		}
+		if w.looks++; w.looks == count {
+			return nil
+		}
+		before := w.env.Now()
+		if err := dev.Sleep(ctx, interval); err != nil {
+			return err
+		}
+		if count > 0 {
+			continue
+		}
+		if err := pause(ctx, time.Duration(interval/olaf.Nanosecond)-w.env.Now().Sub(before)); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for the rest of an interval that a device with a time of its own has passed already.
+func pause(ctx context.Context, rest time.Duration) error {
+	if rest <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// look takes all numbers.
+func (w *watch) look(dev fpga.Device) error {
+	c, err := fpga.Snapshot(dev)
+	if err != nil {
+		return err
+	}
+	occupancy, err := dev.Read32(regmap.QueueOccupancy)
+	if err != nil {
+		return err
+	}
+	q := &c.Queue
+	w.values = append(w.values[:0],
+		sample{"cycle", q.SnapshotCycle}, sample{"sent", c.Generator.SentPackets}, sample{"in", q.In}, sample{"aggregated", q.Aggregated},
+		sample{"replaced", q.Replaced + q.ReplacedReward}, sample{"dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch},
+		sample{"delivered", q.DeliveredFrames}, sample{"occupancy", uint64(occupancy)},
+		sample{"bypassed", q.Bypassed}, sample{"malformed", q.Malformed}, sample{"lost_before", q.LostBeforeEngine})
+	ports, err := fpga.PortCounts(dev)
+	for i := range ports {
+		w.port(i, &ports[i])
+	}
+	return err
+}
+
+func (w *watch) port(i int, p *fpga.Port) {
+	name := func(what string) string { return fmt.Sprintf("port%d_%s", i, what) }
+	w.values = append(w.values,
+		sample{name("rx"), p.Received}, sample{name("tx"), p.Sent}, sample{name("rx_bad_fcs"), p.ReceivedBadFCS},
+		sample{name("rx_oversize"), p.ReceivedOversize}, sample{name("rx_dropped"), p.Dropped}, sample{name("tx_dropped"), p.Stray},
+		sample{name("foreign_ticks"), p.ForeignTicks})
+}
+
+// print writes one look: a line of JSON, or a row under headers that fit it.
+func (w *watch) print() error {
+	if w.out == cli.JSON {
+		document := map[string]any{"schema": "olafctl.watch/v1"}
+		for _, s := range w.values {
+			document[s.name] = s.value
+		}
+		return json.NewEncoder(w.env.Stdout).Encode(document)
+	}
+	header, row := make([]string, len(w.values)), make([]string, len(w.values))
+	for i, s := range w.values {
+		header[i], row[i] = s.name, fmt.Sprint(s.value)
+		if w.out == cli.Table {
+			header[i] = fmt.Sprintf("%*s", max(len(s.name), 8), s.name)
+			row[i] = fmt.Sprintf("%*s", len(header[i]), row[i])
+		}
+	}
+	separator := map[bool]string{true: "  ", false: ","}[w.out == cli.Table]
+	if w.looks%20 == 0 && (w.out == cli.Table || w.looks == 0) {
+		fmt.Fprintln(w.env.Stdout, strings.Join(header, separator))
+	}
+	_, err := fmt.Fprintln(w.env.Stdout, strings.Join(row, separator))
+	return err
+}

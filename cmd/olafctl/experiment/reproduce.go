@@ -1,0 +1,187 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// reproduceFlags are the flags of reproduce.
+type reproduceFlags struct {
+	options experiments.Options
+	out     cli.Format
+	explain bool
+	short   bool
+	all     bool
+	quiet   bool
+	watch   cli.MetricsFlag
+	monitor *monitor.Monitor // nil without --metrics
+	workers farmFlags
+}
+
+func NewReproduce(env *cli.Env) *cobra.Command {
+	f := new(reproduceFlags)
+	cmd := &cobra.Command{
+		Use:   "reproduce [NAME…]",
+		Short: "Run every experiment, and set each published number beside ours with a verdict",
+		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
+and verdict. The last lines count verdicts by basis, then list results that came out opposite to what was printed, papers that
+contradict themselves, and whether anything is worse than recorded with its claim. Only the last ends with exit code 4. With
+--quick or fewer --runs, a number is judged where more runs are not likely to change the verdict, and is "too short" otherwise;
+neither ends with exit code 4. docs/notes/reproduction.md explains what moves each number.
+
+All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
+them and everything else to a few minutes. With --workers, experiments and single trainings are done side by side, by processes of
+this machine or by machines that take jobs from a work queue ('olafctl sweep serve' and 'sweep work'), with the same numbers; what is
+done is kept in the store and never done twice. On two idle cores:
+
+` + durations(env.Published),
+		Example: `  olafctl reproduce olaf/table1 olaf/fig6
+  olafctl reproduce --quick -o csv > numbers.csv
+  olafctl reproduce --trainings finished       # goes on where it was interrupted
+  olafctl reproduce --workers 8                # side by side, and goes on as well
+  olafctl reproduce --workers nats://lab:4222`,
+		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
+	}
+	addOptions(cmd, env, &f.options)
+	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
+	cmd.Flags().BoolVar(&f.all, "all", false, "list the numbers of systems that cannot be measured here as well")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.watch.Add(cmd)
+	f.workers.add(cmd)
+	cli.AddFormatFlag(cmd, &f.out)
+	cli.AddExplainFlag(cmd, &f.explain)
+	return cmd
+}
+
+// durations lists how long each experiment takes.
+func durations(published experiments.Set) string {
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, e := range published {
+		fmt.Fprintf(tw, "  %s\t%s\n", e.Name, e.Needs)
+	}
+	tw.Flush()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// chosen are the named experiments; without names all, or all short ones.
+func (f *reproduceFlags) chosen(published experiments.Set, names []string) (experiments.Set, error) {
+	switch {
+	case len(names) > 0 && f.short:
+		return nil, cli.UsageError("--short is about all experiments; leave out either it or the names")
+	case f.short:
+		return published.Short(), nil
+	case len(names) == 0:
+		return published, nil
+	}
+	var chosen experiments.Set
+	for _, name := range names {
+		e, err := published.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		twice := func(other experiments.Experiment) bool { return other.Name == e.Name }
+		if !slices.ContainsFunc(chosen, twice) { // naming one twice is no reason to run it twice
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen, nil
+}
+
+func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) error {
+	chosen, err := f.chosen(env.Published, names)
+	if err != nil {
+		return err
+	}
+	for i := range chosen {
+		if err := chosen[i].CheckDevice(env.Devices, f.options.Device); err != nil {
+			return err
+		}
+	}
+	if err := f.workers.check(env, &f.options); err != nil {
+		return err
+	}
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+		return err
+	}
+	defer unwatch()
+	started, done := env.Now(), 0
+	one := func(ctx context.Context, e experiments.Experiment) (experiments.Judged, error) {
+		done++
+		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
+	}
+	if f.workers.given() {
+		if one, err = f.elsewhere(ctx, env, chosen); err != nil {
+			return err
+		}
+	}
+	r, err := env.Published.Reproduce(ctx, chosen, one)
+	r.Provenance, r.All = cli.MadeBy(env, started), f.all
+	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out, f.explain)); err != nil {
+		return err
+	}
+	return r.Err()
+}
+
+// one runs one experiment and says what came of it.
+func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Experiment, name string) (experiments.Judged, error) {
+	o, started := f.options, env.Now()
+	if !f.quiet {
+		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.expect(&e))
+	}
+	look := trackProgress(&o, f.monitor.Sinks()...)
+	f.monitor.Work(e.Name, look)
+	bar := cli.StartProgress(env, f.quiet, look)
+	report, err := e.Run(ctx, o)
+	bar.Stop()
+	if err == nil {
+		f.monitor.Verdicts(e.Name, report.Paper())
+	}
+	if err == nil && !f.quiet {
+		rows := report.Paper()
+		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
+	}
+	if report == nil {
+		return nil, err // not a Judged that holds nothing
+	}
+	return report, err
+}
+
+// expect says how long an experiment takes.
+func (f *reproduceFlags) expect(e *experiments.Experiment) string {
+	if f.options.Quick {
+		return "shortened"
+	}
+	return "about " + e.Needs + " on two idle cores"
+}
+
+// trackProgress makes an experiment report how far it is, whichever way it has, and returns where to look. The sinks
+// hear every event of it.
+func trackProgress(o *experiments.Options, sinks ...bench.Sink) func() (done, total int) {
+	o.Stream = bench.NewStream(sinks...)
+	var done, total atomic.Int64
+	o.Progress = func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) }
+	stream := cli.ProgressOf(o.Stream)
+	return func() (int, int) {
+		if t := total.Load(); t > 0 {
+			return int(done.Load()), int(t)
+		}
+		return stream()
+	}
+}

@@ -1,0 +1,49 @@
+// Package export implements 'olafctl export': files made from a stored run.
+package export
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/results/store"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	var (
+		where cli.StoreFlag
+		to    cli.Exports
+	)
+	cmd := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a kept run as workbook, CSV, Parquet, JSON, HTML report or figures",
+		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV or Parquet file a sheet, the JSON
+document, a report in one HTML file that needs no network, and single figures. Figures show ours with its interval and what
+the paper printed as crosses. The same run gives the same bytes. A run is named by its id, an unambiguous beginning of it, or
+"last".`,
+		Example: `  olafctl export last --xlsx out.xlsx --report report.html
+  olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/ --pdf figures/`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if to == (cli.Exports{Force: to.Force}) {
+				return cli.UsageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg, --pdf or --png")
+			}
+			if err := to.Check(); err != nil {
+				return err
+			}
+			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error { return to.Export(env, s, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&to.Xlsx, "xlsx", "", "workbook with charts")
+	flags.StringVar(&to.Csv, "csv", "", "folder for one CSV file a sheet")
+	flags.StringVar(&to.Parquet, "parquet", "", "folder for one Parquet file a sheet, and one with every frame")
+	flags.StringVar(&to.Json, "json", "", "JSON document")
+	flags.StringVar(&to.Report, "report", "", "self-contained HTML report")
+	flags.StringVar(&to.Svg, "svg", "", "folder for the figures as SVG")
+	flags.StringVar(&to.Pdf, "pdf", "", "folder for the figures as PDF")
+	flags.StringVar(&to.Png, "png", "", "folder for the figures as PNG")
+	flags.BoolVar(&to.Force, "force", false, "replace files that exist")
+	where.Add(cmd)
+	return cmd
+}

@@ -1,0 +1,228 @@
+package runs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// listedRun is a kept run with what tells it apart from the others.
+type listedRun struct {
+	store.Entry
+	Differs string `json:"differs"` // from what its command does by default
+	Found   string `json:"found"`   // its headline numbers
+}
+
+func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
+	entries, err := s.List()
+	if err != nil {
+		return err
+	}
+	runs := make([]listedRun, len(entries))
+	for i, e := range entries {
+		runs[i] = listedRun{Entry: e}
+		if e.State == store.Complete {
+			runs[i].Differs, runs[i].Found = lookInto(env, s, &e)
+		}
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			Runs []listedRun `json:"runs"`
+		}{cli.Head{Schema: "olafctl.run-list/v1"}, runs})
+	}
+	if len(entries) == 0 {
+		fmt.Fprintf(env.Stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
+	}
+	if err := cli.RemarkAbandoned(env, s); err != nil {
+		return err
+	}
+	return runsGrid(env, runs, out).Write(env, out)
+}
+
+func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
+	list := &cli.Grid{Header: []string{"ID", "AGE", "DIFFERS IN", "FOUND"}}
+	if out == cli.CSV {
+		list.Header = []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "DIFFERS", "FOUND", "NOTE"}
+	}
+	for i := range runs {
+		r := &runs[i]
+		if out == cli.CSV {
+			list.Add(r.ID, r.Experiment, r.Device, cli.ToSecond(r.Started), string(r.State), validity(&r.Entry), r.Differs, r.Found, r.Note)
+			continue
+		}
+		list.Add(r.ID, ageOf(r.Started, env.Now()), r.remembered(), r.outcome())
+	}
+	return list
+}
+
+// remembered is what its user knows the run by: what was asked for, and the note.
+func (r *listedRun) remembered() string {
+	switch {
+	case r.Note == "":
+		return cmp.Or(r.Differs, text.Missing)
+	case r.Differs == "":
+		return r.Note
+	}
+	return r.Differs + " · " + r.Note
+}
+
+// outcome is what was found, behind what a reader must know of it.
+func (r *listedRun) outcome() string {
+	warning := map[string]string{"no": "INVALID", "partial": "partial", text.Missing: string(r.State)}[validity(&r.Entry)]
+	if warning == "" || r.Found == "" {
+		return cmp.Or(warning, r.Found, text.Missing)
+	}
+	return warning + ": " + r.Found
+}
+
+func validity(e *store.Entry) string {
+	switch {
+	case e.Partial:
+		return "partial"
+	case e.State != store.Complete:
+		return text.Missing
+	}
+	return map[bool]string{true: "yes", false: "no"}[e.Valid]
+}
+
+// ageOf is how long ago something started, in the largest unit of which there is more than one, down to minutes.
+func ageOf(started string, now time.Time) string {
+	t, err := time.Parse(time.RFC3339, started)
+	if err != nil {
+		return text.Missing
+	}
+	age := now.Sub(t)
+	for _, u := range []struct {
+		worth time.Duration
+		name  string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		if age >= 2*u.worth {
+			return fmt.Sprintf("%d %s", age/u.worth, u.name)
+		}
+	}
+	return "now"
+}
+
+// lookInto reads what a run was and what it found. What can't be read is left empty: a list is no place to fail.
+func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found string) {
+	f, err := s.Load(e.ID)
+	if err != nil {
+		return "", ""
+	}
+	differs = strings.Join(asked(f.Manifest.Provenance.Command), " ")
+	if e, ok := sweep.EssenceOf(f); ok {
+		if e.Found != "" {
+			return differs, fmt.Sprintf("%s, %s", olaf.Plural(e.Cells, "cell"), e.Found)
+		}
+		return differs, fmt.Sprintf("%s, digest %.12s…", olaf.Plural(e.Cells, "cell"), e.Digest)
+	}
+	var b results.Bench
+	if f.ReadJSON(archive.BenchFile, &b) != nil {
+		return differs, brief(env, f)
+	}
+	if d, ok := specDiffers(env, &b); ok {
+		differs = d
+	}
+	return differs, text.Brief(&b)
+}
+
+// brief summarises the document of another kind of run; a kind without a summary has none.
+func brief(env *cli.Env, f *store.Folder) string {
+	var raw json.RawMessage
+	var head cli.Head
+	if f.ReadJSON(archive.DocumentFile, &raw) != nil || json.Unmarshal(raw, &head) != nil {
+		return ""
+	}
+	kind, _, _ := strings.Cut(head.Schema, "/")
+	if say := env.Briefs[kind]; say != nil {
+		return say(raw)
+	}
+	return ""
+}
+
+// outputs are flags that decide nothing of a result, each with whether it takes a value.
+var outputs = map[string]bool{"-o": true, "--output": true, "--store": true, "--xlsx": true, "--report": true, "--pcap": true, "--plots": true,
+	"-q": false, "--quiet": false, "--keep": false, "--force": false, "--tui": false, "--explain": false}
+
+// asked is a command line without the program, the command, and what decides nothing of the result.
+func asked(command []string) (words []string) {
+	for i := 1; i < len(command); i++ {
+		name, _, joined := strings.Cut(command[i], "=")
+		value, output := outputs[name]
+		switch {
+		case output && value && !joined:
+			i++
+		case output || i == 1 || i == 2 && command[1] == "experiment":
+		default:
+			words = append(words, command[i])
+		}
+	}
+	return words
+}
+
+// specDiffers names what the specification of a bench has otherwise than its experiment, as key=value; ok is false of what
+// is no bench.
+func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
+	var config struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal(b.Config, &config) != nil || config.Spec == nil {
+		return "", false
+	}
+	spec, err := env.Published.Spec(b.Experiment)
+	if err != nil {
+		spec = bench.DefaultSpec(env.Systems)
+	}
+	usual, err := json.Marshal(spec)
+	if err != nil {
+		return "", false
+	}
+	was, is := merged(results.Leaves(usual)), merged(results.Leaves(config.Spec))
+	var parts []string
+	for _, kv := range slices.Concat(is, was) {
+		key := kv[0][strings.LastIndex(kv[0], ".")+1:] + "="
+		if named := slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, key) }); named || kv[0] == "experiment" {
+			continue
+		}
+		if now := leaf(is, kv[0]); now != leaf(was, kv[0]) {
+			parts = append(parts, key+now)
+		}
+	}
+	return strings.Join(parts, " "), true
+}
+
+// leaf is the value at a path, none where there is nothing.
+func leaf(leaves [][2]string, path string) string {
+	for _, kv := range leaves {
+		if kv[0] == path && kv[1] != "" {
+			return kv[1]
+		}
+	}
+	return "none"
+}
+
+// merged joins the leaves of a list by commas.
+func merged(leaves [][2]string) (out [][2]string) {
+	for _, kv := range leaves {
+		key, _, _ := strings.Cut(kv[0], "[")
+		if at := slices.IndexFunc(out, func(have [2]string) bool { return have[0] == key }); at >= 0 {
+			out[at][1] += "," + kv[1]
+			continue
+		}
+		out = append(out, [2]string{key, kv[1]})
+	}
+	return out
+}

@@ -1,0 +1,436 @@
+// Package runs implements 'olafctl runs': list, show, compare, verify and remove stored runs.
+package runs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	var (
+		where cli.StoreFlag
+		out   cli.Format
+	)
+	cmd := &cobra.Command{
+		Use:        "runs",
+		SuggestFor: []string{"compare", "show", "ls"},
+		Short:      "List, show, compare and verify kept runs",
+		Long: `Every bench, simulation and experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
+computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb, or with list, the
+kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+		Example: `  olafctl runs
+  olafctl runs show last
+  olafctl runs compare 20260101-120000 last
+  olafctl runs verify last`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	where.Add(cmd)
+	cmd.AddCommand(
+		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
+		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env),
+	)
+	return cmd
+}
+
+// newRunsListCmd is what runs does without a verb.
+func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List kept runs, newest first",
+		Example: "  olafctl runs list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var (
+		out     cli.Format
+		explain bool
+	)
+	cmd := &cobra.Command{
+		Use:               "show ID",
+		Short:             "Print a kept run as it was printed then",
+		Example:           "  olafctl runs show last -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.WithRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+				if archive.HasDocument(f) {
+					return cli.ShowDocument(env, f, out)
+				}
+				r, err := archive.Load(f, env.Declared)
+				if err != nil {
+					return err
+				}
+				if out == cli.JSON {
+					return cli.WriteJSON(env.Stdout, r.Bench)
+				}
+				cli.ShowHead(env, f)
+				return text.Bench(env.Stdout, env.View(explain), r.Bench)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	cli.AddExplainFlag(cmd, &explain)
+	return cmd
+}
+
+// comparisonFlags say how a comparison is printed.
+type comparisonFlags struct {
+	out           cli.Format
+	all, markdown bool
+}
+
+func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var (
+		print   comparisonFlags
+		trained trainedFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare run B with run A, metric by metric",
+		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, and a verdict in words. Where
+seeds are common the paired t test decides, with Wilcoxon's signed rank beside it; without, the exact permutation of rank
+sums. P is Holm's over all metrics of the comparison. Metrics without a difference are counted; --all lists them.
+Where either side left real wires, or was set beside the twin, the ages of single clusters stand side by side too, untested.
+Configurations of one name are set against each other; where each side has just one at the same output rate, these two
+whatever their names, such as two simulated networks. -o csv and -o json have every digit.
+
+Trainings under several seeds are compared by their learning curves, a line a tenth, and by what was lost. Those of real packets and
+simulated ones are each set against their own kind, or against each other by --between, also within one run.`,
+		Example: `  olafctl runs compare 20260101-120000 last
+  olafctl runs compare 20260101-120000 last --md >> pull-request.md
+  olafctl runs compare last last --between simulated,real --plots curves   # of 'train -d xdp:'`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: where.CompleteRuns(env, 2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.With(env, func(s *store.Store) error {
+				d, err := trained.compare(env, s, args)
+				if err != nil {
+					return err
+				}
+				return print.write(env, d)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &print.out)
+	cmd.Flags().BoolVar(&print.all, "all", false, "list metrics without a difference too")
+	cmd.Flags().BoolVar(&print.markdown, "md", false, "print tables for a pull request")
+	trained.add(cmd)
+	return cmd
+}
+
+func (f *comparisonFlags) write(env *cli.Env, d *compare.Document) error {
+	switch {
+	case f.out == cli.JSON:
+		return cli.WriteJSON(env.Stdout, d)
+	case f.out == cli.CSV:
+		sheet := d.Sheet()
+		return sheet.WriteCSV(env.Stdout)
+	case f.markdown:
+		return d.WriteMarkdown(env.Stdout, f.all)
+	}
+	return d.WriteText(env.Stdout, env.View(false), f.all)
+}
+
+func Side(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
+	f, err := cli.LoadRun(s, name)
+	if err != nil {
+		return nil, err
+	}
+	return SideIn(env, f)
+}
+
+// SideIn is a side of a comparison, of a run of the store.
+func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
+	if sweep.IsKept(f) {
+		return sweepcmd.Side(env, f)
+	}
+	if side, err := documentSide(f); side != nil || err != nil {
+		return side, err
+	}
+	r, err := archive.Load(f, env.Declared)
+	if err != nil {
+		return nil, err
+	}
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs, Partial: r.Bench.Partial}, nil
+}
+
+func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:   "verify ID",
+		Short: "Compute a kept run again and compare",
+		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
+from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
+from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
+must fulfil the identities that were held then. Numbers are compared exactly, files of the same build byte for byte. What this olafctl measures and the one that kept the run did
+not is named, and not compared.`,
+		Example:           "  olafctl runs verify last\n  olafctl runs verify last -o json | jq -r .verified",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				if out == cli.JSON {
+					return printVerification(cmd.Context(), env, s, f)
+				}
+				return verifyRun(cmd.Context(), env, s, f)
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// verification is the document of runs verify.
+type verification struct {
+	cli.Head
+	ID       string   `json:"id"`
+	Verified bool     `json:"verified"`
+	Reason   string   `json:"reason,omitempty"` // why it is not verified
+	Report   []string `json:"report"`           // what was checked and what could not be, a line each
+}
+
+// printVerification verifies a run and prints the outcome as a document, whether it is verified or not.
+func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
+	var page bytes.Buffer
+	quiet := *env
+	quiet.Stdout = &page
+	err := verifyRun(ctx, &quiet, s, f)
+	d := verification{Head: cli.Head{Schema: "olafctl.run-verification/v1"}, ID: f.ID(), Verified: err == nil, Report: []string{}}
+	if err != nil {
+		d.Reason = cli.OneLine(err)
+	}
+	for line := range strings.Lines(page.String()) {
+		d.Report = append(d.Report, strings.TrimRight(line, "\n"))
+	}
+	return errors.Join(cli.WriteJSON(env.Stdout, d), err)
+}
+
+// verifyRun holds a kept run to its digests, its frames, its exports and its plan.
+func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
+	proof, err := archive.Verify(f, env.Declared)
+	if err != nil {
+		return err
+	}
+	exports, others, err := archive.VerifyExports(s, f, cli.ToolVersion(), env.Declared, env.Layouts)
+	switch {
+	case err != nil:
+		return err
+	case sweep.IsKept(f):
+		return sweepcmd.Verify(ctx, env, f, proof.Files, exports)
+	case field.IsKept(f):
+		return traincmd.VerifyTrainings(ctx, env, f, proof.Files, exports)
+	}
+	stream := bench.NewStream()
+	bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
+	repeated, err := bench.Repeat(ctx, env.Systems, f, stream)
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	if archive.HasDocumentOnly(f) {
+		return verifyDocument(ctx, env, f, proof)
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
+		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
+	if proof.Unfinished > 0 {
+		fmt.Fprintf(env.Stdout, "it ended early: %s belong to a seed that was not finished, and enter no number\n", olaf.Plural(proof.Unfinished, "frame"))
+	}
+	remark(env, newSinceKept, proof.New)
+	remark(env, "not known to this olafctl, so not compared", proof.Unknown)
+	remark(env, "invalid by a rule that is new since it was kept", proof.Doubts)
+	if proof.Anew > 0 {
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
+	}
+	if others > 0 {
+		fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
+	}
+	return nil
+}
+
+// newSinceKept is said of what this olafctl measures and the one that kept the run did not.
+const newSinceKept = "new since it was kept, so not compared"
+
+// remark names what is not as the words of a verification say; nothing of no names.
+func remark(env *cli.Env, what string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(env.Stdout, "%s: %s\n", what, strings.Join(names, ", "))
+	}
+}
+
+// verifyDocument holds a run of which only the document is kept to its plan.
+func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *archive.Proof) error {
+	again, news, err := repeatDocument(ctx, env, f)
+	if err != nil {
+		return err
+	}
+	what := "it holds no single runs to compute it from again"
+	if again > 0 {
+		what = fmt.Sprintf("%s repeated from the plan came to the same document", olaf.Plural(again, "run"))
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
+	remark(env, newSinceKept, news)
+	if proof.Earlier > 0 {
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
+	}
+	return nil
+}
+
+func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:               "note ID TEXT",
+		Short:             "Write a note beside a kept run; an empty one removes it",
+		Example:           `  olafctl runs note last "before the switch was replaced"`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.With(env, func(s *store.Store) error {
+				id, err := s.Resolve(args[0])
+				if err != nil {
+					return err
+				}
+				if err := s.Note(id, cli.OnTerminal(args[1])); err != nil {
+					return err
+				}
+				fmt.Fprintf(env.Stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
+				return nil
+			})
+		},
+	}
+}
+
+func newRunsRmCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:               "rm ID…",
+		Short:             "Remove kept runs",
+		Example:           "  olafctl runs rm 20260101-120000-table1",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: where.CompleteRuns(env, math.MaxInt),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.With(env, func(s *store.Store) error {
+				ids := make([]string, len(args))
+				for i, name := range args { // all must be there before one goes
+					var err error
+					if ids[i], err = s.Resolve(name); err != nil {
+						return err
+					}
+				}
+				slices.Sort(ids)
+				for _, id := range slices.Compact(ids) {
+					if err := s.Remove(id); err != nil {
+						return err
+					}
+					fmt.Fprintf(env.Stdout, "removed %s\n", id)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var (
+		older string
+		dry   bool
+	)
+	cmd := &cobra.Command{
+		Use:     "prune --older AGE",
+		Short:   "Remove kept runs without a note that are older than an age",
+		Example: "  olafctl runs prune --older 30d --dry-run",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			age, err := ParseAge(older)
+			if err != nil {
+				return err
+			}
+			return where.With(env, func(s *store.Store) error {
+				entries, err := s.Older(env.Now().Add(-age))
+				if err != nil {
+					return err
+				}
+				for _, e := range entries {
+					if e.Note != "" {
+						continue
+					}
+					if !dry {
+						if err := s.Remove(e.ID); err != nil {
+							return err
+						}
+					}
+					fmt.Fprintf(env.Stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry], e.ID)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older", "", "age, such as 30d or 12h")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	if err := cmd.MarkFlagRequired("older"); err != nil {
+		panic(err) // the flag is declared above
+	}
+	return cmd
+}
+
+// mostDays is within what a time.Duration holds, 292 years.
+const mostDays = 100_000
+
+// ParseAge reads Go's durations, and days. More than can be counted is refused: it would come out as another age, or as none, of
+// which every run is older.
+func ParseAge(s string) (time.Duration, error) {
+	if text, ok := strings.CutSuffix(s, "d"); ok {
+		days, err := olaf.ParseNumber(text)
+		if age := time.Duration(days * float64(24*time.Hour)); err == nil && days <= mostDays && age > 0 {
+			return age, nil
+		}
+	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
+		return age, nil
+	}
+	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, mostDays)
+}
+
+// newRunsReindexCmd keeps an old command working: the store once had an index to make again.
+func newRunsReindexCmd(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "reindex",
+		Short:   "Does nothing: runs are listed from their folders",
+		Example: "  olafctl runs reindex",
+		Args:    cobra.NoArgs,
+		Hidden:  true,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(env.Stdout, "nothing to do: runs are listed from their folders")
+			return nil
+		},
+	}
+}

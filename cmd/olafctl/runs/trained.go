@@ -1,0 +1,98 @@
+package runs
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// trainedFlags are for kept trainings, which are compared by their curves, and may be set against those of the other kind.
+type trainedFlags struct {
+	between []string
+	plots   string
+	force   bool
+	of      []*field.Side
+}
+
+func (f *trainedFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.between, "between", nil, "of kept trainings: A's of this kind and B's of that: "+strings.Join(field.Kinds(), ","))
+	flags.StringVar(&f.plots, "plots", "", "of kept trainings: draw both sides' learning curves into this folder: svg, pdf, png")
+	flags.BoolVar(&f.force, "force", false, "replace figures that exist")
+	cli.Complete(cmd, "between", func() []string {
+		all := field.Kinds()
+		return []string{strings.Join(all, ","), all[1] + "," + all[0]}
+	})
+}
+
+// compare sets B beside A, and draws the curves of both if that was asked for.
+func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
+	sides, err := f.sides(env, s, names)
+	if err != nil {
+		return nil, err
+	}
+	d, err := compare.Results(sides[0], sides[1])
+	if err != nil {
+		return nil, err
+	}
+	return d, f.draw(env)
+}
+
+// sides are what is compared.
+func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
+	if n := len(f.between); n != 0 && n != len(names) {
+		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","), strings.Join(field.Kinds(), ", "))
+	}
+	if err := watch.RefusePlots(f.plots, plotted, f.force); err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		folder, err := cli.LoadRun(s, name)
+		if err != nil {
+			return nil, err
+		}
+		side, err := f.side(env, folder, i)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, side)
+	}
+	return sides, nil
+}
+
+// side is side i.
+func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
+	if !field.IsKept(folder) {
+		if len(f.between) > 0 || f.plots != "" {
+			return nil, cli.UsageError("%s is of %s; --between and --plots are for trainings under several seeds ('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
+		}
+		return SideIn(env, folder)
+	}
+	kind := ""
+	if len(f.between) > 0 {
+		kind = f.between[i]
+	}
+	trained, err := field.SideOf(folder, kind)
+	if err != nil {
+		return nil, err
+	}
+	f.of = append(f.of, trained)
+	return &trained.Side, nil
+}
+
+// plotted is what figures of comparisons are called.
+const plotted = "compare"
+
+// draw draws the curves of two trainings over each other.
+func (f *trainedFlags) draw(env *cli.Env) error {
+	if f.plots == "" {
+		return nil
+	}
+	return watch.DrawFigures(env, f.plots, f.force, plotted, field.Curves(f.of[0], f.of[1]))
+}

@@ -1,0 +1,219 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/enact"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// applyFlags say which switch is told what.
+type applyFlags struct {
+	controller  cli.ControllerFlags
+	device      string
+	jobs, unit  string
+	slot, hosts int
+	traffic     bool
+	groups      bool // alone
+}
+
+func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
+	f := &applyFlags{controller: cli.ControllerFlags{Whole: true}}
+	cmd := &cobra.Command{
+		Use:   "apply PLAN.json",
+		Short: "Tell a unit's switch who aggregates, as one batch that is rolled back where any of it is refused",
+		Long: `Tell the switch of one unit which jobs it aggregates for in a slot: the hosts of each job go into its cluster, and their ports
+into the cluster's multicast group. Hosts are those that the switch's tables know; a job that goes on keeps its hosts, and
+who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
+
+Each job's workers and its segment of aggregators go into the tables p4inc.jobs and p4inc.segments, which the pipeline gets
+where it lacks them; --groups leaves them out, for a switch without such tables. The cross-connects that the plan sets up are
+printed by 'olafctl schedule show'; nothing here drives them.
+
+--traffic shows that on a device which holds its time: every slot of the plan from --slot on is told while the device's
+generator sends frames of all hosts, and every frame and answer that leaves is compared with the tables of before and after
+the batch at hand. A batch with one impossible change is tried first. Exit code 4 says that a frame found anything else.`,
+		Example: `  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64
+  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64 --traffic
+  olafctl schedule apply plan.json --unit r1 --slot 3 -d grpc://127.0.0.1:9559 --for jobs.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
+	}
+	f.controller.AddWrite(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.device, "device", "d", "", "the unit's switch: an agent as for --target, or a device that this command opens itself, such as twin:")
+	flags.StringVar(&f.unit, "unit", "", "whose switch it is; may be left out where only one aggregates")
+	flags.IntVar(&f.slot, "slot", 0, "slot of the plan that begins")
+	flags.IntVar(&f.hosts, "hosts", 0, "where the switch's tables are empty, make up so many hosts, behind a port each")
+	flags.StringVar(&f.jobs, "for", "", "the jobs file that the plan should be for")
+	flags.BoolVar(&f.groups, "groups", false, "write clusters and multicast groups alone, for a switch without P4INC's tables")
+	flags.BoolVar(&f.traffic, "traffic", false, "tell a device that this command opens about all slots, under traffic, and look at every frame")
+	return cmd
+}
+
+func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err error) {
+	plan, err := ReadPlan(file)
+	if err != nil {
+		return err
+	}
+	if f.jobs != "" {
+		if err := planFor(plan, file, f.jobs); err != nil {
+			return err
+		}
+	}
+	if f.unit == "" {
+		if f.unit, err = onlyUnit(plan); err != nil {
+			return err
+		}
+	}
+	if f.traffic {
+		return f.underTraffic(cmd, env, plan)
+	}
+	closeDevice, err := f.open(cmd, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDevice()) }()
+	var orders *enact.Orders
+	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
+		if orders, err = f.orders(plan, actual); err != nil {
+			return actual, err
+		}
+		return orders.Tables, nil
+	})
+	if err != nil || f.controller.Out == cli.JSON {
+		return err
+	}
+	for _, s := range orders.Segments {
+		fmt.Fprintf(env.Stdout, "%s slot %d: %s is cluster %d, %d hosts, aggregators %d to %d\n", f.unit, f.slot, s.Job, s.Cluster, len(s.Hosts), s.First, s.First+s.Size-1)
+	}
+	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot, len(orders.Segments), orders.Idle)
+	return nil
+}
+
+// onlyUnit is the one unit of a plan whose switch aggregates.
+func onlyUnit(plan *sched.Plan) (string, error) {
+	var units []string
+	for i := range plan.Problem.Units {
+		if u := &plan.Problem.Units[i]; u.INC > 0 {
+			units = append(units, u.Name)
+		}
+	}
+	if len(units) != 1 {
+		return "", cli.UsageError("--unit: say whose switch it is: %s", strings.Join(units, ", "))
+	}
+	return units[0], nil
+}
+
+// orders are what the unit's switch is told in the slot, whose tables are actual now.
+func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*enact.Orders, error) {
+	if len(actual.Workers) == 0 && f.hosts > 0 {
+		made, err := f.madeUp(plan)
+		if err != nil {
+			return nil, err
+		}
+		actual = made
+	}
+	orders, err := enact.Tell(plan, f.unit, f.slot, actual)
+	if err == nil && f.groups {
+		orders.Tables.Entries = actual.Entries
+	}
+	return orders, err
+}
+
+// madeUp is --hosts hosts of the unit.
+func (f *applyFlags) madeUp(plan *sched.Plan) (p4ctl.Tables, error) {
+	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
+	return enact.MadeUp(max(at, 0), f.hosts)
+}
+
+// underTraffic tells a device about slot after slot while frames cross it.
+func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
+	for _, flag := range []string{"target", "election-id", "dry-run", "groups"} {
+		if cmd.Flags().Changed(flag) {
+			return cli.UsageError("--%s: --traffic opens a device of its own; give -d alone", flag)
+		}
+	}
+	if f.hosts == 0 {
+		return cli.UsageError("--hosts: say how many hosts --traffic makes up, such as 64")
+	}
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	if err := access.Devices.Check(f.device, testbed.VirtualTime|testbed.Records); err != nil {
+		return err
+	}
+	hosts, err := f.madeUp(plan)
+	if err != nil {
+		return err
+	}
+	bed, err := testbed.Open(cmd.Context(), f.device, testbed.OpenOptions{Access: access, Wire: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	seen, err := enact.UnderTraffic(cmd.Context(), bed, plan, f.unit, f.slot, hosts)
+	if err != nil {
+		return err
+	}
+	if f.controller.Out == cli.JSON {
+		err = cli.WriteJSON(env.Stdout, seen)
+	} else {
+		err = writeTraffic(env, seen)
+	}
+	if err == nil && seen.Mixed > 0 {
+		err = &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%d frames and answers found tables of no slot, or old ones after new ones; %s", seen.Mixed, seen.First)}
+	}
+	return err
+}
+
+// writeTraffic prints what frames found.
+func writeTraffic(env *cli.Env, seen *enact.Traffic) error {
+	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d were lost; %d found a mixture of tables\n\n",
+		seen.Unit, seen.Frames, seen.Hosts, seen.Copies, seen.Lost, seen.Mixed)
+	list := &cli.Grid{Header: []string{"SLOT", "CHANGES", "BATCH", "FOUND BEFORE", "FOUND AFTER"}}
+	for _, t := range seen.Told {
+		batch := "done"
+		if t.Refused {
+			batch = "refused"
+		}
+		list.Add(strconv.Itoa(t.Slot), strconv.Itoa(t.Changes), batch, strconv.Itoa(t.Before), strconv.Itoa(t.After))
+	}
+	return list.Write(env, cli.Table)
+}
+
+// open makes --target the device's agent; one that no other process lends is lent by this one, on a socket of its own.
+func (f *applyFlags) open(cmd *cobra.Command, env *cli.Env) (closeDevice func() error, err error) {
+	nothing := func() error { return nil }
+	if f.device == "" {
+		return nothing, nil
+	}
+	if cmd.Flags().Changed("target") {
+		return nil, cli.UsageError("-d and --target are the same switch; give one")
+	}
+	if target, err := testbed.AgentTarget(f.device); err == nil {
+		f.controller.Target = target
+		return nothing, nil
+	}
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	s, err := testbed.ServePrivately(cmd.Context(), f.device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: access}})
+	if err != nil {
+		return nil, err
+	}
+	f.controller.Target = s.Target
+	return s.Close, nil
+}

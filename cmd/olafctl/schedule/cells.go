@@ -1,0 +1,47 @@
+package schedule
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/lot"
+	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
+	"github.com/olafctl/olaf/experiments/sched/workload"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+)
+
+// SweepCommand is what can be varied of plans of made-up jobs.
+func SweepCommand() *experimentsweep.Command {
+	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"}, Runs: 10, Metrics: lot.PlanMetrics(), Run: lot.Plan}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newScheduleCells().Cmd.Flags(), nil, []string{"seed"})
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newScheduleCells().Begin("schedule", file, options)
+	}
+	return c
+}
+
+func newScheduleCells() *sweepcmd.Cells[lot.Scheduled] {
+	all := schedsweep.Scenarios()
+	s := &lot.Scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
+	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
+	cells := &sweepcmd.Cells[lot.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s, Spec: func(s *lot.Scheduled) (any, error) {
+		_, err := workload.Generate(s.Workload)
+		return s, err
+	}}
+	flags, w := cells.Cmd.Flags(), &s.Workload
+	flags.IntVar(&w.Jobs, "jobs", w.Jobs, "number of jobs")
+	flags.IntVar(&w.Units, "units", w.Units, "racks or pods")
+	flags.IntVar(&w.Ports, "ports", w.Ports, "optical ports of each")
+	flags.IntVar(&w.INC, "inc", w.INC, "jobs that each switch aggregates for at a time")
+	flags.Float64Var(&w.PerSecond, "arrivals", w.PerSecond, "jobs that arrive a second; 0 for all at once")
+	flags.Float64Var(&w.Local, "local", w.Local, "share of jobs whose workers are all in one unit")
+	flags.Var(&w.Slot, "slot", "length of a slot")
+	flags.Uint64Var(&w.Seed, "seed", w.Seed, "first seed")
+	var names []string
+	for _, one := range all {
+		names = append(names, one.Name)
+	}
+	cli.Choose(cells.Cmd, &s.Scenario, "scenario", "policy, with or without switches that aggregate", names...)
+	return cells
+}

@@ -1,0 +1,68 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/check"
+)
+
+func newScheduleCheckCmd(env *cli.Env) *cobra.Command {
+	var (
+		jobs string
+		out  cli.Format
+	)
+	cmd := &cobra.Command{
+		Use:   "check PLAN.json",
+		Short: "Check a plan, whoever made it, against every rule",
+		Long: `Check a plan against every rule of its network and jobs, and its claims against its rates. The checker shares no code
+with the planners. Exit codes: 0 every rule is kept, 4 some are broken.`,
+		Example: `  olafctl schedule check plan.json
+  olafctl schedule check plan.json --for jobs.yaml      # and refuse a plan for another network`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			plan, err := ReadPlan(args[0])
+			if err != nil {
+				return err
+			}
+			if jobs != "" {
+				if err := planFor(plan, args[0], jobs); err != nil {
+					return err
+				}
+			}
+			v := check.Check(plan)
+			if out == cli.JSON {
+				err = cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					OK bool `json:"ok"`
+					*check.Verdict
+				}{cli.Head{Schema: "olafctl.schedule-check/v1"}, v.OK(), v})
+			} else {
+				_, err = fmt.Fprint(env.Stdout, judgement(v))
+			}
+			if err != nil {
+				return err
+			}
+			return violated(v)
+		},
+	}
+	cmd.Flags().StringVar(&jobs, "for", "", "the jobs file that the plan should be for")
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// planFor refuses a plan that is for another network or other jobs than those of a file.
+func planFor(plan *sched.Plan, name, jobs string) error {
+	p, err := readJobs(jobs)
+	if err != nil {
+		return err
+	}
+	if differ := sched.Differences(p, plan.Problem); len(differ) > 0 {
+		return cli.UsageError("%s is a plan for another network than %s; %s", name, jobs, strings.Join(differ, "; "))
+	}
+	return nil
+}

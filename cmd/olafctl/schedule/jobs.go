@@ -1,0 +1,80 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sched/workload"
+)
+
+// jobsFlags are the flags of schedule jobs.
+type jobsFlags struct {
+	workload workload.Spec
+	kind     string
+	file     string
+	force    bool
+}
+
+func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
+	f := &jobsFlags{workload: workload.Paper(40, 1), kind: string(workload.DML)}
+	s := &f.workload
+	s.Units, s.Ports = 8, 4
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "Make a jobs file like those of the paper's evaluation",
+		Long: `Make jobs and a network like those of the paper's evaluation, from a seed: dml (2 to 16 workers of 102 to 548 MB),
+mapreduce (heavy-tailed shuffles), testbed (four racks, two of them with workers). What the paper does not print, such as
+how many jobs are spread over racks, has a flag or a value of ours (docs/guide/scheduling.md).`,
+		Example: `  olafctl schedule jobs --jobs 40 --units 8 --ports 4 -w jobs.yaml`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.write(cmd, env) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "workload", f.kind, "dml|mapreduce|testbed")
+	flags.IntVar(&s.Jobs, "jobs", s.Jobs, "jobs")
+	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
+	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports of each")
+	flags.IntVar(&s.INC, "inc", s.INC, "jobs that each switch aggregates for at a time")
+	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "jobs that arrive a second; 0 for all at once")
+	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs whose workers are all in one unit")
+	flags.Var(&s.Slot, "slot", "length of a slot")
+	flags.Var(&s.Reconfiguration, "reconfiguration", "time that a reconfiguration takes")
+	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
+	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
+	flags.StringVarP(&f.file, "write", "w", "", "write this file instead of standard output")
+	flags.BoolVar(&f.force, "force", false, "replace the file")
+	cli.Complete(cmd, "workload", func() (names []string) {
+		for _, k := range workload.Kinds() {
+			names = append(names, string(k))
+		}
+		return slices.Clip(names)
+	})
+	return cmd
+}
+
+// write makes the jobs and writes their file.
+func (f *jobsFlags) write(cmd *cobra.Command, env *cli.Env) error {
+	if err := cli.RefuseExisting(f.file, f.force); err != nil {
+		return err
+	}
+	s := f.workload
+	s.Kind = workload.Kind(f.kind)
+	if s.Kind == workload.Testbed && !cmd.Flags().Changed("units") {
+		s.Units = 4
+	}
+	p, err := workload.Generate(s)
+	if err != nil {
+		return err
+	}
+	text, err := p.Text()
+	if err != nil {
+		return err
+	}
+	if f.file != "" {
+		return cli.WriteWhole(env, f.file, text)
+	}
+	_, err = env.Stdout.Write(text)
+	return err
+}

@@ -1,0 +1,254 @@
+package schedule
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/check"
+	"github.com/olafctl/olaf/experiments/sched/milp"
+	"github.com/olafctl/olaf/experiments/sched/policy"
+)
+
+// planFlags are how a plan is made and where it goes.
+type planFlags struct {
+	policy, solver, gap, lp, file string
+	repairs                       sched.Repairs
+	inc, horizon                  int
+	partial, fixed, fewest        bool
+	force, quiet                  bool
+	limit                         time.Duration
+	format                        cli.Format
+}
+
+func newSchedulePlanCmd(env *cli.Env) *cobra.Command {
+	f := &planFlags{repairs: sched.AllRepairs}
+	cmd := &cobra.Command{
+		Use:   "plan JOBS.yaml",
+		Short: "Plan the jobs of a file",
+		Long: `Plan the jobs of a file by time windows (tw), in the order of arrival (fcfs), or with a solver for the least CT-BTI
+(milp). Every plan is checked by code that shares nothing with the planners.
+
+Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) or none within the horizon.`,
+		Example: `  olafctl schedule plan jobs.yaml --policy tw -w plan.json
+  olafctl schedule plan jobs.yaml --policy milp --solver cbc --limit 30s --gap 1% --lp model.lp
+  olafctl schedule plan jobs.yaml --policy tw --repair none      # the printed text, and what is wrong with it`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
+	}
+	flags := cmd.Flags()
+	f.policy = "tw"
+	cli.Choose(cmd, &f.policy, "policy", "", "tw", "fcfs", "milp")
+	flags.IntVar(&f.inc, "inc", 0, "every switch aggregates for this many jobs instead of what the file says")
+	flags.IntVar(&f.horizon, "horizon", 0, "slots within which all must be done; 0 for as many as it takes")
+	flags.BoolVar(&f.partial, "partial", false, "a switch may aggregate some of a job's workers (the paper's Fig. 1; its §VI-A rules it out)")
+	flags.BoolVar(&f.fixed, "no-reconfigure", false, "connect every unit evenly with all others and change nothing")
+	flags.Var(&f.repairs, "repair", "mistakes of the paper to mend: all, none, names, or names with a minus for all but these")
+	cli.Choose(cmd, &f.solver, "solver", "highs|cbc|glpsol; the first that is installed", "highs", "cbc", "glpsol")
+	flags.StringVar(&f.gap, "gap", "0%", "stop the solver this near to the least")
+	flags.DurationVar(&f.limit, "limit", time.Minute, "stop the solver after this long")
+	flags.StringVar(&f.lp, "lp", "", "keep the model in this LP file")
+	flags.BoolVar(&f.fewest, "fewest", false, "then look for the fewest reconfigurations at that CT-BTI")
+	flags.StringVarP(&f.file, "write", "w", "", "keep the plan in this JSON file")
+	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
+	cli.Complete(cmd, "repair", func() []string { return append(sched.AllRepairs.Names(), "all", "none") })
+	return cmd
+}
+
+func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
+	if err := cli.RefuseAnyExisting(f.force, f.file, f.lp); err != nil {
+		return err
+	}
+	if err := cli.Distinct(f.file, f.lp); err != nil {
+		return err
+	}
+	p, err := f.problem(cmd, file)
+	if err != nil {
+		return err
+	}
+	plan, err := f.plan(cmd, env, p)
+	unfinished := errors.Is(err, policy.ErrHorizon)
+	if err != nil && !unfinished {
+		return err
+	}
+	if unfinished {
+		err = fmt.Errorf("%w%s", err, f.horizonThatWorks(cmd, p))
+	}
+	verdict := check.Check(plan)
+	if f.file != "" {
+		text, err := json.MarshalIndent(plan, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := cli.WriteWhole(env, f.file, append(text, '\n')); err != nil {
+			return err
+		}
+	}
+	if f.format == cli.JSON {
+		if err := cli.WriteJSON(env.Stdout, plan); err != nil {
+			return err
+		}
+	} else if err := writePlan(env.Stdout, plan, verdict); err != nil {
+		return err
+	}
+	if unfinished {
+		return err
+	}
+	return violated(verdict)
+}
+
+// problem reads the jobs and applies what the flags change of their network.
+func (f *planFlags) problem(cmd *cobra.Command, file string) (*sched.Problem, error) {
+	p, err := readJobs(file)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed("inc") {
+		p = p.WithINC(f.inc)
+	}
+	if f.fixed {
+		p = p.Meshed()
+	}
+	p.PartialINC = p.PartialINC || f.partial
+	if f.horizon < 0 {
+		return nil, cli.UsageError("--horizon: %d is negative; 0 is for as many slots as it takes", f.horizon)
+	}
+	return p, p.Check()
+}
+
+func (f *planFlags) plan(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
+	switch f.policy {
+	case "tw", "fcfs":
+		for _, flag := range []string{"solver", "gap", "limit", "lp", "fewest"} {
+			if cmd.Flags().Changed(flag) {
+				return nil, cli.UsageError("--%s: only --policy milp asks a solver", flag)
+			}
+		}
+		return policy.Plan(cmd.Context(), p, policy.Name(f.policy), policy.Options{Repairs: f.repairs, Horizon: f.horizon})
+	case "milp":
+		return f.solve(cmd, env, p)
+	}
+	return nil, cli.UsageError("--policy: %q is not one of tw, fcfs, milp", f.policy)
+}
+
+func (f *planFlags) solve(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
+	gap, err := Percent(f.gap)
+	if err != nil {
+		return nil, cli.UsageError("--gap: %v", err)
+	}
+	if f.limit <= 0 {
+		return nil, cli.UsageError("--limit: %v is not a positive time", f.limit)
+	}
+	solver, err := milp.Find(f.solver)
+	if err != nil {
+		if errors.Is(err, milp.ErrAbsent) {
+			return nil, err
+		}
+		return nil, cli.UsageError("--solver: %v", err)
+	}
+	o := milp.Options{Solver: solver, Repairs: f.repairs, Limits: milp.Limits{Time: f.limit, Gap: gap}, Horizon: f.horizon, Fewest: f.fewest}
+	var model bytes.Buffer
+	if f.lp != "" {
+		o.Export = &model
+	}
+	if !f.quiet {
+		o.Progress = func(line string) { fmt.Fprintln(env.Stderr, line) }
+	}
+	plan, err := milp.Plan(cmd.Context(), p, o)
+	if f.lp != "" && model.Len() > 0 {
+		if err := cli.WriteWhole(env, f.lp, model.Bytes()); err != nil {
+			return nil, err
+		}
+	}
+	return plan, err
+}
+
+// Percent reads 1% as 0.01.
+func Percent(s string) (float64, error) {
+	number, ok := strings.CutSuffix(s, "%")
+	v, err := olaf.ParseNumber(number)
+	if !ok || err != nil || !(v >= 0 && v < 100) {
+		return 0, fmt.Errorf("%q is no share such as 1%%", s)
+	}
+	return v / 100, nil
+}
+
+// horizonThatWorks says how many slots the policy needs where they are too few; nothing where no horizon helps.
+func (f *planFlags) horizonThatWorks(cmd *cobra.Command, p *sched.Problem) string {
+	if f.horizon == 0 {
+		return ", and nothing more can be sent"
+	}
+	plan, err := policy.Plan(cmd.Context(), p, policy.Name(f.policy), policy.Options{Repairs: f.repairs})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s needs --horizon %d", f.policy, plan.Slots)
+}
+
+// writePlan prints what a plan achieves and what the checker says of it.
+func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
+	jobs, offloaded, parts := len(p.Jobs), 0, 0
+	for i := range p.Jobs {
+		switch {
+		case p.Jobs[i].INC == "":
+		case len(p.Problem.Jobs[i].Workers) > 1:
+			parts++
+		default:
+			offloaded++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d of %d jobs done, CT-BTI %v, mean JCT %.3f s, %d reconfigurations\n", p.Policy.Name,
+		jobs-len(p.Outcome.Unfinished), jobs, p.Outcome.CTBTI, p.Outcome.MeanJCT(jobs).Seconds(), p.Outcome.Reconfigurations)
+	fmt.Fprintf(&b, "%d jobs are aggregated by a switch, %d by their server", offloaded, jobs-offloaded-parts)
+	if parts > 0 {
+		fmt.Fprintf(&b, ", %d by both", parts)
+	}
+	fmt.Fprintf(&b, "; %d slots of %v\n", p.Slots, p.Problem.Slot)
+	if p.Policy.Repairs != sched.AllRepairs {
+		fmt.Fprintf(&b, "with repairs %v: these are the claims of the printed text\n", p.Policy.Repairs)
+	}
+	if proof := p.Proof; proof != nil {
+		fmt.Fprintf(&b, "%s: %s; no schedule is below %v, gap %.1f %%\n", proof.Solver, proof.Status, proof.Bound, proof.GapPct)
+		if proof.From != "" {
+			fmt.Fprintf(&b, "the solver found none better: this is the plan of %s\n", proof.From)
+		}
+	}
+	b.WriteString(judgement(v))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shownViolations is how many are printed; -o json has all.
+const shownViolations = 10
+
+// judgement is the checker's word on a plan.
+func judgement(v *check.Verdict) string {
+	if v.OK() {
+		return "checked: every rule is kept\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "checked: broken: %s\n", v.Broken())
+	for i, one := range v.Violations {
+		if i == shownViolations {
+			fmt.Fprintf(&b, "  and %d more\n", len(v.Violations)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", one.Rule, one.What)
+	}
+	if real := v.Outcome; real.CTBTI > olaf.Duration(0) {
+		fmt.Fprintf(&b, "of the jobs that are really done the CT-BTI is %v; %d are not\n", real.CTBTI, len(real.Unfinished))
+	}
+	return b.String()
+}

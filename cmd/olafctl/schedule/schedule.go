@@ -1,0 +1,52 @@
+// Package schedule implements 'olafctl schedule': plan, check, show and play schedules of jobs over switches and
+// optics.
+package schedule
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/check"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "Plan which jobs switches aggregate for, when they send, and what optics connect",
+		Long: `Given jobs with gradients to move and racks with programmable switches behind an optical cross-connect: who should
+aggregate where, when does each job send, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
+	}
+	cmd.AddCommand(newScheduleJobsCmd(env), newSchedulePlanCmd(env), newScheduleCheckCmd(env), newScheduleShowCmd(env), newScheduleApplyCmd(env), newScheduleSweepCmd(env))
+	return cmd
+}
+
+// readJobs reads a jobs file.
+func readJobs(path string) (*sched.Problem, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cli.UsageError("%v", err)
+	}
+	return sched.Parse(path, text)
+}
+
+// ReadPlan reads a plan, of which the form is right if nothing else.
+func ReadPlan(path string) (*sched.Plan, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cli.UsageError("%v", err)
+	}
+	return sched.ParsePlan(path, text)
+}
+
+// violated is the exit of a plan that breaks rules, which has been said.
+func violated(v *check.Verdict) error {
+	if v.OK() {
+		return nil
+	}
+	return &cli.Exit{Kind: olaf.Missed, Err: errors.New("the plan breaks rules: " + v.Broken())}
+}

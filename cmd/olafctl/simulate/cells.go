@@ -1,0 +1,221 @@
+package simulate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/netsim"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// SweepCommand is what can be varied of a simulated network.
+func SweepCommand(env *cli.Env) *experimentsweep.Command {
+	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Carrier{Systems: env.Systems}.Simulate}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
+	for _, name := range netsim.Sweepable() {
+		if !slices.Contains(c.Options, name) {
+			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: axis.Duration})
+		}
+	}
+	c.Metrics = lot.NetworkMetrics()
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newNetworkCells(env.Systems).begin(file, options)
+	}
+	return c
+}
+
+// networkCells makes topologies of what the flags of simulate say.
+type networkCells struct {
+	topologyFlags
+	cmd   *cobra.Command
+	given []experimentsweep.Option
+	args  []string
+}
+
+func newNetworkCells(set system.Set) *networkCells {
+	n := &networkCells{cmd: &cobra.Command{Use: "simulate"}}
+	n.waits.set = set
+	n.add(n.cmd)
+	return n
+}
+
+func (n *networkCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+	if n.given = options; file != "" {
+		n.args = []string{file}
+	}
+	return n, sweepcmd.Give(n.cmd.Flags(), options) // some go only with what cells add
+}
+
+// Axes are none of its own.
+func (n *networkCells) Axes([]string) []axis.Axis { return nil }
+
+// Cell is the topology of a cell.
+func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
+	one := newNetworkCells(n.waits.set)
+	var parameters, options []experimentsweep.Option
+	for _, v := range values {
+		if one.cmd.Flags().Lookup(v.Name) == nil {
+			parameters = append(parameters, v)
+		} else {
+			options = append(options, v)
+		}
+	}
+	if err := sweepcmd.Give(one.cmd.Flags(), append(slices.Clone(n.given), options...)); err != nil {
+		return nil, err
+	}
+	t, err := one.load(one.cmd, n.args)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parameters {
+		v, err := olaf.ParseDuration(p.Value)
+		if err != nil {
+			return nil, err
+		}
+		t = t.With(p.Name, v)
+	}
+	if t.Sends != "" {
+		return nil, cli.UsageError("a topology whose arrivals are in a file (sends) can't be swept")
+	}
+	if err := t.Resolve(); err != nil {
+		return nil, err
+	}
+	cell := lot.Network{Seed: t.Seed}
+	t.Expect, t.Seed = nil, 0
+	text, err := t.Text()
+	if err != nil {
+		return nil, err
+	}
+	cell.Topology = string(text)
+	return json.Marshal(&cell)
+}
+
+// jobCells are what flags say of a job on a preset's cluster.
+type jobCells struct {
+	preset, system string
+	seed           uint64
+	waits          waitFlags
+	job            jobFlags
+	sharing        sharingFlags
+}
+
+// JobSweepCommand is what can be varied of such a job: one system a cell.
+func JobSweepCommand(set system.Set) *experimentsweep.Command {
+	carrier := lot.Carrier{Systems: set}
+	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField, Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		cells := newJobCells(set)
+		if _, err := cells.Begin("job", file, options); err != nil {
+			return nil, err
+		}
+		return &gridCells{cells}, nil
+	}
+	return c
+}
+
+func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
+	f := new(jobCells)
+	f.waits.set = set
+	cmd := &cobra.Command{Use: "job"}
+	cmd.Flags().StringVar(&f.preset, "preset", JobPresetNames()[0], "cluster: "+strings.Join(ClusterNames(), "|"))
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
+	cli.AddSystem(cmd, &f.system, "whose job", set.Waiting().Names)
+	f.waits.add(cmd)
+	f.job.waitFlags = &f.waits
+	f.job.add(cmd)
+	f.sharing.add(cmd)
+	return &sweepcmd.Cells[jobCells]{Cmd: cmd, Said: f, Spec: func(f *jobCells) (any, error) {
+		spec, err := f.one(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return &lot.OneJob{Job: spec, Seed: f.seed}, spec.Check()
+	}}
+}
+
+// one is the job of a cell.
+func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
+	if f.preset == sharedPreset {
+		return f.shares(cmd)
+	}
+	if f.job.preset = findJobPreset(f.preset); f.job.preset == nil {
+		return nil, cli.UsageError("--preset %q is not one of %s", f.preset, strings.Join(ClusterNames(), ", "))
+	}
+	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
+		return nil, err
+	}
+	specs, err := f.job.specs(cmd, f.system)
+	if err != nil {
+		return nil, err
+	}
+	return specs[0], nil
+}
+
+// shares are the jobs of a cell that share a switch, in one way.
+func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
+	if err := refuseJobFlags(cmd, shared()); err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed(system.OptionSharing) { // systems are varied, of which not all have a choice
+		f.sharing.sharing = system.Static
+	}
+	g, err := f.sharing.grid(cmd, f.system, &f.job)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := g.Cells(f.waits.set)
+	if err != nil {
+		return nil, err
+	}
+	if len(cells) > 1 {
+		return nil, cli.UsageError("a cell has one way to share, not %s; where systems are varied give one, or none for %s", strings.Join(g.Sharings, " and "), system.Static)
+	}
+	return cells[0].Spec, nil
+}
+
+// gridCells are cells of jobs whose lists, where several jobs share a switch, are axes of their own.
+type gridCells struct{ *sweepcmd.Cells[jobCells] }
+
+// Axes are ways to share, numbers of aggregators and losses, where there are several and nobody varies them.
+func (c *gridCells) Axes(given []string) (own []axis.Axis) {
+	f := &c.Base
+	if f.preset != sharedPreset {
+		return nil
+	}
+	for _, list := range []struct{ name, values string }{{"aggregators", f.sharing.aggregators}, {"loss", f.waits.losses.String()}, {system.OptionSharing, f.sharing.sharing}} {
+		values := strings.Split(list.values, ",")
+		if len(values) < 2 || slices.Contains(given, list.name) || list.name == system.OptionSharing && !c.choosesSharing(given) {
+			continue
+		}
+		own = append(own, axis.Axis{Name: list.name, Values: values})
+	}
+	return own
+}
+
+// choosesSharing says whether jobs of every cell can share in more ways than one.
+func (c *gridCells) choosesSharing(given []string) bool {
+	if slices.Contains(given, sweepcmd.SystemField) {
+		return false
+	}
+	name := c.Base.system
+	if name == "" {
+		name = shared().system
+	}
+	s, err := c.Base.waits.set.Waiting().Find(name)
+	if err != nil {
+		return false // a cell says it better
+	}
+	mode, err := s.Mode("sync")
+	return err == nil && mode.Refuse(s, []string{system.OptionSharing}) == nil
+}

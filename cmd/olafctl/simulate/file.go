@@ -1,0 +1,123 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+)
+
+// ClusterNames are the presets on whose clusters hosts wait for answers.
+func ClusterNames() []string { return append(JobPresetNames(), sharedPreset) }
+
+// readJob puts what a file says of jobs below the flags that were given. Any other file stays an argument.
+func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, error) {
+	if len(args) != 1 || f.preset != "" {
+		return args, nil
+	}
+	text, err := os.ReadFile(args[0])
+	if err != nil || !job.IsFile(text) {
+		return args, nil // of a topology, which says itself what is wrong
+	}
+	file, err := job.ParseFile(args[0], text)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ClusterNames(), file.Preset) {
+		return nil, file.In("preset", fmt.Errorf("no cluster for jobs is called %q; there are %s", file.Preset, strings.Join(ClusterNames(), ", ")))
+	}
+	f.job.read = file
+	return nil, f.takeJob(cmd, file)
+}
+
+// takeJob sets the flags that were not given as a file says.
+func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
+	flags, names := cmd.Flags(), jobOptions(f.waits.set)
+	errs := []error{flags.Set("preset", file.Preset)}
+	set := func(field, name, value string) {
+		if !flags.Changed(name) {
+			errs = append(errs, file.In(field, flags.Set(name, value)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Options)) {
+		field := "options." + name
+		if !slices.Contains(names, name) {
+			errs = append(errs, file.In(field, fmt.Errorf("a job has no option %q%s", name, yamlfile.Suggest(name, names))))
+			continue
+		}
+		set(field, name, file.Options[name])
+	}
+	if file.Runs != nil && !flags.Changed("runs") {
+		set("runs", "runs", strconv.Itoa(*file.Runs))
+		errs = append(errs, file.In("runs", f.checkRuns()))
+	}
+	if file.Seed != nil {
+		set("seed", "seed", strconv.FormatUint(*file.Seed, 10))
+	}
+	if len(file.Expect) > 0 && len(f.swept.Axes) > 0 {
+		errs = append(errs, cli.UsageError("an expectation is of runs; leave out --sweep, or the expectations of %s", file.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// jobOptions are the flags that a file can hold among its options.
+func jobOptions(set system.Set) []string {
+	names, _ := sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"preset", "seed", "queue"}, nil)
+	return names
+}
+
+// jobSchema describes files of jobs to editors, their options by the flags' own words.
+func jobSchema(set system.Set) ([]byte, error) {
+	options, flags := map[string]any{}, newJobCells(set).Cmd.Flags()
+	for _, name := range jobOptions(set) {
+		flag := flags.Lookup(name)
+		of := map[string]any{"description": flag.Usage}
+		if kind, ok := jsonTypes[flag.Value.Type()]; ok {
+			of["type"] = kind
+		}
+		options[name] = of
+	}
+	return job.JSONSchema(ClusterNames(), options)
+}
+
+// jsonTypes are how values are written in a file, by the type of their flag; others are a text, a number, or nothing.
+var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
+
+// expected are the rules of the file.
+func (f *jobFlags) expected() []string {
+	if f.read == nil {
+		return nil
+	}
+	return f.read.Expect
+}
+
+// locate puts an error about what is expected into the line of the file that says it.
+func (f *jobFlags) locate(err error) error {
+	if field := olaf.FieldOf(err); f.read != nil && field != "" {
+		return f.read.In(field, err)
+	}
+	return err
+}
+
+// printJob writes what would be played as a file. Its flags hold what was resolved.
+func (f *simulateFlags) printJob(cmd *cobra.Command, env *cli.Env, names []string) error {
+	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed, Expect: slices.Concat(f.job.expected(), f.expect.Texts)}
+	for _, name := range names {
+		if value := cmd.Flags().Lookup(name).Value.String(); value != "" {
+			file.Options[name] = value
+		}
+	}
+	return cli.PrintText(env, file.Text)
+}

@@ -1,0 +1,425 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
+	"github.com/olafctl/olaf/experiments/paper/xagg"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/tui/loops"
+)
+
+// jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
+const jobLimit = 60 * olaf.Second
+
+// longestJob is how many seconds of virtual time a job is given at most, so that picoseconds can be counted.
+const longestJob = 8_000_000
+
+// jobFlags choose a job on such a cluster.
+type jobFlags struct {
+	*waitFlags       // those of the network
+	model, versus    string
+	workers, updates int
+	spread           float64
+	wireOnly         bool
+	preset           *jobPreset
+	read             *job.File // nil without one
+}
+
+func (f *jobFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.model, "model", "", "whose gradients: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
+	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
+	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
+	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
+	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
+	flags.StringVar(&f.versus, "versus", "", "systems to compare with, on the same network or job: fifo, or for jobs such as ps,ring")
+	cli.Complete(cmd, "model", modelNames)
+	cli.Complete(cmd, "versus", f.set.Waiting().Names)
+}
+
+func modelNames() []string {
+	var names []string
+	for _, m := range iswitch.Models() {
+		names = append(names, m.Name)
+	}
+	for _, m := range xagg.Models() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// jobOnly are the flags that mean nothing to other networks.
+var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
+
+// jobNever are the flags of other networks, and why they mean nothing to a job on a preset's cluster.
+var jobNever = map[string]string{
+	"clusters": "it has one job, and --workers says of how many", "workers-per-cluster": "its job has --workers",
+	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes", "arrivals": answered,
+	"tc": controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
+	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
+	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,
+}
+
+const (
+	answered   = "a worker begins its next gradient when it is answered"
+	controlled = "workers that wait for answers send no more than is answered"
+	ends       = "a job ends after its --updates"
+	heard      = "its sums come back to workers; --pcap has every frame that a host or switch hears"
+	alone      = "its job has the switch to itself; jobs share that of --preset " + sharedPreset
+)
+
+// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for, and says why.
+func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
+	var wrong error
+	cmd.Flags().VisitAll(func(given *pflag.Flag) {
+		switch {
+		case !given.Changed:
+		case preset != nil:
+			wrong = errors.Join(wrong, preset.refuseFlag(given.Name))
+		case slices.Contains(sharingOnly, given.Name):
+			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
+		case slices.Contains(jobOnly, given.Name) && given.Name != "versus":
+			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(JobPresetNames(), "|"))
+		}
+	})
+	return wrong
+}
+
+// refuseFlag refuses a flag that means nothing to a preset.
+func (p *jobPreset) refuseFlag(name string) error {
+	why, not := p.refuse[name]
+	if !not && !slices.Contains(p.takes, name) {
+		why, not = jobNever[name]
+	}
+	if not {
+		return cli.UsageError("--%s means nothing to --preset %s: %s", name, p.name, why)
+	}
+	return nil
+}
+
+// specs are the jobs that were asked for, the first of them the one that the others stand beside.
+func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
+	if name == "" {
+		name = f.preset.system
+	}
+	if f.workers < 1 || f.updates < 1 {
+		return nil, cli.UsageError("--workers and --updates must be at least 1")
+	}
+	if _, err := f.single(); err != nil {
+		return nil, err
+	}
+	if f.model == "" {
+		f.model = f.preset.model
+	}
+	if err := f.preset.prepare(cmd, f); err != nil {
+		return nil, err
+	}
+	given := cli.GivenOptions(cmd)
+	names := []string{name}
+	if f.versus != "" {
+		if why := bench.Misnamed(name, f.versus); why != "" {
+			return nil, cli.UsageError("--versus %q: %s; leave it out", f.versus, why)
+		}
+		for _, one := range strings.Split(f.versus, ",") {
+			names = append(names, strings.TrimSpace(one))
+		}
+	}
+	var specs []*job.Spec
+	for i, n := range names {
+		s, err := f.spec(n, given, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+// spec is the job of one system; options that mean nothing to it are refused only where it leads.
+func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
+	s, err := f.set.Waiting().Find(name)
+	if open, there := f.set.Find(name); err != nil && there == nil {
+		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use one of %s here, or one of the networks --preset %s for %s",
+			open.Name, f.preset.name, strings.Join(f.set.Waiting().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(f.mode)
+	if err != nil {
+		return nil, err
+	}
+	if leads {
+		if err := mode.Refuse(s, given); err != nil {
+			return nil, err
+		}
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: f.options}
+	if err := f.preset.build(f, spec); err != nil {
+		return nil, err
+	}
+	spec.Network.Lose(f.losses.First())
+	if spec.Job.Updates, err = closed.Rounds(f.updates); err != nil {
+		return nil, err
+	}
+	spec.Job.Jitter = f.spread
+	spec.Job.Limit = max(jobLimit, min(longestJob, olaf.Duration(f.updates))*olaf.Second)
+	return spec, nil
+}
+
+// jobReport is a report of jobs that is kept with its plan and held to expectations.
+type jobReport interface {
+	bench.Planned
+	Rows() []results.Row
+}
+
+// jobWork is what simulate carries out of jobs on a preset's cluster.
+type jobWork struct {
+	preset string
+	about  string      // of its first run, for who watches it
+	specs  []*job.Spec // all jobs, each for every seed; the first is watched
+	seeds  []uint64
+	names  []string // of the flags that decide it
+	// tapped says that frames of the first are heard from now on.
+	tapped func()
+	// play carries them out. done is called after each run.
+	play func(ctx context.Context, done func()) (jobReport, error)
+}
+
+func (w *jobWork) runs() int { return len(w.specs) * len(w.seeds) }
+
+// runJob simulates a job for every seed and prints what it did.
+func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
+	f.job.preset = findJobPreset(f.preset)
+	return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
+}
+
+// runJobs is what happens to jobs on any preset's cluster.
+func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset, plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
+	if err := refuseJobFlags(cmd, preset); err != nil {
+		return err
+	}
+	if err := f.checkRuns(); err != nil {
+		return err
+	}
+	if len(f.swept.Axes) > 0 {
+		if len(f.swept.Metrics) == 0 {
+			f.swept.Metrics = preset.headline
+		}
+		return f.sweepWith(cmd, env, JobSweepCommand(env.Systems))
+	}
+	err := f.swept.Refuse(cmd)
+	if err == nil && !f.tui {
+		err = cli.RefuseViewFlags(cmd)
+	}
+	if err = errors.Join(err, watch.OneScreen(env, f.tui, f.format)); err != nil {
+		return err
+	}
+	work, err := plan(cmd, env)
+	if err != nil {
+		return err
+	}
+	if f.format == cli.YAML {
+		return f.printJob(cmd, env, slices.DeleteFunc(work.names, func(name string) bool { return preset.refuseFlag(name) != nil }))
+	}
+	return f.carryOutJobs(cmd.Context(), env, work)
+}
+
+// carryOutJobs plays, keeps, prints and judges.
+func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jobWork) error {
+	if err := f.Check(env); err != nil {
+		return err
+	}
+	captures, err := f.captureJob(work)
+	if err != nil {
+		return err
+	}
+	defer captures.Abandon() // does nothing after a commit
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+		return err
+	}
+	defer unwatch()
+	kept := f.Documents(env, cli.SimulateName, env.Now())
+	report, left := f.playOrWatch(ctx, env, work)
+	if report == nil {
+		return errors.Join(left, kept.Abort())
+	}
+	if left != nil {
+		return errors.Join(left, kept.Finish(env, report, cli.MadeBy(env, f.began), true, f.quiet), cli.PrintReport(env, report, f.format, f.explain))
+	}
+	if f.pcap != "" {
+		if err := captures.Commit(); err != nil {
+			return errors.Join(err, kept.Abort())
+		}
+		fmt.Fprintf(env.Stderr, "captures: %s (%s)\n", f.pcap, olaf.Plural(int(captures.Frames()), "frame"))
+	}
+	err = kept.Finish(env, report, cli.MadeBy(env, f.began), false, f.quiet)
+	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil {
+		return err
+	}
+	return f.expect.Judge(env, report.Rows())
+}
+
+// playOrWatch plays all runs beside a dashboard or a progress bar.
+func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *jobWork) (jobReport, error) {
+	if !f.tui || !env.Terminal {
+		report, err := cli.PlayJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
+		return report, leftEarly(report, err)
+	}
+	var done atomic.Int64
+	var report jobReport
+	look := func() (int, int) { return int(done.Load()), work.runs() }
+	f.monitor.Work(cli.SimulateName, look)
+	if !f.quiet {
+		fmt.Fprintln(env.Stderr, "playing the first run once, to know where it ends")
+	}
+	first, seed := work.specs[0], work.seeds[0]
+	w := &watch.Loop{
+		Env: env, View: f.view,
+		About: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Runs that were done beside it are printed and kept, as partial."},
+		Play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
+			return job.Play(ctx, first, seed, follow)
+		},
+		Runs: &watch.Background{Look: look, Run: func(ctx context.Context) (bench.Report, error) {
+			made, err := work.play(ctx, func() { done.Add(1) })
+			if made == nil {
+				return nil, err // not a Report that holds nothing
+			}
+			report = made
+			return made, err
+		}},
+	}
+	_, err := w.Besides(ctx)
+	if report != nil && w.Runs.Err == nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil // whoever left had seen enough; all runs are there
+	}
+	return report, leftEarly(report, err)
+}
+
+// leftEarly says that work was left, and whether something of it is there.
+func leftEarly(report jobReport, err error) error {
+	if report == nil {
+		return cli.NothingToShow(err)
+	}
+	return cli.Interrupted(err)
+}
+
+// jobPlan is everything that was asked for.
+func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
+	specs, err := f.job.specs(cmd, f.queue)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.tryJobs(specs); err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(f.job.config())
+	if err != nil {
+		return nil, err
+	}
+	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs, Seeds: f.seeds()}
+	var at []expect.Configuration
+	for i, s := range specs {
+		if printed := f.job.preset.printed; printed != nil {
+			plan.Printed = append(plan.Printed, printed(&f.job, s, i)...)
+		}
+		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
+			plan.Statements = append(plan.Statements, states(&f.job, s.System))
+		}
+		at = append(at, expect.Configuration{System: s.System.Name})
+	}
+	work := &jobWork{preset: f.preset, about: strings.TrimSuffix(f.preset+", "+f.job.model, ", "), specs: specs, seeds: plan.Seeds, tapped: func() {}}
+	work.play = func(ctx context.Context, done func()) (jobReport, error) {
+		report, err := plan.Run(ctx, done)
+		if report == nil {
+			return nil, err // not a report that holds nothing
+		}
+		report.Provenance = cli.MadeBy(env, f.began)
+		return report, err
+	}
+	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
+	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
+	return work, f.job.locate(f.expect.Resolve(f.job.expected(), job.Declared(), at))
+}
+
+// tryJobs says why jobs can't be played, or that they take long and nobody said that it is wanted.
+func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
+	if !f.yes {
+		if err := job.Patience(specs, f.runs); err != nil {
+			return err
+		}
+	}
+	for _, s := range specs {
+		if err := s.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seeds are those of all runs.
+func (f *simulateFlags) seeds() (seeds []uint64) {
+	for i := range f.runs {
+		seeds = append(seeds, f.seed+uint64(i))
+	}
+	return seeds
+}
+
+// captureJob prepares the files of --pcap; without it there are none.
+func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
+	switch {
+	case f.pcap == "":
+		return &job.Captures{}, nil
+	case work.runs() > 1:
+		return nil, cli.UsageError("--pcap belongs to a single run of one system; these are %d", work.runs())
+	}
+	captures, err := job.Capture(work.specs[0], f.pcap, f.force)
+	work.tapped()
+	return captures, err
+}
+
+func (f *jobFlags) title(runs int) string {
+	return fmt.Sprintf("%s: %s, %s, %s", f.preset.name, f.preset.title(f), olaf.Plural(f.updates, "update"), olaf.Plural(runs, "seed"))
+}
+
+// jobConfig is what was asked for, as documents have it; systems say the rest of themselves.
+type jobConfig struct {
+	Preset   string   `json:"preset"`
+	Model    string   `json:"model,omitempty"`
+	Mode     string   `json:"mode,omitempty"`
+	Workers  int      `json:"workers,omitempty"`
+	Updates  int      `json:"updates"`
+	Loss     float64  `json:"loss"`
+	Spread   float64  `json:"spread"`
+	WireOnly bool     `json:"wire_only"`
+	Versus   []string `json:"versus,omitempty"`
+}
+
+func (f *jobFlags) config() jobConfig {
+	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.losses.First(), Spread: f.spread, WireOnly: f.wireOnly}
+	if f.versus != "" {
+		c.Versus = strings.Split(f.versus, ",")
+	}
+	return c
+}

@@ -1,0 +1,169 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
+	"github.com/olafctl/olaf/experiments/paper/xagg"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// jobPreset is a network whose hosts wait for answers.
+type jobPreset struct {
+	name   string
+	about  string
+	system string            // that leads where none is asked for
+	model  string            // where none is asked for; empty where it has one of its own
+	refuse map[string]string // flags that mean nothing to it alone, and why
+	takes  []string          // flags that mean something to it alone
+	// headline are the metrics that a sweep shows where nobody says; none for the command's own.
+	headline []string
+	// prepare resolves what was not asked for.
+	prepare func(cmd *cobra.Command, f *jobFlags) error
+	// build makes a system's network and job, without what all presets have in common.
+	build func(f *jobFlags, spec *job.Spec) error
+	// title and basis head the report; states is what else is to be said of a system.
+	title  func(f *jobFlags) string
+	basis  func(f *jobFlags) string
+	states func(f *jobFlags, s *system.System) string
+	// printed says what of a job, which is the at-th, a paper printed; nil where none did.
+	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
+}
+
+// freeHosts says why nothing can be left out of what hosts cost.
+const freeHosts = "its hosts cost no time"
+
+// jobPresets lists them.
+func jobPresets() []jobPreset {
+	return []jobPreset{{
+		name: "isw-lab", about: "iSwitch's laboratory: a training's workers wait for gradients that a switch adds up",
+		system: "iswitch", model: "dqn", prepare: checkLab, build: (*jobFlags).buildLab,
+		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates, printed: (*jobFlags).labPrinted,
+	}, {
+		name: "xagg-fig1", about: "XAgg's Fig. 1: four workers, one behind a slow link, one ready late", system: "xagg", prepare: onceByDefault, build: (*jobFlags).buildFig1,
+		refuse: map[string]string{"workers": "the figure has four", "model": "the figure's vectors take 1 s at 10 Gbps", "wire-only": freeHosts},
+		title: func(*jobFlags) string {
+			return "4 workers, 10 Gbps, W2 5 Gbps, W3 ready 2 s after the others, vectors of 1 s at 10 Gbps (XAgg, Fig. 1)"
+		},
+		basis: func(*jobFlags) string {
+			return "Basis: predicted: wires and what is in the frames; nothing is fitted. The figure is about \"Sum at the root\"."
+		},
+	}, {
+		name: "xagg-testbed", about: "XAgg's testbed of Fig. 12: seven workers at 40 and 100 Gbps", system: "xagg", model: "resnet50", prepare: onceByDefault, build: (*jobFlags).buildTestbed,
+		refuse: map[string]string{"workers": "the testbed has seven", "wire-only": freeHosts},
+		title: func(f *jobFlags) string {
+			return fmt.Sprintf("%s gradients, 7 workers of 40 and 100 Gbps (XAgg, Fig. 12)", f.model)
+		},
+		basis: func(*jobFlags) string {
+			return "Basis: predicted: wires alone. Hosts, servers and computing cost nothing, as what they take is not published."
+		},
+	}}
+}
+
+func JobPresetNames() []string {
+	var names []string
+	for _, p := range jobPresets() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// findJobPreset is the named preset, nil where it is none of them.
+func findJobPreset(name string) *jobPreset {
+	all := jobPresets()
+	if i := slices.IndexFunc(all, func(p jobPreset) bool { return p.name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// onceByDefault is for vectors that take seconds.
+func onceByDefault(cmd *cobra.Command, f *jobFlags) error {
+	if !cmd.Flags().Changed("updates") {
+		f.updates = 1
+	}
+	f.workers, f.wireOnly = 0, true
+	if f.model != "" {
+		_, err := xagg.FindModel(f.model)
+		return err
+	}
+	return nil
+}
+
+func checkLab(_ *cobra.Command, f *jobFlags) error {
+	_, err := iswitch.FindModel(f.model)
+	return err
+}
+
+func (f *jobFlags) buildLab(spec *job.Spec) error {
+	model, err := iswitch.FindModel(f.model)
+	if err != nil {
+		return err
+	}
+	spec.Network, spec.Job = iswitch.Lab(spec.System, spec.Mode, model, f.workers, f.wireOnly, &spec.Options)
+	return nil
+}
+
+func (f *jobFlags) labTitle() string {
+	where := "on one switch"
+	if f.workers > iswitch.LabWorkers {
+		where = fmt.Sprintf("in racks of %d", iswitch.LabRack)
+	}
+	return fmt.Sprintf("%s gradients, %d workers %s, 10 Gbps", strings.ToUpper(f.model), f.workers, where)
+}
+
+func (f *jobFlags) labBasis() string {
+	model, err := iswitch.FindModel(f.model)
+	if err != nil {
+		return ""
+	}
+	return model.Basis(f.wireOnly)
+}
+
+func (f *jobFlags) labPrinted(spec *job.Spec, at int) []job.Printed {
+	model, err := iswitch.FindModel(f.model)
+	if err != nil {
+		return nil
+	}
+	return iswitch.Printed(model, spec, at)
+}
+
+func (f *jobFlags) labStates(s *system.System) string {
+	if f.wireOnly || iswitch.Fitted(s.Name) {
+		return ""
+	}
+	return s.Title + "'s hosts are taken to pay what iSwitch's pay for a message: no paper has it on this cluster"
+}
+
+func (f *jobFlags) buildFig1(spec *job.Spec) error {
+	parts, err := largestPackets(spec)
+	if err == nil {
+		spec.Network, spec.Job = xagg.Fig1(spec.System, &parts, 1)
+	}
+	return err
+}
+
+func (f *jobFlags) buildTestbed(spec *job.Spec) error {
+	model, err := xagg.FindModel(f.model)
+	if err != nil {
+		return err
+	}
+	if _, err = largestPackets(spec); err == nil {
+		spec.Network, spec.Job = xagg.Testbed(spec.System, model)
+	}
+	return err
+}
+
+// largestPackets takes 1,024 bytes of values where a system has a choice and nobody made it, as XAgg's packets have.
+func largestPackets(spec *job.Spec) (system.Parts, error) {
+	if slices.Contains(spec.Mode.Takes, system.OptionPacket) && spec.Options.Packet == 0 {
+		spec.Options.Packet = olaf.Size(xagg.PacketBytes)
+	}
+	return spec.Mode.Parts(&spec.Options)
+}

@@ -1,0 +1,94 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	schedulecmd "github.com/olafctl/olaf/cmd/olafctl/schedule"
+	"github.com/olafctl/olaf/experiments/enact"
+)
+
+// scheduleTakes are the flags that mean something beside --schedule.
+var scheduleTakes = []string{"schedule", "packets", "quiet", "output"}
+
+// playedWithin is how far packets may be from the fluid, in per cent of the time in which a job sends.
+const playedWithin = 2
+
+// runSchedule plays a plan packet by packet.
+func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []string) error {
+	var wrong error
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if !slices.Contains(scheduleTakes, given.Name) {
+			wrong = cli.UsageError("--%s means nothing to --schedule", given.Name)
+		}
+	})
+	switch {
+	case wrong != nil:
+		return wrong
+	case len(args) > 0:
+		return cli.UsageError("--schedule plays a plan, which has its network in it; leave out %s", args[0])
+	case f.format == cli.YAML || f.format == cli.JSONL:
+		return cli.UsageError("--schedule prints %s, %s or %s", cli.Table, cli.JSON, cli.CSV)
+	}
+	plan, err := schedulecmd.ReadPlan(f.schedule)
+	if err != nil {
+		return err
+	}
+	var done, total atomic.Int64
+	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
+	r, err := enact.Play(cmd.Context(), plan, enact.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
+		done.Store(int64(d))
+		total.Store(int64(t))
+	}})
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	if err := writePlay(env, f.format, r); err != nil {
+		return err
+	}
+	if worst := float64(r.WorstPct); worst > playedWithin || worst < -playedWithin {
+		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("packets of %s are %.2f %% off the fluid; a play with more --packets is finer", r.Worst, worst)}
+	}
+	return nil
+}
+
+func writePlay(env *cli.Env, format cli.Format, r *enact.Report) error {
+	if format == cli.JSON {
+		return cli.WriteJSON(env.Stdout, r)
+	}
+	list := &cli.Grid{Header: []string{"JOB", "SUMMED BY", "PACKETS", "PLANNED", "FLUID", "PACED", "OFF_PCT", "WINDOWS"}}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		by, windowed := "server", "not done"
+		if j.INC != "" {
+			by = j.INC
+		}
+		if j.Part {
+			by += ", server"
+		}
+		if j.Windowed != nil {
+			windowed = seconds(*j.Windowed)
+		}
+		list.Add(j.Job, by, fmt.Sprint(j.Packets), seconds(j.Planned), seconds(j.Fluid), seconds(j.Paced), fmt.Sprintf("%.3f", float64(j.DeviationPct)), windowed)
+	}
+	if format == cli.Table {
+		windowed := "some are not done"
+		if t := r.CTBTI.Windowed; t != nil {
+			windowed = fmt.Sprintf("%.4f s", t.Seconds())
+		}
+		fmt.Fprintf(env.Stdout, "%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line\n", r.Policy, len(r.Jobs), r.Packets, float64(r.Stands), enact.Line)
+		fmt.Fprintf(env.Stdout, "CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s\n",
+			r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed)
+		fmt.Fprintf(env.Stdout, "furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every worker once\n\n", r.Worst, float64(r.WorstPct), r.Sums)
+	}
+	return list.Write(env, format)
+}
+
+func seconds(d olaf.Duration) string { return fmt.Sprintf("%.4f", d.Seconds()) }

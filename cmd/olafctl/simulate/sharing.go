@@ -1,0 +1,141 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/paper/atp"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// sharedPreset is a cluster on which several jobs share a switch: ATP's.
+const sharedPreset = atp.LabName
+
+// sharingFlags choose jobs on such a cluster.
+type sharingFlags struct {
+	sharing, jobs, aggregators string
+	fraction                   float64
+}
+
+// sharingOnly are the flags that mean nothing to other networks.
+var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fraction"}
+
+// shared is that cluster as a preset, by what means nothing to it.
+func shared() *jobPreset {
+	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch", system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
+		"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
+		"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
+		"versus": "it sets ways to share beside each other; --sweep system=atp,switchml sets systems", "wire-only": "its hosts cost no time but their cards'",
+		"spread": "its workers communicate all the time",
+	}}
+}
+
+func (f *sharingFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.sharing, system.OptionSharing, system.Static+","+system.Dynamic, sharedPreset+": how jobs share aggregators: static, dynamic, or both")
+	flags.StringVar(&f.jobs, "jobs", "vgg16:3", sharedPreset+": whose gradients, and how many jobs at a time: "+strings.Join(atp.ModelNames(), "|"))
+	flags.StringVar(&f.aggregators, "aggregators", "0.5pta,1pta,3pta", sharedPreset+": of the switch, a number or of what one job needs for its peak (pta)")
+	flags.Float64Var(&f.fraction, "fraction", 0.05, sharedPreset+": part of each gradient that is simulated")
+	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Static, system.Dynamic} })
+}
+
+// grid is what was asked for of a system.
+func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
+	name, jobs, counted := strings.Cut(f.jobs, ":")
+	model, err := atp.FindModel(name)
+	if err != nil {
+		return nil, err
+	}
+	g := &atp.Grid{Amounts: strings.Split(f.aggregators, ","), Sharings: strings.Split(f.sharing, ",")}
+	g.System, g.Model, g.Jobs, g.Workers, g.Window = of, model, 1, atp.LabWorkers, rest.options.Window
+	if g.System == "" {
+		g.System = shared().system
+	}
+	if counted {
+		if g.Jobs, err = strconv.Atoi(jobs); err != nil || g.Jobs < 1 {
+			return nil, cli.UsageError("--jobs %s: say a model and a number of jobs, such as vgg16:3", f.jobs)
+		}
+	}
+	if !(f.fraction > 0 && f.fraction <= 1) {
+		return nil, cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.fraction)
+	}
+	g.Fraction, g.Updates = f.fraction, 1
+	if cmd.Flags().Changed("workers") {
+		g.Workers = rest.workers
+	}
+	if cmd.Flags().Changed("updates") {
+		if g.Updates, err = closed.Rounds(rest.updates); err != nil {
+			return nil, err
+		}
+	}
+	if g.Losses = rest.losses; len(g.Losses) == 0 {
+		g.Losses = []float64{0}
+	}
+	g.Options = rest.options
+	s, err := rest.set.Waiting().Find(g.System)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode("sync")
+	if err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed(system.OptionSharing) && mode.Refuse(s, []string{system.OptionSharing}) != nil {
+		g.Sharings = []string{system.Static} // there is no other way
+	}
+	return g, mode.Refuse(s, sharingOptions(cmd))
+}
+
+// sharingOptions are the options of a system that were asked for, and how jobs share.
+func sharingOptions(cmd *cobra.Command) []string {
+	given := cli.GivenOptions(cmd)
+	if cmd.Flags().Changed(system.OptionSharing) {
+		given = append(given, system.OptionSharing)
+	}
+	return given
+}
+
+// runSharing simulates jobs that share a switch, once for every way to share, number of aggregators, loss and seed.
+func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
+	return f.runJobs(cmd, env, shared(), f.sharedWork)
+}
+
+// sharedWork is everything that was asked for.
+func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
+	g, err := f.sharing.grid(cmd, f.queue, &f.job)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := g.Cells(env.Systems)
+	if err != nil {
+		return nil, err
+	}
+	plan := &atp.Plan{Grid: g, Seeds: f.seeds(), Systems: env.Systems}
+	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
+	var at []expect.Configuration
+	for i := range cells {
+		work.specs = append(work.specs, cells[i].Spec)
+		at = append(at, expect.Configuration{System: cells[i].Sharing, At: cells[i].Row})
+	}
+	if err := f.tryJobs(work.specs); err != nil {
+		return nil, err
+	}
+	work.tapped = func() { g.Tap = cells[0].Spec.Job.Tap }
+	work.play = func(ctx context.Context, done func()) (jobReport, error) {
+		report, err := plan.Run(ctx, done)
+		if report == nil {
+			return nil, err // not a report that holds nothing
+		}
+		return report, err
+	}
+	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
+	return work, f.job.locate(f.expect.Resolve(f.job.expected(), job.Declared(), at))
+}

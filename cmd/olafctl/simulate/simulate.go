@@ -1,0 +1,789 @@
+// Package simulate implements 'olafctl simulate' and 'topology': networks of queues, and closed-loop jobs, in virtual
+// time.
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/netsim"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// topologyFlags choose a network: a file or a preset, and what to change in it.
+type topologyFlags struct {
+	preset            string
+	clusters, workers int
+	interval, second  olaf.Duration
+	jitter            olaf.Duration
+	x1                olaf.Rate
+	queue, tc         string
+	tcCount           netsim.Count
+	duration, warmup  olaf.Duration
+	seed              uint64
+	sends             string
+	waits             waitFlags
+	clusterPresets    bool // clusters for jobs are presets as well
+}
+
+func (f *topologyFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addNetwork(cmd) })
+	cli.InGroup(cmd, cli.JobFlags, func() { f.waits.add(cmd) })
+	cli.InGroup(cmd, cli.TrafficFlags, func() {
+		flags := cmd.Flags()
+		flags.Var(&f.interval, "interval", "period of all workers")
+		flags.Var(&f.second, "interval2", "period of the second half of the clusters")
+		flags.Var(&f.jitter, "jitter", "each send is late by less than this")
+		flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
+	})
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags := cmd.Flags()
+		flags.Var(&f.duration, "duration", "simulated time to measure")
+		flags.Var(&f.warmup, "warmup", "simulated time before that")
+		flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
+	})
+}
+
+func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	usage := "a topology that comes with the program: " + strings.Join(presetNames(), "|")
+	if f.clusterPresets {
+		usage += ", or a cluster for jobs: " + strings.Join(ClusterNames(), "|")
+	}
+	flags.StringVar(&f.preset, "preset", "", usage)
+	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
+	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
+	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
+	cli.AddSystem(cmd, &f.queue, "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
+	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
+	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
+	cli.Complete(cmd, "preset", f.presets)
+}
+
+// presets are what people type.
+func (f *topologyFlags) presets() []string {
+	if f.clusterPresets {
+		return append(presetNames(), ClusterNames()...)
+	}
+	return presetNames()
+}
+
+// systems are what networks are simulated with.
+func (f *topologyFlags) systems() []string {
+	return slices.Concat(engine.Names(), f.waits.set.Rising().Names())
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range netsim.Presets() {
+		names = append(names, p[0])
+	}
+	return names
+}
+
+// load reads the file or makes the preset, and applies the flags that were given.
+func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
+	given := cmd.Flags().Changed
+	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
+		return nil, cli.UsageError("--clusters and --workers-per-cluster must be at least 1")
+	}
+	for _, q := range []struct {
+		flag string
+		bad  bool
+	}{{"interval", f.interval <= 0}, {"interval2", f.second <= 0}, {"x1", f.x1 <= 0}} {
+		if given(q.flag) && q.bad {
+			return nil, cli.UsageError("--%s must be positive", q.flag)
+		}
+	}
+	t, err := f.base(args)
+	if err != nil {
+		return nil, err
+	}
+	scale := netsim.Scale{Clusters: f.clusters, WorkersPerCluster: f.workers, Interval: f.interval, Interval2: f.second, X1: f.x1}
+	if given("jitter") {
+		scale.Jitter = &f.jitter
+	}
+	if err := t.Rescale(scale); err != nil {
+		return nil, err
+	}
+	if err := f.override(given, t); err != nil {
+		return nil, err
+	}
+	if f.sends != "" {
+		t.Sends = f.sends
+	}
+	if t.Sends != "" {
+		if err := t.Check(); err != nil {
+			return nil, err
+		}
+		if err := loadSends(t, f.sends == ""); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.Resolve()
+}
+
+func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
+	switch {
+	case len(args) == 1 && f.preset != "":
+		return nil, cli.UsageError("give a topology file or --preset, not both")
+	case len(args) == 1:
+		text, err := os.ReadFile(args[0])
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
+			return nil, cli.UsageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
+		}
+		if err != nil {
+			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
+		}
+		return netsim.Parse(f.waits.set, args[0], text)
+	case slices.Contains(ClusterNames(), f.preset) && !f.clusterPresets:
+		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset %[1]s' runs it, and it has no topology to show", f.preset)
+	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
+		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presets()))
+	case f.preset != "":
+		return netsim.Preset(f.waits.set, f.preset, netsim.Scale{})
+	}
+	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(f.presets(), "|"))
+}
+
+func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
+	if err := errors.Join(f.choose(t), f.wait(given, t)); err != nil {
+		return err
+	}
+	if f.tc != "" {
+		t.Control.Enabled = f.tc == "on"
+	}
+	if f.tcCount != "" {
+		t.Control.Count = f.tcCount
+	}
+	if given("duration") {
+		t.Duration = f.duration
+	}
+	if given("warmup") {
+		t.Warmup = f.warmup
+	}
+	if given("seed") || t.Seed == 0 {
+		t.Seed = f.seed
+	}
+	return nil
+}
+
+// loadSends reads the arrivals; a path in a topology file is relative to that file.
+func loadSends(t *netsim.Topology, inFile bool) error {
+	path := t.Sends
+	if inFile && t.File != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(t.File), path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
+	}
+	defer file.Close() // only read
+	return t.SetSends(path, file)
+}
+
+// simulateFlags are the flags of simulate.
+type simulateFlags struct {
+	topologyFlags
+	cli.KeepFlags
+	keepAsked                 bool // --keep was given
+	runs                      int
+	swept                     sweepcmd.Flags
+	rxTrace, rxImport         string
+	pcap, schedule            string
+	packets                   int // of a schedule
+	force, yes, quiet, schema bool
+	tui                       bool
+	view                      cli.ViewFlags
+	expect                    cli.ExpectFlags
+	watch                     cli.MetricsFlag
+	monitor                   *monitor.Monitor // nil without --metrics
+	format                    cli.Format
+	explain                   bool
+	job                       jobFlags
+	sharing                   sharingFlags
+	began                     time.Time
+}
+
+func New(env *cli.Env) *cobra.Command {
+	f := new(simulateFlags)
+	f.waits.set, f.clusterPresets = env.Systems, true
+	f.job.waitFlags = &f.waits
+	cmd := &cobra.Command{
+		Use:   "simulate [TOPOLOGY.yaml]",
+		Short: "Simulate clusters of workers over a network of switches, with the queues of the card",
+		Long: `Simulate a network: workers that send updates, switches with one queue per output port, links, parameter servers,
+ACKs that carry the queues' status back, and the workers' transmission control. The queues are those of the twin; only
+the network around them is a model. The same topology and seed give the same bytes.
+
+Every run is kept in the store like those of a bench ('olafctl runs'), the frames of the first seed with it; where these
+would take more than 250 MB, only with --keep. --keep=false leaves it out, and saves what measuring for it costs.
+
+With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter or period alone, a phase map shows which phases
+drop-tail locks out.
+With -o yaml the topology is printed with what flags change in it, and nothing runs.
+With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
+With --mode open the switches of a system such as iswitch add up what workers send without waiting, --h updates to a sum.
+With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
+is as with any other. The presets isw-lab, xagg-fig1, xagg-testbed and atp-lab are clusters whose hosts wait, on which jobs are played
+until they end; they are watched, kept, swept, captured, expected of and written as files (-o yaml) in the same way.
+docs/reference/topology-file.md explains topology files.`,
+		Example: `  olafctl simulate --preset multihop --system olaf --tc on
+  olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
+  olafctl simulate --preset multihop --tc on --tui
+  olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
+  olafctl simulate --preset multihop --system switchml --runs 10
+  olafctl simulate --preset multihop --system iswitch --mode open --h 3 --tc on
+  olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
+  olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
+  olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
+  olafctl simulate --preset isw-lab --versus ps,ring --runs 5 && olafctl runs verify last
+  olafctl simulate --preset isw-lab --sweep workers=2..8:x2 --sweep system=iswitch,ps
+  olafctl simulate --preset atp-lab --sharing dynamic --aggregators 1pta --tui --speed 100us
+  olafctl simulate --preset atp-lab -o yaml > lab.yaml && olafctl simulate lab.yaml --expect 'dynamic.jct_ns < 10ms'
+  olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
+	}
+	f.addTo(cmd)
+	return cmd
+}
+
+func (f *simulateFlags) addTo(cmd *cobra.Command) {
+	f.topologyFlags.add(cmd)
+	cli.InGroup(cmd, cli.JobFlags, func() {
+		f.job.add(cmd)
+		f.sharing.add(cmd)
+	})
+	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
+	f.swept.AddTo(cmd)
+	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		flags := cmd.Flags()
+		flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
+		flags.StringVar(&f.view.Speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
+		flags.BoolVar(&f.view.Paused, "paused", false, "with --tui: stand at the start")
+	})
+	f.view.AddLooks(cmd)
+	f.KeepFlags.Add(cmd)
+	f.watch.Add(cmd)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
+	cli.AddExplainFlag(cmd, &f.explain)
+}
+
+func (f *simulateFlags) addRuns(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
+	flags.BoolVar(&f.yes, "yes", false, "start even what takes long or much memory")
+	flags.StringVar(&f.schedule, "schedule", "", "play this plan of 'olafctl schedule plan' packet by packet instead")
+	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packets at most; each stands for as many frames as it takes (default 1000000, at most 10000000)")
+	f.expect.Add(cmd)
+}
+
+func (f *simulateFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
+	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
+	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server; of a job what each host and switch does")
+	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVar(&f.schema, "schema", false, "print the JSON schema of a file of jobs, for editors, and run nothing; 'olafctl topology schema' is that of networks")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+}
+
+// maxSimulated bounds the runs of one command.
+const maxSimulated = 100_000
+
+func (f *simulateFlags) checkRuns() error {
+	if f.runs < 1 || f.runs > maxSimulated {
+		return cli.UsageError("%d runs; use 1 to %d", f.runs, maxSimulated)
+	}
+	return nil
+}
+
+func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
+	f.began = env.Now()
+	if f.schema {
+		return cli.PrintText(env, func() ([]byte, error) { return jobSchema(env.Systems) })
+	}
+	if f.schedule != "" {
+		return f.runSchedule(cmd, env, args)
+	}
+	if cmd.Flags().Changed("packets") {
+		return cli.UsageError("--packets belongs to --schedule")
+	}
+	if err := f.swept.Settle(); err != nil {
+		return err
+	}
+	args, err := f.readJob(cmd, args)
+	if err != nil {
+		return err
+	}
+	switch {
+	case findJobPreset(f.preset) != nil && len(args) == 0:
+		return f.runJob(cmd, env)
+	case f.preset == sharedPreset && len(args) == 0:
+		return f.runSharing(cmd, env)
+	}
+	if err := refuseJobFlags(cmd, nil); err != nil {
+		return err
+	}
+	return f.runNetwork(cmd, env, args)
+}
+
+// runNetwork simulates a network under some seeds, or varies options of it.
+func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
+	if len(f.swept.Axes) == 0 {
+		if err := f.swept.Refuse(cmd); err != nil {
+			return err
+		}
+	} else if !f.mapped(cmd) {
+		return f.sweep(cmd, env, args)
+	}
+	t, err := f.load(cmd, args)
+	if err != nil {
+		return err
+	}
+	if len(f.swept.Axes) > 0 && t.Waiting != nil { // whose phases nothing locks
+		return f.sweep(cmd, env, args)
+	}
+	others, err := f.others(cmd, args, t.System())
+	if err != nil {
+		return err
+	}
+	if err := f.expected(append([]*netsim.Topology{t}, others...)); err != nil {
+		return err
+	}
+	if f.format == cli.YAML {
+		return cli.PrintText(env, t.Text)
+	}
+	t.Expect = nil // what is expected does not change what runs
+	if err := f.consistent(cmd, env); err != nil {
+		return err
+	}
+	report, err := newSimulation(t, f.runs)
+	if err != nil {
+		return err
+	}
+	if err := report.against(others); err != nil {
+		return err
+	}
+	f.keepAsked = cmd.Flags().Changed("keep")
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+		return err
+	}
+	defer unwatch()
+	started := env.Now()
+	kept, err := f.carryOut(cmd.Context(), env, report, started)
+	report.Provenance = cli.MadeBy(env, started)
+	return f.conclude(env, report, kept, err)
+}
+
+// others loads the same network once for every system of --versus, with its queues or workers alone changed.
+func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology, err error) {
+	if f.job.versus == "" {
+		return nil, nil
+	}
+	if why := bench.Misnamed(first, f.job.versus); why != "" {
+		return nil, cli.UsageError("--versus %q: %s; leave it out", f.job.versus, why)
+	}
+	if len(f.swept.Axes) > 0 || f.rxImport != "" {
+		return nil, cli.UsageError("--versus compares runs; leave out --sweep and --rx-import")
+	}
+	asked := f.queue
+	defer func() { f.queue = asked }()
+	for name := range strings.SplitSeq(f.job.versus, ",") {
+		if err := cmd.Flags().Set("system", strings.TrimSpace(name)); err != nil {
+			return nil, err
+		}
+		t, err := f.load(cmd, args)
+		if err != nil {
+			return nil, err
+		}
+		t.Expect = nil
+		networks = append(networks, t)
+	}
+	return networks, nil
+}
+
+// consistent refuses runs, files and dashboards that do not go together.
+func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.checkRuns(); err != nil {
+		return err
+	}
+	single := len(f.swept.Axes) == 0 && f.rxImport == ""
+	if files := f.rxTrace != "" || f.pcap != ""; files && (f.runs > 1 || !single) {
+		return cli.UsageError("--rx-trace and --pcap belong to a single run")
+	}
+	if !f.tui {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
+			return err
+		}
+	}
+	if err := watch.OneScreen(env, f.tui, f.format); err != nil {
+		return err
+	}
+	if f.tui && !single {
+		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
+	}
+	return f.Check(env)
+}
+
+// conclude keeps, prints and judges what there is of a simulation that ended with err.
+func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
+	if errors.Is(err, context.Canceled) {
+		report.Partial = true
+		f.notWritten(env)
+		if err = cli.Interrupted(err); report.empty() {
+			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a run was complete; there is nothing to show")}
+		}
+	}
+	if !report.whole() {
+		err = errors.Join(err, kept.Abort())
+	} else {
+		err = errors.Join(err, kept.Finish(env, report, report.Provenance, report.Partial, f.quiet))
+	}
+	if !report.empty() {
+		err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain))
+	}
+	if err == nil {
+		err = report.Err()
+	}
+	if err != nil || len(f.expect.Rules) == 0 {
+		return err
+	}
+	return f.expect.Judge(env, report.rows())
+}
+
+// networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
+func networkMetrics(t *netsim.Topology) *metric.Declaration {
+	return metric.United(system.Networked(), &metric.Declaration{Metrics: lot.MetricsOf(t)})
+}
+
+// networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that only the
+// simulator measures.
+func networkRow(s *bench.Simulated, i int) results.Row {
+	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.Networked(), s.Runs[i])
+	for _, m := range lot.MetricsOf(t) {
+		if row.Stats.Of(m.Name).Known() {
+			continue
+		}
+		values := make([]results.Float, len(s.Results[i]))
+		for k, r := range s.Results[i] {
+			values[k] = lot.ValuesOf(r, []string{m.Name})[0]
+		}
+		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe(values, "no run has it")})
+	}
+	return row
+}
+
+// mapped says whether a phase map is wanted: one parameter of the workers, and nothing that only sweeps have.
+func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
+	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
+	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.Sweepable(), name)
+	return one && f.swept.Refuse(cmd) == nil
+}
+
+// sweep varies options of a network over a grid.
+func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) error {
+	return f.sweepWith(cmd, env, SweepCommand(env), args...)
+}
+
+// sweepWith varies options over a grid, of a file if there is one.
+func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experimentsweep.Command, args ...string) error {
+	if f.format == cli.YAML || f.format == cli.JSONL {
+		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
+	}
+	file, err := f.swept.File(cmd, of, "metrics")
+	if err != nil {
+		return err
+	}
+	if file.Runs = f.runs; len(args) > 0 {
+		file.File = args[0]
+	}
+	s := &f.swept.GridFlags
+	s.Where, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes, f.tui, f.view
+	return f.swept.Short(cmd, env, file)
+}
+
+// expected reads what is expected of the networks, the first of which has the file's rules. A sweep and an imported trace have no
+// rows to be judged.
+func (f *simulateFlags) expected(all []*netsim.Topology) error {
+	t := all[0]
+	var at []expect.Configuration
+	var declared []*metric.Declaration
+	for _, one := range all {
+		at, declared = append(at, expect.Configuration{System: one.System()}), append(declared, networkMetrics(one))
+	}
+	if err := f.expect.Resolve(t.Expect, metric.United(declared...), at); err != nil {
+		return t.Locate(err)
+	}
+	if len(f.expect.Rules) > 0 && (len(f.swept.Axes) > 0 || f.rxImport != "") {
+		return cli.UsageError("an expectation is of runs; leave out --sweep and --rx-import, or the expectation")
+	}
+	t.Expect = append(t.Expect, f.expect.Texts...)
+	return nil
+}
+
+// notWritten names the files that were asked for and that an interrupted run does not get.
+func (f *simulateFlags) notWritten(env *cli.Env) {
+	for _, path := range []string{f.rxTrace, f.pcap} {
+		if path != "" {
+			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
+		}
+	}
+}
+
+// carryOut measures, varies or simulates, and returns what keeps the outcome.
+func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation, started time.Time) (kept *cli.Keeping, err error) {
+	switch {
+	case f.rxImport != "":
+		return f.Documents(env, cli.SimulateName, started), f.measure(report)
+	case len(f.swept.Axes) > 0:
+		return f.Documents(env, cli.SimulateName, started), f.vary(ctx, env, report)
+	}
+	work := &bench.Simulation{Experiment: cli.SimulateName, Seeds: report.Seeds, Compared: true}
+	for _, t := range append([]*netsim.Topology{report.topology}, report.others...) {
+		work.Networks = append(work.Networks, bench.Network{Name: t.Title(), Topology: t})
+	}
+	if err := f.patience(report.topology, f.runs*len(work.Networks)); err != nil {
+		return nil, err
+	}
+	out, err := f.open(report.topology)
+	if err != nil {
+		return nil, err
+	}
+	defer out.abandon()
+	kept = f.Events(env, started)
+	if kept != nil && !f.keepsFrames(env, work) {
+		kept.Sink.NumbersOnly()
+	}
+	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(slices.Concat(cli.EventSinks(env, f.format), f.monitor.Sinks(), kept.Sinks())...)); err != nil {
+		return kept, err
+	}
+	return kept, out.commit()
+}
+
+// manyBytes is how much frames may take without having been asked for.
+const manyBytes = 250e6
+
+// keepsFrames says whether frames are kept, and of many what they take.
+func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
+	size := work.FrameBytes()
+	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" { // which nothing repeats
+		return true
+	}
+	if f.keepAsked {
+		fmt.Fprintf(env.Stderr, "the first seed's frames take up to %.0f MB\n", size/1e6)
+		return true
+	}
+	fmt.Fprintf(env.Stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
+	return false
+}
+
+// patience refuses what takes long unless it was asked for.
+func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
+	if f.yes {
+		return nil
+	}
+	return t.Patience(runs)
+}
+
+func (f *simulateFlags) measure(report *simulation) error {
+	file, err := os.Open(f.rxImport)
+	if err != nil {
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
+	}
+	defer file.Close() // only read
+	r, err := netsim.ImportRx(report.topology, f.rxImport, file)
+	if err == nil {
+		report.Runs = []*netsim.Result{r}
+	}
+	return err
+}
+
+func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulation) error {
+	sweep, err := netsim.ParseSweep(f.swept.Axes[0])
+	if err != nil {
+		return err
+	}
+	total := len(sweep.Values) * f.runs
+	if err := f.patience(report.topology, total); err != nil {
+		return err
+	}
+	var done atomic.Int64
+	look := func() (int, int) { return int(done.Load()), total }
+	f.monitor.Work("sweep", look)
+	bar := cli.StartProgress(env, f.quiet, look)
+	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
+	bar.Stop()
+	if len(points) > 0 {
+		report.Sweep = &sweepDocument{Parameter: sweep.Parameter, Points: points}
+	}
+	return err
+}
+
+// simulate carries out all runs beside a dashboard or a progress bar.
+func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
+	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.Rules)+len(report.others) > 0}
+	if !out.empty() {
+		o.First.Observer = out
+	}
+	if out.own {
+		o.First.Record = out.record
+	}
+	if f.tui && env.Terminal {
+		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.linesOf}
+		simulated, err := w.run(ctx)
+		report.take(simulated)
+		return err
+	}
+	look := cli.ProgressOf(stream)
+	if f.runs == 1 {
+		const parts = 1000
+		var share atomic.Int64
+		o.First.Progress = func(s float64) { share.Store(int64(s * parts)) }
+		look = func() (int, int) { return int(share.Load()), parts }
+	}
+	f.monitor.Work(cli.SimulateName, look)
+	bar := cli.StartProgress(env, f.quiet, look)
+	started := env.Now()
+	simulated, err := bench.Simulate(ctx, work, o)
+	bar.Stop()
+	report.take(simulated)
+	if err == nil && len(report.Runs) == 1 && !f.quiet {
+		r := report.Runs[0]
+		fmt.Fprintf(env.Stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.Now().Sub(started).Seconds())
+	}
+	return err
+}
+
+// deliveries writes what servers receive to the files that were asked for.
+type deliveries struct {
+	trace     *netsim.RxWriter
+	traceFile *renameio.PendingFile
+	captures  []*capture.File // by server
+	own       bool            // in a system's own frames, which the network records
+	folder    string          // of the captures, if it was made for them
+	addresses pktgen.Addressing
+	err       error
+}
+
+func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
+	d := &deliveries{addresses: pktgen.DefaultAddressing()}
+	if err := cli.RefuseExisting(f.rxTrace, f.force); err != nil {
+		return nil, err
+	}
+	if f.rxTrace != "" {
+		file, err := renameio.NewPendingFile(f.rxTrace, renameio.WithPermissions(0o644))
+		if err != nil {
+			return nil, fmt.Errorf("create %s: %w", f.rxTrace, err)
+		}
+		d.traceFile, d.trace = file, netsim.NewRxWriter(file)
+	}
+	if f.pcap == "" {
+		return d, nil
+	}
+	if _, err := os.Stat(f.pcap); errors.Is(err, fs.ErrNotExist) {
+		d.folder = f.pcap
+	}
+	if err := os.MkdirAll(f.pcap, 0o755); err != nil {
+		return nil, errors.Join(err, d.abandon())
+	}
+	from, err := t.Hears()
+	if err != nil {
+		return nil, errors.Join(err, d.abandon())
+	}
+	d.own = from != nil
+	for i := range t.Servers {
+		path := filepath.Join(f.pcap, t.Servers[i].Name+".pcapng")
+		var file *capture.File
+		if d.own {
+			file, err = capture.CreateFrom(path, f.force, *from)
+		} else {
+			file, err = capture.Create(path, f.force, 0)
+		}
+		if err != nil {
+			return nil, errors.Join(err, d.abandon())
+		}
+		d.captures = append(d.captures, file)
+	}
+	return d, nil
+}
+
+func (d *deliveries) empty() bool { return d.trace == nil && len(d.captures) == 0 }
+
+// Deliver implements netsim.Observer; the first error is kept for commit.
+func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
+	if d.trace != nil {
+		d.trace.Deliver(server, worker, o)
+	}
+	if len(d.captures) > 0 && !d.own && d.err == nil {
+		address := d.addresses.Worker(worker)
+		d.err = d.captures[server].WriteUpdate(o.At, &address, &o.Update, nil)
+	}
+}
+
+// record writes a packet that the only server received in a system's own frames.
+func (d *deliveries) record(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
+
+func (d *deliveries) commit() error {
+	if d.err != nil {
+		return d.err
+	}
+	if d.trace != nil {
+		if err := d.trace.Flush(); err != nil {
+			return err
+		}
+		if err := d.traceFile.CloseAtomicallyReplace(); err != nil {
+			return err
+		}
+	}
+	for _, c := range d.captures {
+		if err := c.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon removes what was not committed; after a commit it does nothing.
+func (d *deliveries) abandon() error {
+	var err error
+	if d.traceFile != nil {
+		err = d.traceFile.Cleanup()
+	}
+	for _, c := range d.captures {
+		err = errors.Join(err, c.Abandon())
+	}
+	if d.folder != "" {
+		_ = os.Remove(d.folder) // fails where captures are in it, which stay
+	}
+	return err
+}

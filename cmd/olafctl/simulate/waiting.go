@@ -1,0 +1,134 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// waitFlags choose how workers wait for answers: those of a job, and those of clusters by a system whose workers wait.
+type waitFlags struct {
+	set     system.Set // of the systems that there are
+	mode    string
+	losses  cli.LossList
+	options system.Options
+}
+
+func (f *waitFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async; or "+netsim.Open+": they do not wait, and switches of such as iswitch add up what they send")
+	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000; p4inc: aggregators, 0 is 1024 a job")
+	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
+	cli.AddSystemOptions(cmd, &f.options)
+	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
+}
+
+// single is the loss, where one is asked for.
+func (f *waitFlags) single() (float64, error) {
+	if len(f.losses) > 1 {
+		return 0, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
+	}
+	return f.losses.First(), nil
+}
+
+// waitsNot are the flags of a network that mean nothing where workers wait for answers.
+var waitsNot = []string{"tc", "tc-count", "arrivals", "rx-import"}
+
+// choose gives the network the system that was asked for.
+func (f *topologyFlags) choose(t *netsim.Topology) error {
+	if f.queue == "" {
+		return nil
+	}
+	s, err := f.waits.set.Find(f.queue)
+	t.Program, t.H = "", 0
+	switch {
+	case err == nil && s.Adds() && f.waits.mode == netsim.Open:
+		t.AddUp(s)
+	case err == nil && s.Rises():
+		if t.Waiting == nil || t.Waiting.System != s.Name {
+			t.Waiting = &netsim.Waiting{System: s.Name}
+		}
+		t.Queue = s.Discipline
+	case err == nil && len(s.Modes) > 0:
+		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, and workers of %s do not wait; or give --preset %s",
+			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.Names(), ", "), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
+	case slices.Contains(engine.Names(), f.queue):
+		t.Queue, t.Waiting = f.queue, nil
+	default:
+		return cli.UsageError("--system %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))
+	}
+	for i := range t.Switches {
+		t.Switches[i].Queue = ""
+	}
+	return nil
+}
+
+// opens says that a flag means something to workers that do not wait and whose switches add up.
+func (f *topologyFlags) opens(name string) bool {
+	return name == system.OptionH || name == "mode" && f.waits.mode == netsim.Open
+}
+
+// wait takes over how the network's workers wait for answers.
+func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
+	if err := f.refuseWaits(given, t); err != nil {
+		return err
+	}
+	if given("loss") {
+		loss, err := f.waits.single()
+		if err != nil {
+			return err
+		}
+		t.Lose(loss)
+	}
+	if t.Program != "" && given(system.OptionH) {
+		t.H = f.waits.options.H
+	}
+	w := t.Waiting
+	if w == nil {
+		return nil
+	}
+	o := &f.waits.options
+	for name, take := range map[string]func(){
+		"mode":         func() { w.Mode = f.waits.mode },
+		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
+		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
+		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },
+		system.OptionTimeout: func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
+		system.OptionWindow: func() { w.Window = o.Window }, system.OptionCongestion: func() { w.Congestion = o.Congestion },
+	} {
+		if given(name) {
+			take()
+		}
+	}
+	return nil
+}
+
+// refuseWaits refuses what means nothing to the network's workers, whether they wait for answers or not.
+func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology) error {
+	w := t.Waiting
+	names, say := cli.WaitNames, func(name string) error {
+		return cli.UsageError("--%s is for workers that wait for answers; give --system %s, or --preset %s", name,
+			strings.Join(f.waits.set.Rising().Names(), "|"), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
+	}
+	if w != nil {
+		names, say = waitsNot, func(name string) error {
+			return cli.UsageError("--%s means nothing to %s on this network, whose workers wait for answers", name, w.System)
+		}
+	}
+	if t.Program != "" {
+		names, say = slices.DeleteFunc(slices.Clone(names), f.opens), func(name string) error {
+			return cli.UsageError("--%s means nothing to %s in mode %s, whose workers do not wait", name, t.Program, netsim.Open)
+		}
+	}
+	if i := slices.IndexFunc(names, given); i >= 0 {
+		return say(names[i])
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/network"
+)
+
+// watchedRuns simulates the first seed before the eyes of a person, and the others beside it. Leaving the dashboard, or
+// a signal, ends the first where it stands and keeps of the others those that were done.
+type watchedRuns struct {
+	env        *cli.Env
+	view       cli.ViewFlags
+	simulation *bench.Simulation
+	options    bench.SimulateOptions
+	text       func(*bench.Simulated) []string // the report
+}
+
+// run shows the runs until the person leaves, and returns what there is of them.
+func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
+	topology := w.simulation.Networks[0].Topology
+	length := topology.Warmup + topology.Duration
+	pace, err := watch.PaceOf(&w.view, length)
+	if err != nil {
+		return nil, err
+	}
+	options, err := w.view.Options(w.env)
+	if err != nil {
+		return nil, err
+	}
+	player := network.NewPlayer(olaf.Time(length), pace, watch.NewClock(w.env.Now))
+	w.options.First.Watcher = player
+	var report atomic.Pointer[[]string]
+	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
+
+	working, stop := context.WithCancel(ctx)
+	player.StopWith(working)
+	var out *bench.Simulated
+	var wg sync.WaitGroup
+	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
+	wg.Go(func() {
+		if out, err = bench.Simulate(working, w.simulation, w.options); err == nil && w.text != nil {
+			lines := w.text(out)
+			report.Store(&lines)
+		}
+	})
+	_, shown := program.Run()
+	stop()
+	wg.Wait()
+	switch {
+	case err != nil:
+		return out, err
+	case ctx.Err() != nil || out.Partial:
+		return out, context.Canceled
+	}
+	return out, shown
+}
+
+// pages are those of the dashboard: the first seed as player shows it, and the report once there is one.
+func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[[]string]) tui.Dashboard {
+	return network.New(network.Options{
+		Source: player,
+		Seeds: func() network.Seeds {
+			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
+		},
+		Report: func() []string {
+			if lines := report.Load(); lines != nil {
+				return *lines
+			}
+			return nil
+		},
+	})
+}

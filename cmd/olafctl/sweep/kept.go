@@ -1,0 +1,471 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	exportcmd "github.com/olafctl/olaf/cmd/olafctl/export"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+	found "github.com/olafctl/olaf/results/sweep"
+)
+
+// oneSweep is a sweep that somebody named: waiting to be finished, or a run of the store.
+type oneSweep struct {
+	id      string
+	folders *sweep.Folders
+	store   *store.Store
+	kept    *store.Folder // nil of one that is not finished
+}
+
+// findSweep finds a sweep by its id, the beginning of just one, or "last" for the newest.
+func findSweep(s *store.Store, name string) (*oneSweep, error) {
+	one := &oneSweep{folders: sweep.In(s), store: s}
+	entries, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var finished []string
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.State != store.Complete:
+		case strings.HasPrefix(e.Experiment, "sweep-"):
+			finished = append(finished, e.ID)
+		case e.ID == name:
+			return nil, fmt.Errorf("%w: %s is a run of %s; 'olafctl runs show %[2]s' prints it", sweep.ErrUnknown, e.ID, e.Experiment)
+		}
+	}
+	if one.id, err = one.folders.Find(name, finished); err == nil && slices.Contains(finished, one.id) {
+		one.kept, err = s.Load(one.id)
+	}
+	return one, err
+}
+
+// findUnfinished is findSweep where somebody wants to go on, or to give up: "last" is the newest that is not finished, if there is one.
+func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
+	if name == "last" {
+		waiting, err := sweep.In(s).List()
+		if err != nil {
+			return nil, err
+		}
+		if len(waiting) > 0 {
+			name = waiting[0]
+		}
+	}
+	return findSweep(s, name)
+}
+
+// document is what there is of the sweep.
+func (o *oneSweep) document(env *cli.Env, metrics []string) (*found.Document, error) {
+	plan, cells, err := o.cells(env)
+	if err != nil {
+		return nil, err
+	}
+	if len(metrics) > 0 {
+		if plan.Metrics, err = plan.Shown(metrics); err != nil {
+			return nil, err
+		}
+	}
+	d, err := plan.Document(cells)
+	if err != nil {
+		return nil, err
+	}
+	if d.ID = o.id; o.kept != nil {
+		d.Provenance = o.kept.Manifest.Provenance
+	}
+	return d, nil
+}
+
+func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
+	if o.kept != nil {
+		return sweep.Kept(o.kept, env.SweepCommands(env))
+	}
+	plan, err := o.folders.Plan(o.id, env.SweepCommands(env))
+	if err != nil {
+		return nil, nil, err
+	}
+	engine := &sweep.Engine{Plan: plan, Results: o.store.Singles()}
+	cells, err := engine.Found()
+	return plan, cells, err
+}
+
+// openBegun opens a sweep that is not finished, unless another build began it.
+func openBegun(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
+	folder, err := one.folders.Open(one.id, env.SweepCommands(env))
+	if err != nil {
+		return nil, err
+	}
+	build, err := ThisBuild(env)
+	if err == nil && build != folder.Plan.Build {
+		err = fmt.Errorf("%w: %s was begun by %v, this is %v, whose results need not be the same; go on with that one, or begin anew with 'olafctl sweep run'", sweep.ErrBuild, one.id, folder.Plan.Build, build)
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Leave())
+	}
+	return folder, nil
+}
+
+func newSweepResumeCmd(env *cli.Env) *cobra.Command {
+	f := &GridFlags{}
+	cmd := &cobra.Command{
+		Use:   "resume ID",
+		Short: "Go on with a sweep that was stopped or killed",
+		Long: `Go on with a sweep: what is stored is not done again, and what comes out is what would have come out in one go. Of a
+finished sweep its report is printed. A sweep is named by its id, the beginning of just one, or "last": here the newest that is not
+finished, elsewhere the newest.`,
+		Example: "  olafctl sweep resume last",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(f.check(), f.refuseLooks(cmd)); err != nil {
+				return err
+			}
+			return f.Where.With(env, func(s *store.Store) error {
+				one, err := findUnfinished(s, args[0])
+				if err != nil {
+					return err
+				}
+				if one.kept != nil {
+					fmt.Fprintf(env.Stderr, "%s is finished; nothing is left to do\n", one.id)
+					return cli.ShowDocument(env, one.kept, f.Format)
+				}
+				folder, err := openBegun(env, one)
+				if err != nil {
+					return err
+				}
+				if cmd.Flags().Changed("order") {
+					folder.Plan.Order = f.order
+				}
+				return f.carryOut(cmd.Context(), env, s, folder)
+			})
+		},
+	}
+	f.addWork(cmd)
+	f.queue.AddWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.addDashboard(cmd)
+	f.addOutput(cmd)
+	return cmd
+}
+
+func newSweepShowCmd(env *cli.Env) *cobra.Command {
+	f := &GridFlags{}
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Print a sweep, as far as it is",
+		Long: `Print a sweep from its results: of one that is not finished, what there is so far. With --metric, others of the metrics that
+every result holds.`,
+		Example: `  olafctl sweep show last
+  olafctl sweep show last --metric peak_aom_ns,jain -o csv`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return f.Where.With(env, func(s *store.Store) error {
+				one, err := findSweep(s, args[0])
+				if err != nil {
+					return err
+				}
+				d, err := one.document(env, f.Metrics)
+				if err != nil {
+					return err
+				}
+				return cli.PrintReport(env, d, f.Format, false)
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated; all for all")
+	cli.AddFormatFlag(cmd, &f.Format)
+	f.Where.Add(cmd)
+	return cmd
+}
+
+// sweepStatus is a sweep in a list.
+type sweepStatus struct {
+	ID      string `json:"id"`
+	State   string `json:"state"` // running, stopped, finished
+	Cells   int    `json:"cells"`
+	Done    int    `json:"done"`
+	Failed  int    `json:"failed"`
+	Command string `json:"command"`
+	// Host works on it, or did last; PerSecond are lots, RemainingS what is left at that rate.
+	Host       string            `json:"host,omitempty"`
+	PerSecond  float64           `json:"lots_per_second,omitempty"`
+	RemainingS float64           `json:"remaining_s,omitempty"`
+	Working    map[string]string `json:"working,omitempty"`
+	Failures   []sweepFailure    `json:"failures,omitempty"` // the first of them
+}
+
+// sweepFailure is a cell that failed.
+type sweepFailure struct {
+	Cell  string `json:"cell"`
+	Error string `json:"error"`
+}
+
+func newSweepStatusCmd(env *cli.Env) *cobra.Command {
+	var where cli.StoreFlag
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "status [ID]",
+		Short:   "List sweeps that are not finished, or say how far one is and who works on what",
+		Example: "  olafctl sweep status\n  olafctl sweep status last -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.With(env, func(s *store.Store) error {
+				all, err := sweepStates(env, s, args)
+				if err != nil {
+					return err
+				}
+				if out == cli.JSON {
+					return cli.WriteJSON(env.Stdout, struct {
+						cli.Head
+						Sweeps []sweepStatus `json:"sweeps"`
+					}{cli.Head{Schema: "olafctl.sweep-status/v1"}, all})
+				}
+				if len(all) == 0 {
+					fmt.Fprintln(env.Stderr, "every sweep is finished; 'olafctl runs' lists those")
+				}
+				list := &cli.Grid{Header: []string{"ID", "STATE", "DONE", "FAILED", "LEFT", "COMMAND"}}
+				for i := range all {
+					st := &all[i]
+					left := "–"
+					if st.RemainingS > 0 {
+						left = time.Duration(st.RemainingS * float64(time.Second)).Round(time.Second).String()
+					}
+					list.Add(st.ID, st.State, fmt.Sprintf("%d/%d", st.Done, st.Cells), fmt.Sprint(st.Failed), left, st.Command)
+				}
+				if err := list.Write(env, out); err != nil || len(args) == 0 {
+					return err
+				}
+				return errors.Join(writeWorking(env, all, out), writeFailures(env, all, out))
+			})
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	where.Add(cmd)
+	return cmd
+}
+
+// writeWorking says who works on what.
+func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
+	list := &cli.Grid{Header: []string{"WORKER", "WORKS ON"}}
+	for i := range all {
+		for _, name := range slices.Sorted(maps.Keys(all[i].Working)) {
+			list.Add(name, all[i].Working[name])
+		}
+	}
+	if len(list.Rows) == 0 || out == cli.CSV {
+		return nil
+	}
+	fmt.Fprintln(env.Stdout)
+	return list.Write(env, out)
+}
+
+// writeFailures says what failed, and why.
+func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
+	list := &cli.Grid{Header: []string{"FAILED", "WHY"}}
+	for i := range all {
+		for _, f := range all[i].Failures {
+			list.Add(f.Cell, f.Error)
+		}
+	}
+	if len(list.Rows) == 0 || out == cli.CSV {
+		return nil
+	}
+	fmt.Fprintln(env.Stdout)
+	return list.Write(env, out)
+}
+
+// sweepStates are those of one sweep, or of all that are not finished.
+func sweepStates(env *cli.Env, s *store.Store, names []string) (all []sweepStatus, err error) {
+	folders := sweep.In(s)
+	ids, err := folders.List()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		one, err := findSweep(s, names[0])
+		if err != nil {
+			return nil, err
+		}
+		if ids = []string{one.id}; one.kept != nil {
+			d, err := one.document(env, nil)
+			if err != nil {
+				return nil, err
+			}
+			return []sweepStatus{stateOf(d, one.kept.Manifest.Provenance.Command)}, nil
+		}
+	}
+	for _, id := range ids {
+		st, err := waitingState(env, s, folders, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, st)
+	}
+	return all, nil
+}
+
+func stateOf(d *found.Document, line []string) sweepStatus {
+	st := sweepStatus{ID: d.ID, State: "finished", Cells: len(d.Cells), Command: strings.Join(line, " ")}
+	for i := range d.Cells {
+		switch d.Cells[i].State {
+		case found.Done:
+			st.Done++
+		case found.Failed:
+			st.Failed++
+		}
+	}
+	return st
+}
+
+// waitingState is that of a sweep that is not finished. Whoever works on it says so itself; else the results are looked up.
+func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
+	beat, told := folders.LastBeat(id)
+	if folders.Held(id) && told {
+		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed, Host: beat.Host, Working: beat.Working}
+		for _, f := range beat.Failures {
+			st.Failures = append(st.Failures, sweepFailure(f))
+		}
+		if plan, err := folders.Plan(id, env.SweepCommands(env)); err == nil {
+			st.Command = strings.Join(plan.Line, " ")
+		}
+		if beat.Seconds > 0 {
+			st.PerSecond = float64(beat.LotsDone-beat.Found) / beat.Seconds
+		}
+		if st.PerSecond > 0 {
+			st.RemainingS = float64(beat.Lots-beat.LotsDone) / st.PerSecond
+		}
+		return st, nil
+	}
+	one := &oneSweep{id: id, folders: folders, store: s}
+	d, err := one.document(env, nil)
+	if err != nil {
+		return sweepStatus{}, err
+	}
+	plan, err := folders.Plan(id, env.SweepCommands(env))
+	if err != nil {
+		return sweepStatus{}, err
+	}
+	st := stateOf(d, plan.Line)
+	if st.State = "stopped"; folders.Held(id) {
+		st.State = "running"
+	}
+	st.Host = beat.Host
+	return st, nil
+}
+
+func newSweepRmCmd(env *cli.Env) *cobra.Command {
+	var where cli.StoreFlag
+	cmd := &cobra.Command{
+		Use:     "rm ID…",
+		Short:   "Remove sweeps that are not finished; 'olafctl runs rm' removes finished ones",
+		Example: "  olafctl sweep rm last",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.With(env, func(s *store.Store) error {
+				for _, name := range args {
+					one, err := findUnfinished(s, name)
+					if err != nil {
+						return err
+					}
+					if one.kept != nil {
+						return cli.UsageError("%s is finished; remove it with 'olafctl runs rm %[1]s'", one.id)
+					}
+					if err := one.folders.Remove(one.id); err != nil {
+						return err
+					}
+					fmt.Fprintf(env.Stdout, "removed %s\n", one.id)
+				}
+				return nil
+			})
+		},
+	}
+	where.Add(cmd)
+	return cmd
+}
+
+func newSweepExportCmd(env *cli.Env) *cobra.Command {
+	var scripts clusterFlags
+	cmd := exportcmd.New(env)
+	cmd.Use = "export ID|FILE.yaml"
+	cmd.Short = "Write a finished sweep as workbook, CSV, JSON, report or figures, or a script for a cluster"
+	cmd.Long = `Write a finished sweep in forms that people can hand on, as 'olafctl export' does for every kept run.
+
+Of a file, write what hands its shares to a cluster that has a scheduler: a job array for Slurm, an indexed Job for Kubernetes. Each
+share calls 'olafctl sweep work --shard' and keeps its results in a store that all have in common.`
+	cmd.Example = `  olafctl sweep export last --xlsx sweep.xlsx --report sweep.html --svg figures/
+  olafctl sweep export slots.yaml --slurm sweep.sbatch`
+	scripts.add(cmd)
+	write := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if scripts.asked() {
+			force, _ := cmd.Flags().GetBool("force") // it is there
+			return scripts.write(cmd, env, args[0], force)
+		}
+		where := cli.StoreFlagOf(cmd)
+		err := where.With(env, func(s *store.Store) error {
+			one, err := findSweep(s, args[0])
+			if err != nil {
+				return err
+			}
+			if args[0] = one.id; one.kept == nil {
+				return fmt.Errorf("%w: %s is not finished; 'olafctl sweep resume %[2]s' goes on, 'olafctl sweep show %[2]s -o csv' prints what there is", sweep.ErrUnknown, one.id)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return write(cmd, args)
+	}
+	return cmd
+}
+
+// Side is a finished sweep as a side of a comparison, cell by cell.
+func Side(env *cli.Env, f *store.Folder) (*compare.Side, error) {
+	plan, cells, err := sweep.Kept(f, env.SweepCommands(env))
+	if err != nil {
+		return nil, err
+	}
+	runs, err := sweep.Runs(plan, cells)
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs, Partial: f.Manifest.Partial}, err
+}
+
+// Verify makes a finished sweep again from its results and, of this very build, all of its results.
+func Verify(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
+	commands := env.SweepCommands(env)
+	plan, cells, err := sweep.Recompute(f, commands)
+	if err != nil {
+		return err
+	}
+	build, err := ThisBuild(env)
+	if err != nil {
+		return err
+	}
+	lots := 0
+	for i := range cells {
+		lots += len(cells[i].Lots)
+	}
+	repeated := "nothing repeated, because it is of another build"
+	if build == plan.Build {
+		var done atomic.Int64
+		bar := cli.StartProgress(env, false, func() (int, int) { return int(done.Load()), lots })
+		err = errors.Join(sweep.Repeat(ctx, plan, cells, commands, &done), commands.Close())
+		bar.Stop()
+		repeated = olaf.Plural(lots, "result") + " repeated"
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %s, %s made again from their results, %s, %s made again; all as they were\n",
+		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(cells), "cell"), repeated, olaf.Plural(made, "export"))
+	return nil
+}

@@ -1,0 +1,105 @@
+package sweep
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+// tokenName is the file in a store with the token of its work queue.
+const tokenName = "queue-token"
+
+// MakeToken returns the file in a store's folder that holds the queue's token, and creates it the first time. It stays, so that
+// workers reconnect to a server that was started again.
+func MakeToken(folder string) (path string, err error) {
+	path, err = filepath.Abs(filepath.Join(folder, tokenName))
+	if err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return path, checkToken(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintln(file, rand.Text())
+	return path, errors.Join(err, file.Close())
+}
+
+// checkToken refuses a token that other users can read.
+func checkToken(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return cli.UsageError("%s can be read by other users (mode %04o); delete it for a new token, or run 'chmod 600' on it", path, info.Mode().Perm())
+	}
+	return nil
+}
+
+// tokenPointer returns the file in the user's cache that names the token file of the queue at a loopback address; empty
+// for other addresses, as the token is not offered to other hosts.
+func tokenPointer(env *cli.Env, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return ""
+	}
+	cache := env.Getenv("XDG_CACHE_HOME")
+	if home := env.Getenv("HOME"); cache == "" && home != "" {
+		cache = filepath.Join(home, ".cache")
+	}
+	if cache == "" {
+		return ""
+	}
+	return filepath.Join(cache, "olafctl", "queues", port)
+}
+
+// ShareToken lets this user's commands on this host find the token of a queue that listens at a loopback address, until unshare.
+func ShareToken(env *cli.Env, address, token string) (unshare func()) {
+	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("localhost", port)
+	}
+	pointer := tokenPointer(env, address)
+	if token == "" || pointer == "" {
+		return func() {}
+	}
+	err := os.MkdirAll(filepath.Dir(pointer), 0o700)
+	if err == nil {
+		err = os.WriteFile(pointer, []byte(token+"\n"), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintf(env.Stderr, "clients need --token-file %s (%v)\n", token, err)
+		return func() {}
+	}
+	return func() { _ = os.Remove(pointer) } // a leftover names a token of no use
+}
+
+// OwnToken returns the token of a queue of this user at a loopback address; empty if there is none.
+func OwnToken(env *cli.Env, address string) string {
+	at, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	pointer := tokenPointer(env, at.Host)
+	if pointer == "" {
+		return ""
+	}
+	path, err := ReadToken(pointer)
+	if err != nil {
+		return "" // the queue is another user's, or has no token
+	}
+	token, err := ReadToken(path)
+	if err != nil {
+		return "" // its store was removed; the server reports what is missing
+	}
+	return token
+}

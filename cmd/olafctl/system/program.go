@@ -1,0 +1,123 @@
+package system
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/vector"
+)
+
+func NewProgram(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "program",
+		Short: "Look at what switches do with packets, play golden vectors on it, and see their frames in Wireshark",
+	}
+	cmd.AddCommand(newProgramListCmd(env), newProgramShowCmd(env), newProgramTraceCmd(env), newProgramDissectorCmd(env))
+	return cmd
+}
+
+// listedProgram is a program in the list's document.
+type listedProgram struct {
+	Name       string            `json:"name"`
+	Profiles   []string          `json:"profiles"`
+	Counters   []counterDocument `json:"counters"`
+	Identities []string          `json:"identities"`
+}
+
+func listed(d *program.Description) listedProgram {
+	e := listedProgram{Name: d.Name, Profiles: d.Profiles}
+	for _, c := range d.Ledger.Counters {
+		e.Counters = append(e.Counters, counterDocument{c.Name, c.Unit, c.Doc})
+	}
+	for i := range d.Ledger.Identities {
+		e.Identities = append(e.Identities, d.Ledger.Identities[i].String())
+	}
+	return e
+}
+
+func newProgramListCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the switch programs with their profiles and what they count",
+		Example: "  olafctl program list",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			entries := []listedProgram{}
+			list := cli.Grid{Header: []string{"PROGRAM", "PROFILES", "COUNTS", "OF THEM CLASSES", "IDENTITIES"}}
+			for _, d := range env.Programs {
+				e := listed(&d)
+				entries = append(entries, e)
+				for i, profile := range d.Profiles {
+					if i == 0 {
+						list.Add(d.Name, profile, strconv.Itoa(len(e.Counters)), strconv.Itoa(d.Classes), strconv.Itoa(len(e.Identities)))
+					} else {
+						list.Add("", profile, "", "", "")
+					}
+				}
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					Programs []listedProgram `json:"programs"`
+				}{cli.Head{Schema: "olafctl.programs/v1"}, entries})
+			}
+			return list.Write(env, out)
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+func newProgramTraceCmd(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "trace FILE…",
+		Short: "Play golden vectors on the program that they name",
+		Long: `Play golden vectors: every packet of a file is presented to the switch program that its first line names, and what becomes of
+it, what leaves and what the slots hold is compared with what the file says. The first difference ends with exit code 4 and
+names file, line, expected and got. "-" reads standard input. The grammar is in docs/reference/vectors.md.`,
+		Example: "  olafctl program trace sum.txt order.txt",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			steps := 0
+			for _, name := range args {
+				n, err := traceVector(env, name)
+				if err != nil {
+					return fmt.Errorf("%s: %w", filepath.Base(name), err)
+				}
+				steps += n
+			}
+			_, err := fmt.Fprintf(env.Stdout, "%d vectors, %d steps: all as written\n", len(args), steps)
+			return err
+		},
+	}
+}
+
+// traceVector plays one file and says how many steps it had.
+func traceVector(env *cli.Env, name string) (steps int, err error) {
+	in := env.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		in = f
+	}
+	v, err := vector.Parse(io.Reader(in))
+	if err != nil {
+		return 0, err
+	}
+	subject, err := v.Build(env.Programs)
+	if err != nil {
+		return 0, err
+	}
+	return len(v.Steps), vector.Play(v, subject)
+}

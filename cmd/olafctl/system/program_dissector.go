@@ -1,0 +1,38 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/frame"
+)
+
+func newProgramDissectorCmd(env *cli.Env) *cobra.Command {
+	var path string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "dissector",
+		Short: "Print a dissector of all systems' frames for Wireshark and tshark",
+		Long: `Print a script in Lua that shows OLAF's, iSwitch's, SwitchML's and ATP's frames in Wireshark and tshark, field by field and lane by
+lane. It is made from the tables that olafctl itself writes and reads frames by (docs/reference/wire.md).`,
+		Example: `  olafctl program dissector -w inagg.lua
+  tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if path == "" {
+				_, err := fmt.Fprint(env.Stdout, frame.Dissector())
+				return err
+			}
+			if err := errors.Join(cli.EndsIn("-w", path, ".lua"), cli.RefuseExisting(path, force)); err != nil {
+				return err
+			}
+			return cli.WriteWhole(env, path, []byte(frame.Dissector()))
+		},
+	}
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write it to this file, which ends in .lua")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	return cmd
+}

@@ -1,0 +1,172 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	tablescmd "github.com/olafctl/olaf/cmd/olafctl/tables"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// heldDocument is a switch program on a device.
+type heldDocument struct {
+	Device  string    `json:"device"`
+	Running string    `json:"running"` // which program is in front of the queue
+	H       int       `json:"h,omitempty"`
+	Built   int       `json:"built_slots"`
+	Held    int       `json:"held_slots"`
+	Jobs    []heldJob `json:"jobs,omitempty"`   // that tables tell of
+	Untold  string    `json:"untold,omitempty"` // why no table was read
+}
+
+// heldJob is a job as tables tell of it.
+type heldJob struct {
+	Job     olaf.ClusterID  `json:"job"`
+	Members []olaf.WorkerID `json:"members"`
+	Fan     int             `json:"fan,omitempty"` // where an entry says it
+	First   int             `json:"first_slot,omitempty"`
+	Slots   int             `json:"slots,omitempty"` // of its own
+	Above   bool            `json:"above,omitempty"` // there is a switch above, to which its sums go
+}
+
+// heldOn looks at a program on a device, and writes nothing there. The error is of kind olaf.Device where it is not built with the
+// program.
+func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Description) (h *heldDocument, err error) {
+	if d.Completes == "" {
+		return nil, cli.UsageError("-d %s: %s holds nothing anywhere; leave -d out", address, d.Name)
+	}
+	served := env.Devices.Check(address, testbed.Dialled) == nil // whose agent alone says what it is built with
+	if !served {
+		if err := env.Devices.NotBuilt(address, d); err != nil {
+			return nil, err
+		}
+	}
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	dev, err := testbed.OpenDevice(ctx, address, testbed.DeviceOptions{Access: access, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	if err := fpga.BuildsProgram(dev, d); err != nil {
+		return nil, err
+	}
+	if h, err = heldBy(dev, env.Programs, d); err != nil {
+		return nil, err
+	}
+	if !served {
+		h.Untold = "the tables of a device that no agent serves begin empty with every command"
+		return h, nil
+	}
+	target, err := testbed.AgentTarget(address)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := tablescmd.ReadTarget(ctx, env, target)
+	h.Jobs = jobsIn(&tables, d)
+	return h, err
+}
+
+// heldBy is what registers tell.
+func heldBy(dev fpga.Device, known []program.Description, d *program.Description) (*heldDocument, error) {
+	h := &heldDocument{Device: dev.Identity().Address}
+	var running, fan, built, held uint32
+	for at, value := range map[uint32]*uint32{
+		regmap.AggregatorProgram: &running, regmap.AggregatorH: &fan, regmap.AggregatorBuiltSlots: &built, regmap.AggregatorOccupied: &held,
+	} {
+		var err error
+		if *value, err = dev.Read32(at); err != nil {
+			return nil, err
+		}
+	}
+	h.Running, h.Built = program.NameOf(known, running), int(built)
+	if running == d.Code {
+		h.H, h.Held = int(fan), int(held)
+	}
+	return h, nil
+}
+
+// jobsIn are the jobs of a program that tables tell of. Members that none of its own names are those of multicast groups.
+func jobsIn(t *p4ctl.Tables, d *program.Description) (jobs []heldJob) {
+	var entries []program.Entry
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Table.Program.Code == d.Code {
+			entries = append(entries, program.Entry{Table: e.Table.Place, Key: e.Key, Params: e.Params})
+		}
+	}
+	for _, j := range d.Jobs(entries, func(job olaf.ClusterID) []program.Member { return grouped(t, job) }) {
+		one := heldJob{Job: j.ID, Members: []olaf.WorkerID{}, Fan: j.Fan, First: j.Base, Slots: j.Slots, Above: j.Parent}
+		for _, m := range j.Members {
+			one.Members = append(one.Members, m.Worker)
+		}
+		jobs = append(jobs, one)
+	}
+	return jobs
+}
+
+// grouped are the members of a cluster's multicast group.
+func grouped(t *p4ctl.Tables, job olaf.ClusterID) (members []program.Member) {
+	for _, c := range t.Clusters {
+		for _, g := range t.Groups {
+			if c.ID != job || g.ID != c.Group {
+				continue
+			}
+			for _, m := range g.Members {
+				members = append(members, program.Member{Worker: olaf.WorkerID(m.Instance), Port: program.Port(m.Port)})
+			}
+		}
+	}
+	return members
+}
+
+func (h *heldDocument) write(w io.Writer, name string) {
+	fmt.Fprintf(w, "on\t%s\n", h.Device)
+	if h.Running != name {
+		fmt.Fprintf(w, "runs\t%s; %s is built in, and neither holds anything nor has an H\n", h.Running, name)
+	} else {
+		fmt.Fprintf(w, "H\t%d\n", h.H)
+		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl reg slots -d %s' lists them\n", h.Held, h.Built, h.Device)
+	}
+	if h.Untold != "" {
+		fmt.Fprintf(w, "members\tnot known: %s\n", h.Untold)
+	} else if len(h.Jobs) == 0 {
+		fmt.Fprintf(w, "members\tnone: no table names any\n")
+	}
+	for i := range h.Jobs {
+		fmt.Fprintf(w, "%s\t%s\n", first(i, "members"), h.Jobs[i].line())
+	}
+}
+
+// line is a job in words.
+func (j *heldJob) line() string {
+	workers := make([]string, len(j.Members))
+	for i, m := range j.Members {
+		workers[i] = "w" + strconv.Itoa(int(m))
+	}
+	said := fmt.Sprintf("job %d: %s", j.Job, strings.Join(workers, " "))
+	if len(workers) == 0 {
+		said += "nobody"
+	}
+	if j.Fan > 0 {
+		said += fmt.Sprintf(", %d complete a sum", j.Fan)
+	}
+	if j.Slots > 0 {
+		said += fmt.Sprintf(", slots %d to %d", j.First, j.First+j.Slots-1)
+	}
+	if j.Above {
+		said += ", sums go to the switch above"
+	}
+	return said
+}

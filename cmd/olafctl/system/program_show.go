@@ -1,0 +1,180 @@
+package system
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// programDocument is what there is to say of a switch program, built as it is by default unless slots say otherwise.
+type programDocument struct {
+	Name       string            `json:"name"`
+	Profile    string            `json:"profile"`
+	Profiles   []string          `json:"profiles"`
+	Arithmetic string            `json:"arithmetic"`
+	Completes  string            `json:"completes,omitempty"` // how many contributions a sum takes
+	Slots      int               `json:"slots"`
+	Memory     olaf.Size         `json:"memory_bytes"`
+	Actions    []string          `json:"actions"`
+	Classes    []counterDocument `json:"classes"`
+	Sums       []counterDocument `json:"sums"`
+	Identities []string          `json:"identities"`
+	Tables     []tableShape      `json:"tables,omitempty"` // that a controller writes
+	On         *heldDocument     `json:"on,omitempty"`     // a device that was looked at
+}
+
+// tableShape is a table of a switch program.
+type tableShape struct {
+	Name   string   `json:"name"`
+	Key    []string `json:"key"`
+	Action string   `json:"action"`
+	Params []string `json:"params"`
+	Doc    string   `json:"doc"`
+	Miss   string   `json:"without_entry"`
+}
+
+func shapeOf(t *program.Table) tableShape {
+	names := func(fields []program.Field) []string {
+		list := make([]string, len(fields))
+		for i, f := range fields {
+			list[i] = f.Name
+		}
+		return list
+	}
+	return tableShape{t.Name, names(t.Key), t.Action, names(t.Params), t.Doc, t.Without}
+}
+
+type counterDocument struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	Doc  string `json:"doc"`
+}
+
+func newProgramShowCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	var build program.Config
+	var device string
+	cmd := &cobra.Command{
+		Use:   "show PROGRAM",
+		Short: "Say what a switch program holds, what becomes of packets in it, and what always holds between its counts",
+		Long: `Say what a switch program holds, how many contributions complete a sum, what becomes of packets in it, and what always holds
+between its counts. With -d it also says what of that is so on a device now: the H and the slots that its registers tell, and, of one
+that an agent serves, the members that its tables admit. Nothing is written there.`,
+		Example: `  olafctl program show iswitch
+  olafctl program show iswitch --slots 4594 --profile isw-x
+  olafctl program show iswitch -d grpc://127.0.0.1:9559`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.Names(env.Programs) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := programNamed(env.Programs, args[0])
+			if err != nil {
+				return err
+			}
+			d, err := programDocumentOf(of, build)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("device") {
+				if d.On, err = heldOn(cmd.Context(), env, device, of); err != nil {
+					return err
+				}
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					programDocument
+				}{cli.Head{Schema: "olafctl.program/v1"}, d})
+			}
+			return d.write(env.Stdout)
+		},
+	}
+	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; the program's own if not given")
+	cmd.Flags().StringVar(&build.Profile, "profile", "", "profile to build")
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	cli.AddAddress(cmd, &device, env.Devices, "look at the program on this device as well")
+	return cmd
+}
+
+func programNamed(known []program.Description, name string) (*program.Description, error) {
+	names := program.Names(known)
+	i := slices.Index(names, name)
+	if i < 0 {
+		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return &known[i], nil
+}
+
+func programDocumentOf(d *program.Description, build program.Config) (programDocument, error) {
+	p, err := d.New(build)
+	if err != nil {
+		return programDocument{}, err
+	}
+	doc := programDocument{
+		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(), Completes: d.Completes, Slots: p.Slots(), Memory: p.Memory(),
+		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{}, Identities: []string{},
+	}
+	if doc.Profile == "" {
+		doc.Profile = d.Profiles[0]
+	}
+	for i, c := range d.Ledger.Counters {
+		one := counterDocument{c.Name, c.Unit, c.Doc}
+		if i < d.Classes {
+			doc.Classes = append(doc.Classes, one)
+		} else {
+			doc.Sums = append(doc.Sums, one)
+		}
+	}
+	for i := range d.Ledger.Identities {
+		doc.Identities = append(doc.Identities, d.Ledger.Identities[i].String())
+	}
+	for i := range d.Tables {
+		doc.Tables = append(doc.Tables, shapeOf(&d.Tables[i]))
+	}
+	return doc, nil
+}
+
+func (d *programDocument) write(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "program\t%s, profile %s of %s\n", d.Name, d.Profile, strings.Join(d.Profiles, ", "))
+	fmt.Fprintf(tw, "lanes\t%s\n", d.Arithmetic)
+	if d.Completes != "" {
+		fmt.Fprintf(tw, "H\t%s\n", d.Completes)
+	}
+	fmt.Fprintf(tw, "table\t%d slots, %s\n", d.Slots, d.Memory)
+	if len(d.Actions) > 0 {
+		fmt.Fprintf(tw, "control\t%s\n", strings.Join(d.Actions, " "))
+	}
+	for i, c := range d.Classes {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "becomes"), c.Name, c.Doc)
+	}
+	for i, c := range d.Sums {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "sums"), c.Name, c.Doc)
+	}
+	for i, identity := range d.Identities {
+		fmt.Fprintf(tw, "%s\t%s\n", first(i, "holds"), identity)
+	}
+	for i, t := range d.Tables {
+		fmt.Fprintf(tw, "%s\t%s\t%s → %s(%s). %s\n", first(i, "told by"), t.Name, strings.Join(t.Key, ", "), t.Action, strings.Join(t.Params, ", "), t.Doc)
+	}
+	if d.On != nil {
+		d.On.write(tw, d.Name)
+	}
+	return tw.Flush()
+}
+
+// first heads the first line of a list.
+func first(i int, word string) string {
+	if i == 0 {
+		return word
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+package tables
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// p4infoFlags are the flags of tables p4info.
+type p4infoFlags struct {
+	system, path, config string
+	lab, force           bool
+}
+
+func newTablesP4InfoCmd(env *cli.Env) *cobra.Command {
+	f := new(p4infoFlags)
+	cmd := &cobra.Command{
+		Use:   "p4info",
+		Short: "Print the P4Info of a system's pipeline, for other controllers to push",
+		Long: `Print the P4Info of a pipeline as text: that of both blocks, and with --system also the tables by which that system's switch
+program is told about jobs and members. Other P4Runtime controllers load it, and with --config the device config that goes with
+it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
+		Example: `  olafctl tables p4info
+  olafctl tables p4info --system iswitch -w isw.p4info.txtpb --config isw.bin`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.write(env) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.system, "system", "", "with this system's tables")
+	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
+	flags.BoolVar(&f.lab, "lab", false, "in the sizes of a card instead of the twin's")
+	flags.StringVarP(&f.path, "write", "w", "", "write to this file")
+	flags.StringVar(&f.config, "config", "", "write the device config to this file too")
+	flags.BoolVar(&f.force, "force", false, "replace the files")
+	return cmd
+}
+
+// write prints or writes the P4Info, and the device config where it was asked for.
+func (f *p4infoFlags) write(env *cli.Env) error {
+	programs, err := cli.ToldOf(env.Systems, f.system)
+	if err != nil {
+		return err
+	}
+	profile := p4.Twin()
+	if f.lab {
+		profile = p4.Lab()
+	}
+	if err := cli.RefuseAnyExisting(f.force, f.path, f.config); err != nil {
+		return err
+	}
+	if f.config != "" {
+		if err := cli.WriteWhole(env, f.config, profile.DeviceConfig(programs...)); err != nil {
+			return err
+		}
+	}
+	if f.path != "" {
+		return cli.WriteWhole(env, f.path, profile.InfoText(programs...))
+	}
+	_, err = env.Stdout.Write(profile.InfoText(programs...))
+	return err
+}

@@ -1,0 +1,183 @@
+// Package tables implements 'olafctl tables' and 'cluster': match-action tables over P4Runtime.
+package tables
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tables",
+		Short: "Read, write and compare the match-action tables over P4Runtime",
+	}
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env))
+	return cmd
+}
+
+func newTablesShowCmd(env *cli.Env) *cobra.Command {
+	var (
+		out    cli.Format
+		device cli.DeviceFlags
+		target string
+	)
+	cmd := &cobra.Command{
+		Use:     "show",
+		Aliases: []string{"list"},
+		Short:   "Print workers, servers, clusters and multicast groups, and what switch programs are told",
+		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
+--p4rt can be looked at with --target while it runs.
+
+A software twin starts with empty tables; --after runs an experiment's first run on it before the look.`,
+		Example: `  olafctl tables show --after table1
+  olafctl tables show --target 127.0.0.1:9559 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if target != "" {
+				tables, err := ReadTarget(cmd.Context(), env, target)
+				if err != nil {
+					return err
+				}
+				return printTables(env, tables, out)
+			}
+			return device.With(cmd.Context(), env, func(bed *testbed.Testbed) error {
+				tables, err := bed.Tables.Read(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printTables(env, tables, out)
+			})
+		},
+	}
+	cmd.Flags().Var((*cli.TargetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
+	cmd.MarkFlagsMutuallyExclusive("target", "after")
+	cmd.MarkFlagsMutuallyExclusive("target", "device")
+	return cmd
+}
+
+// ReadTarget reads a running server's tables without taking part in its election.
+func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables, error) {
+	secure, err := env.TLS.Config(env.Now())
+	if err != nil {
+		return p4ctl.Tables{}, err
+	}
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true, TLS: secure, Programs: env.Programs})
+	if err != nil {
+		return p4ctl.Tables{}, err
+	}
+	defer session.Close()
+	tables, err := session.Read(ctx)
+	return tables, cli.ExplainAgent(target, err)
+}
+
+// tableDocument is olafctl.table-list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
+type tableDocument struct {
+	cli.Head
+	Hash     string         `json:"sha256"`
+	Workers  []workerEntry  `json:"workers"`
+	Servers  []string       `json:"servers"`
+	Clusters []clusterEntry `json:"clusters"`
+	Programs []programEntry `json:"programs,omitempty"` // entries of switch programs' tables, where there are any
+}
+
+// programEntry is an entry of a switch program's table.
+type programEntry struct {
+	Program string            `json:"program"`
+	Table   string            `json:"table"`
+	Key     map[string]uint32 `json:"key"`
+	Action  string            `json:"action"`
+	Params  map[string]uint32 `json:"params"`
+	Remark  string            `json:"remark,omitempty"` // what the entry is where its numbers don't show it
+}
+
+type workerEntry struct {
+	Address string `json:"address"`
+	Cluster int    `json:"cluster"`
+	Worker  int    `json:"worker"`
+}
+
+type clusterEntry struct {
+	Cluster int   `json:"cluster"`
+	Group   int   `json:"group"`
+	Workers []int `json:"workers"`
+}
+
+func describeTables(t p4ctl.Tables) tableDocument {
+	d := tableDocument{Head: cli.Head{Schema: "olafctl.table-list/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	for _, w := range t.Workers {
+		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
+	}
+	for _, s := range t.Servers {
+		d.Servers = append(d.Servers, s.String())
+	}
+	members := map[uint32][]int{}
+	for _, g := range t.Groups {
+		for _, m := range g.Members {
+			members[g.ID] = append(members[g.ID], int(m.Instance))
+		}
+	}
+	for _, c := range t.Clusters {
+		d.Clusters = append(d.Clusters, clusterEntry{int(c.ID), int(c.Group), members[c.Group]})
+	}
+	for _, e := range t.Entries {
+		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, named(e.Table.Key, e.Key), e.Table.Action, named(e.Table.Params, e.Params), e.Table.Remark(e.Params)})
+	}
+	return d
+}
+
+// named are numbers by their fields.
+func named(fields []program.Field, values []uint32) map[string]uint32 {
+	m := make(map[string]uint32, len(fields))
+	for i, f := range fields {
+		m[f.Name] = values[i]
+	}
+	return m
+}
+
+// assigned are the same as text, in the order of the fields.
+func assigned(fields []program.Field, values []uint32, is string) string {
+	words := make([]string, len(fields))
+	for i, f := range fields {
+		words[i] = fmt.Sprintf("%s%s%d", f.Name, is, values[i])
+	}
+	return strings.Join(words, ", ")
+}
+
+func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
+	d := describeTables(t)
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, d)
+	}
+	list := cli.Grid{Header: []string{"TABLE", "KEY", "ACTION"}}
+	for _, s := range d.Servers {
+		list.Add("vnp4_1.servers", s, "set_server()")
+	}
+	for _, w := range d.Workers {
+		list.Add("vnp4_1.workers", w.Address, fmt.Sprintf("set_worker(cluster=%d, worker=%d)", w.Cluster, w.Worker))
+	}
+	for _, c := range d.Clusters {
+		workers := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Workers), "[]")), ",")
+		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
+	}
+	for _, e := range t.Entries {
+		action := e.Table.Action + "(" + assigned(e.Table.Params, e.Params, "=") + ")"
+		if remark := e.Table.Remark(e.Params); remark != "" {
+			action += ", " + remark
+		}
+		list.Add(e.Table.Name, assigned(e.Table.Key, e.Key, " "), action)
+	}
+	if len(list.Rows) == 0 {
+		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")
+	}
+	return list.Write(env, out)
+}

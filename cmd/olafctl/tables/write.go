@@ -1,0 +1,165 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+func newTablesGetCmd(env *cli.Env) *cobra.Command {
+	var (
+		f     cli.ControllerFlags
+		path  string
+		force bool
+	)
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "Print a server's tables in the form that apply reads",
+		Example: `  olafctl tables get -w tables.yaml
+  olafctl tables get --target unix:/run/olaf.sock`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.RefuseExisting(path, force); err != nil {
+				return err
+			}
+			tables, err := ReadTarget(cmd.Context(), env, f.Target)
+			if err != nil {
+				return err
+			}
+			if path != "" {
+				return cli.WriteWhole(env, path, tables.AppendYAML(nil))
+			}
+			_, err = env.Stdout.Write(tables.AppendYAML(nil))
+			return err
+		},
+	}
+	f.AddTarget(cmd)
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	return cmd
+}
+
+// loadTables reads a file of desired tables.
+func loadTables(env *cli.Env, path string) (p4ctl.Tables, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return p4ctl.Tables{}, cli.UsageError("%v", err)
+	}
+	t, err := p4ctl.ParseTables(text, env.Programs...)
+	if err != nil {
+		return t, cli.UsageError("%s: %v", path, err)
+	}
+	return t, nil
+}
+
+func newTablesApplyCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Make a server's tables what a file says",
+		Long: `Make a server's tables what a file says: read, compare, write the difference, read back. Up to 100 changes are one batch that
+is done wholly or not at all; more go in batches of 100, groups before clusters before workers, and what is left out last.`,
+		Example: `  olafctl tables apply tables.yaml --dry-run
+  olafctl tables apply tables.yaml --target 127.0.0.1:9559`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			desired, err := loadTables(env, args[0])
+			if err != nil {
+				return err
+			}
+			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return desired, nil })
+		},
+	}
+	f.AddWrite(cmd)
+	return cmd
+}
+
+func newTablesDiffCmd(env *cli.Env) *cobra.Command {
+	var (
+		f    cli.ControllerFlags
+		code bool
+	)
+	cmd := &cobra.Command{
+		Use:     "diff FILE",
+		Short:   "Say what apply would change",
+		Example: "  olafctl tables diff tables.yaml --exit-code",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			desired, err := loadTables(env, args[0])
+			if err != nil {
+				return err
+			}
+			actual, err := ReadTarget(cmd.Context(), env, f.Target)
+			if err != nil {
+				return err
+			}
+			plan := p4ctl.Diff(actual, desired)
+			f.DryRun = true
+			if err := f.Print(env, plan, p4ctl.Applied{}, desired); err != nil {
+				return err
+			}
+			if code && !plan.Empty() {
+				return &cli.Exit{Kind: olaf.Missed}
+			}
+			return nil
+		},
+	}
+	f.AddTarget(cmd)
+	cli.AddFormatFlag(cmd, &f.Out, cli.Table, cli.JSON)
+	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
+	return cmd
+}
+
+func newTablesClearCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
+	cmd := &cobra.Command{
+		Use:     "clear",
+		Short:   "Empty a server's tables and groups",
+		Example: "  olafctl tables clear --dry-run\n  olafctl tables clear --yes   # in a script at a terminal",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
+		},
+	}
+	f.AddWrite(cmd)
+	f.AddConfirm(cmd)
+	return cmd
+}
+
+func newTablesTakeoverCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
+	cmd := &cobra.Command{
+		Use:   "takeover",
+		Short: "Become a server's primary controller, whoever is it now",
+		Long: `Become a server's primary controller by an election id above the highest one it ever saw. The controller that was primary
+can no longer write; a bench that it runs ends. The server remembers the id until it restarts; later commands without
+--election-id take the next one.`,
+		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			secure, err := env.TLS.Config(env.Now())
+			if err != nil {
+				return err
+			}
+			session, err := p4ctl.DialBeside(cmd.Context(), f.Target, p4ctl.Options{TLS: secure})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, session.Close()) }()
+			if err := session.Takeover(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stdout, "%s\n", session.ElectionID())
+			fmt.Fprintf(env.Stderr, "was primary at %s with this id; nobody is now\n", f.Target)
+			return nil
+		},
+	}
+	f.AddTarget(cmd)
+	return cmd
+}

@@ -1,0 +1,243 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/engine"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// endpointFlags are what a worker and a server of one job must agree on.
+type endpointFlags struct {
+	system string
+	job    endpoints.Job
+	id     uint16
+	listen string
+	line   olaf.Rate
+	group  int
+	format cli.Format
+	open   openFlags
+}
+
+// endpointSystem is how programs play a system, and which of the flags mean something to it alone.
+type endpointSystem struct {
+	worker func(*workerFlags, *cobra.Command, *cli.Env) error
+	server func(*serverFlags, *cobra.Command, *cli.Env) error
+	only   []string
+}
+
+// EndpointSystems are those that programs play: the queues, whose workers wait for nobody, and those of endpointRows.
+func EndpointSystems() []string {
+	names := engine.Names()
+	for name := range EndpointRows {
+		names = append(names, name)
+	}
+	return names
+}
+
+var (
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters"}}
+	EndpointRows   = map[string]endpointSystem{
+		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
+	}
+)
+
+// find is the system that was asked for. Flags of others mean nothing to it.
+func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
+	s, mine := EndpointRows[f.system]
+	if !mine {
+		s = queueEndpoints
+	}
+	others := []endpointSystem{queueEndpoints}
+	for _, row := range EndpointRows {
+		others = append(others, row)
+	}
+	for _, o := range others {
+		foreign := slices.DeleteFunc(slices.Clone(o.only), func(name string) bool { return slices.Contains(s.only, name) })
+		if err := cli.RefuseFlags(cmd, foreign, "--system "+f.system); err != nil {
+			return nil, err
+		}
+	}
+	return &s, nil
+}
+
+func (f *endpointFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.system = "xagg"
+	cli.Choose(cmd, &f.system, "system", "whose protocol to speak", EndpointSystems()...)
+	flags.Uint16Var(&f.id, "id", 1, "of the job")
+	flags.IntVar(&f.job.Workers, "workers", 4, "of the job")
+	flags.IntVar(&f.job.Values, "values", 1<<16, "of a vector, 32 bits each; through a queue as many as a packet has, if not given")
+	flags.IntVar(&f.job.Lanes, "lanes", 256, "values in a packet")
+	flags.IntVar(&f.job.Vectors, "vectors", 10, "of every worker")
+	flags.Var(&f.line, "line", "what the link of this end carries, such as 50M: rates are divided by it; 0bps asks nobody for a rate")
+	flags.StringVar(&f.listen, "listen", "", "address and port of this end, such as 10.77.0.2:20300")
+	flags.StringVar(&f.open.training, "training", "", "train LunarLander: a file with the configuration, as 'olafctl train -o json' prints it; - for stdin")
+	f.format = cli.JSON
+	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
+}
+
+// bind binds the socket. several says that datagrams leave from
+// several addresses of the host.
+func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
+	f.job.ID = olaf.ClusterID(f.id)
+	own, err := endpointAddress("listen", f.listen)
+	if err != nil {
+		return nil, own, err
+	}
+	at := own
+	if several {
+		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
+	}
+	c, err := datagrams(ctx, at)
+	return c, own, err
+}
+
+func endpointAddress(flag, text string) (netip.AddrPort, error) {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil || !at.Addr().Is4() {
+		return at, cli.UsageError("--%s %q is not an IPv4 address with a port, such as 10.77.0.2:20300", flag, text)
+	}
+	return at, nil
+}
+
+// workerFlags are those of worker.
+type workerFlags struct {
+	endpointFlags
+	number, skip       int
+	epoch, child       uint16
+	every              time.Duration
+	aggregator, server string
+	above              string
+}
+
+func NewWorker(env *cli.Env) *cobra.Command {
+	f := &workerFlags{}
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Be one worker: send vectors by UDP, and hear what comes back",
+		Long: `Be one worker, over an ordinary UDP socket. What is in a vector follows from its worker and its number, so that what comes of it can be
+held against what it must be.
+
+Through a queue (--system olaf or fifo) a worker sends an update whenever one is ready, by an absolute schedule, and waits for nobody:
+a newer update stands for one that was lost, and with --timeout what nobody answered is sent again. ACKs bring the queue's status, by
+which --tc decides whether the next update is sent. With --training its vectors are gradients of LunarLander, and ACKs bring weights.
+Packets of a vector that takes several leave from as many addresses, from --listen on: the switch knows them by these.
+
+With --system xagg a worker asks the aggregator above it for a rate, sends its vectors at that, sends again what the aggregator's agent
+finds missing of a group, and asks for sums that do not come: the same state machine as in the simulator. 'olafctl testbed demo' and
+'olafctl train -d xdp:' start workers like these.`,
+		Example: `  olafctl worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
+  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := f.find(cmd)
+			if err != nil {
+				return err
+			}
+			return s.worker(f, cmd, env)
+		},
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&f.number, "worker", 0, "which of the workers this is, from 0")
+	flags.StringVar(&f.aggregator, "aggregator", "", "where packets go")
+	flags.StringVar(&f.server, "server", "", "where updates go")
+	flags.StringVar(&f.above, "above", "", "the server that may take this worker over from its aggregator (ps --adopt); default nobody")
+	flags.DurationVar(&f.every, "every", 0, "between two updates, on an absolute schedule; default as fast as it can")
+	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet of vectors, as if it were lost")
+	flags.Uint16Var(&f.child, "child", 0, "which of its aggregator's children this is, from 0; default the number of the worker")
+	flags.Uint16Var(&f.epoch, "epoch", 0, "of the first vector: beyond all that the aggregators have seen, where another job went there before; default what the aggregator says")
+	f.open.addWorker(cmd)
+	return cmd
+}
+
+// serverFlags are those of ps.
+type serverFlags struct {
+	endpointFlags
+	agent    string
+	workers  []string
+	clusters int
+	adopt    time.Duration
+}
+
+func NewPS(env *cli.Env) *cobra.Command {
+	f := &serverFlags{}
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "Be the parameter server: take updates or sums, and answer workers",
+		Long: `Be the parameter server, over an ordinary UDP socket, until Ctrl-C; then it says what it did.
+
+Behind a queue (--system olaf or fifo) it answers every update with an ACK to who sent it, and one in which several were merged to all
+workers of the cluster. With --training it steps the clusters' weights by every gradient, and ACKs bring these.
+
+With --system xagg it is the root of the tree: it passes every sum that the aggregator sends on to all workers, keeps the last of every
+packet for those that ask again, and grants the aggregator a rate. With --adopt it changes the tree where the aggregator falls silent in the middle
+of the job: workers that were started with --above become its own children and send their vectors again.`,
+		Example: `  olafctl ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
+  olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := f.find(cmd)
+			if err != nil {
+				return err
+			}
+			return s.server(f, cmd, env)
+		},
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "of the aggregator below, in user space: address and port")
+	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; one for each, in their order")
+	flags.IntVar(&f.group, "group", 0, "packets that are acknowledged together, a power of two; default as published, 1024")
+	flags.DurationVar(&f.adopt, "adopt", 0, "take the workers over, in another epoch, where the aggregator falls silent for so long in the middle of the job; 0s never does")
+	flags.IntVar(&f.clusters, "clusters", 1, "among which the workers are spread evenly")
+	return cmd
+}
+
+// addresses are those of the workers.
+func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
+	for _, w := range f.workers {
+		at, err := endpointAddress("worker", w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// told prints what a server did that nobody but its end stops: Ctrl-C, or a network that is gone, which is an error all the same.
+func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) error {
+	if err := cli.WriteDocument(env, f.format, document); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
+		return late(ctx, nil)
+	}
+	return nil
+}
+
+// late is why an end stopped before it should, and what to do; nil where it did not.
+func late(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	switch {
+	case errors.Is(err, endpoints.ErrOffline):
+		return fmt.Errorf("%w; is the testbed still up, and every cable of it there? 'olafctl testbed show' tells; begin again with all workers and the server", err)
+	case errors.Is(err, endpoints.ErrStalled):
+		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl testbed show' tells of what is between them; after one of them was started anew all workers must be", err)
+	}
+	return cli.Ended(err)
+}

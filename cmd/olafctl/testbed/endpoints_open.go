@@ -1,0 +1,272 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// openFlags are those of workers that wait for nobody.
+type openFlags struct {
+	training string
+	start    string
+	timeout  time.Duration
+	tc       time.Duration
+	slope    tc.Slope
+	seed     uint64
+}
+
+func (f *openFlags) addWorker(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.slope = tc.Urgency
+	flags.StringVar(&f.start, "start", "", "when to begin, such as 2026-11-22T16:00:00.5Z; default now")
+	flags.DurationVar(&f.timeout, "timeout", 0, "send an update again that nobody answered for so long, unless a newer one is ready; 0 never does")
+	flags.DurationVar(&f.tc, "tc", 0, "transmission control, with this threshold for the time since the last ACK (§5); 0 sends every update")
+	flags.Uint64Var(&f.seed, "seed", 1, "of what transmission control draws")
+	cli.Choose(cmd, &f.slope, "slope", "reading of v in transmission control", tc.Slopes()...)
+}
+
+// begins is when the job does; the zero time is now.
+func (f *openFlags) begins() (time.Time, error) {
+	if f.start == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.start)
+	if err != nil {
+		return at, cli.UsageError("--start %q: write a time such as 2026-11-22T16:00:00.5Z", f.start)
+	}
+	return at, nil
+}
+
+// config reads the training that is to be played; nil for none.
+func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
+	if f.training == "" {
+		return nil, nil
+	}
+	var text []byte
+	var err error
+	if f.training == "-" {
+		text, err = io.ReadAll(env.Stdin)
+	} else {
+		text, err = os.ReadFile(f.training)
+	}
+	if err != nil {
+		return nil, cli.UsageError("--training: %v", err)
+	}
+	c, err := rl.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("--training %s: %w", f.training, err)
+	}
+	return c, nil
+}
+
+// layout is how vectors are cut.
+func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
+	if training != nil {
+		return field.Layout(), nil
+	}
+	if !cmd.Flags().Changed("values") {
+		f.job.Values = f.job.Lanes
+	}
+	if f.job.Lanes < 1 || f.job.Lanes > endpoints.MaxOpenLanes {
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; packets that the kernel merges have 1 to %d", f.job.Lanes, endpoints.MaxOpenLanes)
+	}
+	return endpoint.Layout{Values: f.job.Values, PerPacket: f.job.Lanes}, nil
+}
+
+// runOpen is a worker that sends updates to a queue.
+func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	layout, err := f.layout(cmd, training)
+	if err != nil {
+		return err
+	}
+	server, err := endpointAddress("server", f.server)
+	if err != nil {
+		return err
+	}
+	p, cfg, err := f.player(training, layout)
+	if err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), layout.Packets() > 1)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	if layout.Packets() > 1 {
+		p.From = field.Places(own.Addr(), layout.Packets())
+	}
+	o := f.open.options(cfg.Worker)
+	if f.format == cli.JSONL {
+		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
+			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
+		}
+	}
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
+		return late(ctx, err)
+	}
+	return cli.WriteDocument(env, f.format, struct {
+		cli.Head
+		field.WorkerReport
+	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: cfg.Worker, Report: *report}})
+}
+
+// options are how a worker sends: again, and when transmission control lets it.
+func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
+	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
+	if f.tc > 0 {
+		o.Gate = field.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed, worker)
+	}
+	return o
+}
+
+// player is what plays a worker, and the worker.
+func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
+	if f.number < 0 || f.every < 0 {
+		return nil, nil, cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
+	}
+	worker := olaf.WorkerID(f.number)
+	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Vectors, 0))}
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
+	var err error
+	if p.Start, err = f.open.begins(); err != nil {
+		return nil, nil, err
+	}
+	if training != nil {
+		if f.number >= training.Workers {
+			return nil, nil, cli.UsageError("--worker %d: the training has %d, from 0", f.number, training.Workers)
+		}
+		pilot, err := field.NewPilot(training, f.number)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.Work = pilot
+		cfg.Job, cfg.Workers, cfg.Updates = training.Cluster(f.number), training.Workers, uint32(training.Iterations)
+	}
+	return p, cfg, nil
+}
+
+// runOpen is the server behind a queue.
+func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	layout, err := f.layout(cmd, training)
+	if err != nil {
+		return err
+	}
+	workers, err := f.addresses()
+	if err != nil {
+		return err
+	}
+	placement, servers, err := f.clustered(training, len(workers))
+	if err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	numbers := &endpoints.Numbers{Layout: layout}
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: numbers,
+		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
+	first := olaf.ClusterID(f.id)
+	if servers != nil {
+		p.Work, first = servers, 0
+	}
+	if err := f.listening(env, own); err != nil {
+		return err
+	}
+	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
+	o := endpoint.Olaf{Members: membersFrom(first, placement)}
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	if report == nil || err != nil {
+		return late(ctx, err)
+	}
+	if err := f.told(ctx, env, serverDocument(report, numbers, servers)); err != nil {
+		return err
+	}
+	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
+}
+
+// serverDocument is what a server did: with the numbers that it held against what they must be, or with what it learned.
+func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *field.Servers) any {
+	out := struct {
+		cli.Head
+		field.ServerReport
+		Inside  int `json:"updates_inside,omitempty"`
+		Checked int `json:"values_checked,omitempty"`
+		Wrong   int `json:"values_wrong,omitempty"`
+	}{cli.Head{Schema: "olafctl.open-ps/v1"}, field.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
+	if servers != nil {
+		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
+	}
+	return out
+}
+
+// membersFrom says which workers are of a job, where the clusters' jobs are numbered from first on; none of another job.
+func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) (from, to int) {
+	return func(job olaf.ClusterID) (int, int) {
+		if cluster := int(job) - int(first); cluster >= 0 && cluster < p.Clusters {
+			return p.Members(cluster)
+		}
+		return 0, 0
+	}
+}
+
+// clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a training.
+func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *field.Servers, error) {
+	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
+	var servers *field.Servers
+	if training != nil {
+		if training.Workers != workers {
+			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers, training.Workers)
+		}
+		var err error
+		if servers, err = field.NewServers(training); err != nil {
+			return placement, nil, err
+		}
+		placement = training.Placement
+	}
+	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
+		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs one", olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
+	}
+	return placement, servers, nil
+}
+
+// listening tells whoever started the server, a person or a program, that it can be sent to.
+func (f *serverFlags) listening(env *cli.Env, own netip.AddrPort) error {
+	if f.format == cli.JSONL {
+		return cli.WriteLine(env.Stdout, field.Listening{Listening: own})
+	}
+	fmt.Fprintf(env.Stderr, "listening at %v (Ctrl-C ends it)\n", own)
+	return nil
+}

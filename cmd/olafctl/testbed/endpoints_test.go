@@ -1,0 +1,52 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// TestLate says why a worker or a server stopped before it should, and what to do.
+func TestLate(t *testing.T) {
+	if err := late(t.Context(), nil); err != nil {
+		t.Errorf("who was done: %v", err)
+	}
+	gone, end := context.WithCancelCause(t.Context())
+	end(fmt.Errorf("%w: no interface has the address 192.0.2.1", endpoints.ErrOffline))
+	for _, c := range []struct {
+		ctx       context.Context
+		err, kind error
+		says      string
+	}{
+		{gone, nil, endpoints.ErrOffline, "no interface has the address 192.0.2.1; is the testbed still up"},
+		{t.Context(), endpoints.ErrStalled, endpoints.ErrStalled, "after one of them was started anew all workers must be"},
+	} {
+		if err := late(c.ctx, c.err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWrongValuesFail holds that a document with a wrong value is never all that is said.
+func TestWrongValuesFail(t *testing.T) {
+	for _, tt := range []struct {
+		wrong  int
+		counts map[string]uint64
+		want   string
+	}{
+		{0, map[string]uint64{"packets_sent": 3}, ""},
+		{3, nil, "3 of 9 values are wrong"},
+		{0, map[string]uint64{"packets_inexact": 1}, "the sums of 1 packet are not exact"},
+		{0, map[string]uint64{"misidentified": 2}, "2 packets named another worker"},
+	} {
+		err := checkValues(tt.wrong, 9, tt.counts)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || cli.ExitCode(err) != cli.ExitFailed) {
+			t.Errorf("%d wrong, %v: %v, want %q with exit code 1", tt.wrong, tt.counts, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package testbed
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// realTimeout is how long a worker whose packets are real waits for a sum before it asks again, if nothing is said.
+const realTimeout = 50 * time.Millisecond
+
+// runXAgg is a worker of an aggregator that waits for every sum.
+func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
+	aggregator, err := endpointAddress("aggregator", f.aggregator)
+	if err != nil {
+		return err
+	}
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	f.job.ID = olaf.ClusterID(f.id)
+	worker := olaf.WorkerID(max(f.number, 0))
+	sums := &endpoints.Sums{Job: f.job, Worker: worker, Every: f.every}
+	p, err := f.summing(cmd, aggregator, sums)
+	if err != nil {
+		return err
+	}
+	var learner *field.Learner
+	if training != nil {
+		if learner, err = field.NewLearner(training, f.number); err != nil {
+			return err
+		}
+		f.job, p.Work = field.Job(training), learner
+	}
+	if err := f.checkSums(); err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
+	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
+	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+	if err := late(ctx, err); err != nil {
+		return err
+	}
+	return f.reportSums(env, report, sums, learner)
+}
+
+// reportSums prints what a worker found in its sums, and learned from them if it learns. Wrong sums are an error.
+func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *field.Learner) error {
+	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
+	if learner != nil {
+		var err error
+		if out.Work, err = json.Marshal(learner.Learned()); err != nil {
+			return err
+		}
+	}
+	err := cli.WriteDocument(env, f.format, struct {
+		cli.Head
+		endpoints.SumsReport
+	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
+	if err != nil {
+		return err
+	}
+	return checkValues(sums.Wrong, sums.Checked, report.Counts)
+}
+
+// checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified: the
+// document states it, and a script must not have to look there.
+func checkValues(wrong, checked int, counts map[string]uint64) error {
+	const twice = "; 'olafctl testbed show' names workers that have one number (--worker) or each other's"
+	var err error
+	switch {
+	case wrong > 0:
+		err = fmt.Errorf("%d of %d values are wrong%s", wrong, checked, twice)
+	case counts["packets_inexact"] > 0:
+		err = fmt.Errorf("the sums of %s are not exact", olaf.Plural(counts["packets_inexact"], "packet"))
+	case counts["misidentified"] > 0:
+		err = fmt.Errorf("%s named another worker than their sender%s", olaf.Plural(counts["misidentified"], "packet"), twice)
+	default:
+		return nil
+	}
+	return &cli.Exit{Kind: olaf.Failed, Err: err}
+}
+
+// summing is what plays a worker that sends vectors to an aggregator and hears their sums.
+func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sums *endpoints.Sums) (*endpoints.Player, error) {
+	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
+		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
+	if cmd.Flags().Changed("child") {
+		child := olaf.WorkerID(f.child)
+		p.Child = &child
+	}
+	var err error
+	if f.above != "" {
+		if p.Above, err = endpointAddress("above", f.above); err != nil {
+			return nil, err
+		}
+	}
+	p.Start, err = f.open.begins()
+	return p, err
+}
+
+// checkSums refuses a job, a worker of it and a pace that cannot be.
+func (f *workerFlags) checkSums() error {
+	if err := f.job.Check(); err != nil {
+		return err
+	}
+	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
+		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
+	}
+	return nil
+}
+
+// ticket is under which number the worker asks for its first epoch; 0 where that is said.
+func (f *workerFlags) ticket(cmd *cobra.Command) uint32 {
+	if cmd.Flags().Changed("epoch") {
+		return 0
+	}
+	return 1 + rand.Uint32N(math.MaxUint32) // another one whenever a worker is started
+}
+
+// runXAgg is the server above such an aggregator.
+func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
+	agent, err := endpointAddress("agent", f.agent)
+	if err != nil {
+		return err
+	}
+	workers, err := f.addresses()
+	if err != nil {
+		return err
+	}
+	if len(workers) != f.job.Workers {
+		return cli.UsageError("--worker: addresses of %d of %s", len(workers), olaf.Plural(f.job.Workers, "worker"))
+	}
+	f.job.ID = olaf.ClusterID(f.id)
+	root, err := endpoints.NewRoot(endpoints.RootConfig{
+		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg},
+		Adopt: f.adopt,
+	})
+	if err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	report, err := root.Run(ctx, conn)
+	if err != nil {
+		return late(ctx, err)
+	}
+	err = f.told(ctx, env, struct {
+		cli.Head
+		endpoints.StationReport
+	}{cli.Head{Schema: "olafctl.ps/v2"}, *report})
+	if err != nil {
+		return err
+	}
+	return checkValues(0, 0, report.Counts)
+}

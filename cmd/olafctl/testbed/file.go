@@ -1,0 +1,224 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// ReadLab reads a testbed file; "-" is stdin.
+func ReadLab(env *cli.Env, path string) (*lab.File, *lab.Plan, error) {
+	text, err := readFileOrInput(env, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := lab.Parse(path, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := f.Resolve()
+	return f, p, err
+}
+
+func readFileOrInput(env *cli.Env, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(env.Stdin)
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.UsageError("testbed file %s is not there; docs/reference/testbed-file.md has some to start from", path)
+	}
+	return text, err
+}
+
+func newTestbedPlanCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	var schema bool
+	cmd := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Check a testbed file, and say what up would make of it",
+		Long: `Check a testbed file, and say every namespace, cable, route and program that 'olafctl testbed up' would make of it. Where a testbed of
+that name is up, what would go begins with a minus and what would come with a plus. Nothing is made, and no rights are needed.`,
+		Example: "  olafctl testbed plan lab.yaml\n  olafctl testbed plan --schema > testbed.schema.json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if schema {
+				return cli.PrintText(env, lab.JSONSchema)
+			}
+			if len(args) == 0 {
+				return cli.UsageError("say which file: olafctl testbed plan lab.yaml")
+			}
+			_, p, err := ReadLab(env, args[0])
+			if err != nil {
+				return err
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					*lab.Plan
+				}{cli.Head{Schema: "olafctl.testbed-plan/v1"}, p})
+			}
+			return printPlan(env.Stdout, p)
+		},
+	}
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of testbed files, for editors")
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// printPlan prints what up would do: everything, or the difference from what is up.
+func printPlan(w io.Writer, p *lab.Plan) error {
+	var up []string
+	if s, err := lab.Show(p.Name); err == nil {
+		up = s.Lines
+	}
+	if slices.Equal(up, p.Lines()) {
+		_, err := fmt.Fprintf(w, "%s\nit is up, as the file says: nothing to do\n", p.Summary())
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\n", p.Summary(), strings.Join(lab.Difference(up, p.Lines()), "\n"))
+	return err
+}
+
+// labName is the testbed that an argument means: a name, or a file that says it; of none the only one that is up.
+func labName(env *cli.Env, args []string) (string, error) {
+	switch up := lab.Held(); {
+	case len(args) > 0 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
+		_, p, err := ReadLab(env, args[0])
+		if err != nil {
+			return "", err
+		}
+		return p.Name, nil
+	case len(args) > 0:
+		return args[0], nil
+	case len(up) == 1:
+		return up[0], nil
+	case len(up) == 0:
+		return "", fmt.Errorf("%w: none is; 'olafctl testbed up FILE' brings one up", lab.ErrAbsent)
+	default:
+		return "", cli.UsageError("several testbeds are up: %s; say which", strings.Join(up, ", "))
+	}
+}
+
+// completeLabs completes the names of testbeds that are up.
+func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return lab.Held(), cobra.ShellCompDirectiveDefault
+}
+
+// onLab makes a command one on the testbed that its argument means.
+func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), completeLabs
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		name, err := labName(env, args)
+		if err != nil {
+			return err
+		}
+		return do(name)
+	}
+	return cmd
+}
+
+func newTestbedDownCmd(env *cli.Env) *cobra.Command {
+	return onLab(env, &cobra.Command{
+		Use:     "down [NAME|FILE]",
+		Short:   "Take a testbed down",
+		Long:    `Take a testbed down and wait until it is: every namespace, cable and program of it. Without a name the only one that is up.`,
+		Example: "  sudo olafctl testbed down lab",
+	}, func(name string) error {
+		if err := lab.Down(name); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
+		return err
+	})
+}
+
+func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
+	var vectors int
+	cmd := onLab(env, &cobra.Command{
+		Use:   "epoch [NAME|FILE]",
+		Short: "Say with which epoch another job on a testbed may begin",
+		Long: `Say the first epoch of a job on a testbed that is up, for --epoch of all its workers: ahead of everything that any aggregator has met, and
+of all jobs that asked before. It is asked once for each job; the holder answers one question after the other, so that no two jobs meet.`,
+		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
+  sudo nsenter --net=/proc/PID/fd/8 olafctl worker --epoch $E --vectors 20 …`,
+	}, func(name string) error {
+		first, err := lab.Epoch(name, vectors)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(env.Stdout, first)
+		return err
+	})
+	cmd.Flags().IntVar(&vectors, "vectors", 1000, "of every worker of the job, at most")
+	return cmd
+}
+
+func newTestbedShowCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := onLab(env, &cobra.Command{
+		Use:   "show [NAME|FILE]",
+		Short: "Tell of a testbed that is up: its namespaces, what its programs counted, and what is not as it was made",
+		Long: `Tell of a testbed that is up: nodes with their addresses and namespaces, what programs have counted since they were loaded, and
+what is not as it was made, such as an interface that is gone or a program that somebody took off; that ends with exit code 3.
+A namespace is entered by its path: nsenter --net=PATH COMMAND.`,
+		Example: "  sudo olafctl testbed show\n  sudo olafctl testbed show lab -o json",
+	}, func(name string) error {
+		s, err := lab.Show(name)
+		if err != nil {
+			return err
+		}
+		if err := printLab(env, out, s); err != nil || len(s.Faults) == 0 {
+			return err
+		}
+		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
+	})
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*lab.State
+		}{cli.Head{Schema: "olafctl.testbed/v1"}, s})
+	}
+	fmt.Fprintf(env.Stdout, "%s, held by process %d\n\n", s.Name, s.PID)
+	list := cli.Grid{Header: []string{"NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		list.Add(n.Name, n.Role, n.Address, n.Path, counted(n.Counts))
+	}
+	if err := list.Write(env, cli.Table); err != nil {
+		return err
+	}
+	for _, f := range s.Faults {
+		fmt.Fprintf(env.Stdout, "BROKEN: %s\n", f)
+	}
+	for _, r := range s.Remarks {
+		fmt.Fprintf(env.Stdout, "WRONG: %s\n", r)
+	}
+	return nil
+}
+
+// counted lists the counters that are not 0.
+func counted(counts map[string]uint64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[name]; n > 0 {
+			words = append(words, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	return strings.Join(words, ", ")
+}

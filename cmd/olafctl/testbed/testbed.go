@@ -1,0 +1,21 @@
+// Package testbed implements 'olafctl testbed', 'worker' and 'ps': namespaces, programs and processes with real
+// packets.
+package testbed
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "testbed",
+		Short: "Real packets on this machine: testbeds from files, a job between namespaces, and what the machine can do",
+		Long: `Real packets on this machine: network namespaces, processes in them, and the Linux kernel as the switch between them. Everything is
+held by descriptors of one process, and nothing is pinned: when that ends, in whatever way, nothing is left. docs/reference/testbed-file.md tells
+what is real about it.`,
+	}
+	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedPlanCmd(env), newTestbedUpCmd(env), newTestbedShowCmd(env), newTestbedEpochCmd(env), newTestbedDownCmd(env))
+	return cmd
+}

@@ -1,0 +1,368 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf/btf"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed/demo"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/realtime"
+	"github.com/olafctl/olaf/fpga/xdp"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// datagrams opens the socket of a worker or a server.
+func datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
+	return netlab.Datagrams(ctx, at)
+}
+
+// What a machine of two processors carries in time, and what a short demo tries.
+const (
+	demoLine  = 60 * olaf.Mbps
+	demoRate  = 180 * olaf.Mbps
+	shortLine = 200 * olaf.Mbps
+	shortRate = 400 * olaf.Mbps
+)
+
+// demoFlags are the flags of testbed demo.
+type demoFlags struct {
+	demo.Config
+	out   cli.Format
+	short bool
+	mode  string
+	film  cli.PictureFlags
+}
+
+func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
+	f := &demoFlags{Config: demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Workers and a parameter server as processes in namespaces, the kernel adds: every sum is held",
+		Long: `Make a network namespace for each worker, one for the parameter server and one for the switch between them, with virtual cables; let the
+kernel of the switch add with the XDP program xagg; start the workers and the server as processes; and hold every value of every
+sum and what the kernel counted. Workers leave out packets now and then, so that what is missing is found and sent again.
+It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards nothing of it is left.`,
+		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed demo --record demo.svg",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+	}
+	c, flags := &f.Config, cmd.Flags()
+	flags.IntVar(&c.Workers, "workers", 4, "workers, a process and a namespace each")
+	flags.IntVar(&c.Values, "values", 1<<18, "of a vector, 32 bits each")
+	flags.IntVar(&c.Vectors, "vectors", 40, "of every worker")
+	flags.Var(&c.Line, "line", "that a worker can send at most")
+	flags.Var(&c.Rate, "rate", "that the aggregator takes of all workers, who get a share each; 0bps is without a limit")
+	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets of a worker that are acknowledged together, a power of two")
+	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet of its vectors; 0 leaves out none")
+	flags.BoolVar(&f.short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
+	cli.Choose(cmd, &f.mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
+	f.mode = string(xdp.Native)
+	f.film.Add(cmd)
+	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// run settles what the demo is of, and plays it, before a camera if there is one.
+func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
+	c := f.Config
+	if f.short {
+		c.Values, c.Vectors, c.Line, c.Rate = 1<<14, 3, shortLine, shortRate
+	}
+	if c.Workers < 1 || c.Workers > xdp.MaxChildren {
+		return cli.UsageError("--workers is %d; it must be 1 to %d", c.Workers, xdp.MaxChildren)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if c.Line <= 0 {
+		return cli.UsageError("--line is %v; cables that are fed without a rate lose most", c.Line)
+	}
+	c.Mode = xdp.Mode(f.mode)
+	c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+	return f.film.Record(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
+}
+
+// runDemo plays a demo, and holds that nothing of it is left.
+func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
+	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
+	before := links()
+	report, err := demo.Run(ctx, *c)
+	if err != nil {
+		return cli.NothingToShow(err)
+	}
+	if left := links(); left != before {
+		return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*demo.Report
+		}{cli.Head{Schema: "olafctl.demo/v2"}, report})
+	}
+	return printDemo(env, c, report)
+}
+
+// links names the interfaces of this namespace.
+func links() string {
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
+	sent, skipped, resent, checked := 0, 0, 0, 0
+	for _, w := range r.Workers {
+		sent, skipped, resent, checked = sent+int(w.Data()), skipped+w.Skipped, resent+int(w.Counts["packets_resent"]), checked+w.Checked
+	}
+	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all of them exact, in %.1f s\n",
+		c.Workers, olaf.Plural(c.Vectors, "vector"), c.Values, checked, r.Took.Seconds())
+	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out; the kernel completed %d sums and dropped %d duplicates\n",
+		sent, resent, skipped, r.Kernel["completed"], r.Kernel["duplicate"])
+	fmt.Fprintf(env.Stdout, "the agent looked through %s and found %s missing\n",
+		olaf.Plural(int(r.Agent["groups_checked"]), "group"), olaf.Plural(int(r.Agent["fragments_missed"]), "packet"))
+	fmt.Fprintf(env.Stdout, "taken down: no namespace, cable or program is left\n\n")
+	list := cli.Grid{Header: []string{"IDENTITY", "LEFT", "RIGHT", "HOLDS"}}
+	for _, x := range r.Checks {
+		list.Add(x.Name, fmt.Sprint(x.Left), fmt.Sprint(x.Right), map[bool]string{true: "yes", false: "NO"}[x.Holds])
+	}
+	return list.Write(env, cli.Table)
+}
+
+// Ability is one line of the doctor.
+type Ability struct {
+	Name   string `json:"name"`
+	Says   string `json:"says"`
+	Remedy string `json:"remedy,omitempty"` // of what is missing
+	OK     bool   `json:"ok"`
+	Better bool   `json:"better,omitempty"` // all works without it, and better with it
+}
+
+func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can do with real packets, a line each with its remedy",
+		Long: `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock, and, for half
+a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing; what is only better
+to have, as CAP_SYS_NICE, is no such thing.`,
+		Example: "  sudo olafctl testbed doctor",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all := examineTestbed()
+			list, failed := abilityGrid(all)
+			var err error
+			if out == cli.JSON {
+				err = cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					Checks []Ability `json:"checks"`
+				}{cli.Head{Schema: "olafctl.testbed-doctor/v1"}, all})
+			} else {
+				err = list.Write(env, out)
+			}
+			if err == nil && failed > 0 {
+				return fmt.Errorf("%w: %s of a testbed of real packets", errTestbed, olaf.Plural(failed, "part"))
+			}
+			return err
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// abilityGrid lists abilities, and counts those that are missing. A remedy that was said already is not said again.
+func abilityGrid(all []Ability) (list *cli.Grid, missing int) {
+	list = &cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
+	said := map[string]bool{}
+	for _, a := range all {
+		mark, remedy := "ok", a.Remedy
+		if said[remedy] && remedy != "" {
+			remedy = "the same"
+		}
+		said[a.Remedy] = true
+		switch {
+		case a.OK:
+		case a.Better:
+			mark = "better"
+		default:
+			mark = "MISSING"
+			missing++
+		}
+		list.Add(mark, a.Name, a.Says, remedy)
+	}
+	return list, missing
+}
+
+var errTestbed = olaf.NewError(olaf.Device, "this machine lacks")
+
+func examineTestbed() []Ability {
+	all := []Ability{kernelAbility()}
+	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
+	wanted := append(slices.Clone(rights), realtime.PriorityRight)
+	remedy := "run with sudo, or give the program all of them: " + setcap(wanted)
+	for _, r := range wanted {
+		a := Ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
+		if netlab.Missing(r) != nil {
+			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy, Better: r == realtime.PriorityRight}
+		}
+		all = append(all, a)
+	}
+	if netlab.Missing(rights...) != nil {
+		return append(all, Ability{Name: "namespaces", Says: "not tried, for want of rights", Remedy: "mend the lines above first"})
+	}
+	return append(all, tryTestbed()...)
+}
+
+// setcap is the command that gives the program some rights, all at once: each takes away what an earlier one gave.
+func setcap(rights []netlab.Right) string {
+	var names []string
+	for _, r := range rights {
+		names = append(names, strings.ToLower(r.Name))
+	}
+	return "sudo setcap " + strings.Join(names, ",") + "+ep $(command -v olafctl)"
+}
+
+func kernelAbility() Ability {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return Ability{Name: "kernel", Says: err.Error(), Remedy: "run on Linux"}
+	}
+	release := string(bytes.TrimRight(name.Release[:], "\x00"))
+	var resolution unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &resolution); err != nil || resolution.Nano() > 1 {
+		return Ability{Name: "kernel", Says: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()), Remedy: "boot with high resolution timers"}
+	}
+	return Ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
+}
+
+// tryTestbed lays a cable and attaches a program to it in every mode.
+func tryTestbed() (all []Ability) {
+	lab, err := netlab.New()
+	if err != nil {
+		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+	}
+	defer lab.Close()
+	var ends [2]netlab.End
+	for i, name := range []string{"a", "b"} {
+		n, err := lab.Node(name)
+		if err != nil {
+			return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+		}
+		ends[i] = netlab.End{Node: n, Name: "data"}
+	}
+	c, err := netlab.Connect(ends[0], ends[1], netlab.MaxMTU)
+	if err != nil {
+		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
+	}
+	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
+	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
+	if features := FeatureAbilities(xdp.Running()); features != nil {
+		return append(all, features...)
+	}
+	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
+	if err != nil {
+		return append(all, Ability{Name: "XDP programs", Says: err.Error(), Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
+	}
+	defer p.Close()
+	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
+		name := "XDP " + string(mode)
+		l, err := p.Attach(c.B, mode)
+		if err != nil {
+			all = append(all, Ability{Name: name, Says: err.Error(), Remedy: "a driver with XDP, or the other mode"})
+			continue
+		}
+		all = append(all, Ability{Name: name, Says: "attached to a virtual cable, and let go", OK: true})
+		_ = l.Close()
+	}
+	return append(all, qdiscAbility(), ratesAbility())
+}
+
+// forwardAbility tries what nodes of aggregators need: to pass results on.
+func forwardAbility(n *netlab.Node) Ability {
+	a := Ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
+	if err := n.Forward(); err != nil {
+		a = Ability{Name: "forwarding", Says: err.Error(), Remedy: "make /proc/sys writable: run outside of the container, or with --privileged"}
+	}
+	return a
+}
+
+// leastDescriptors is how many files a process holds open for the largest tree, of 64 workers, with room to spare.
+const leastDescriptors = 1024
+
+// descriptorAbility checks the limit of open files.
+func descriptorAbility() Ability {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return Ability{Name: "descriptors", Says: err.Error(), Remedy: "run on Linux"}
+	}
+	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, %d are enough for the largest tree", limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
+	if !a.OK {
+		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur), "ulimit -n 4096, or LimitNOFILE= of the service"
+	}
+	return a
+}
+
+// FeatureAbilities are what programs need and a kernel has not, a line each.
+func FeatureAbilities(k xdp.Kernel) (all []Ability) {
+	lacks, err := xdp.Lacks(k)
+	if err != nil {
+		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "build olafctl anew"}}
+	}
+	for _, f := range lacks {
+		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, " + f.Use, Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
+	}
+	return all
+}
+
+// qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing without it.
+func qdiscAbility() Ability {
+	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, and not used: a thread serves the output", OK: true}
+	if types, err := btf.LoadKernelSpec(); err == nil {
+		if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err == nil {
+			a.Says = "in this kernel, and not used: a thread serves the output"
+		}
+	}
+	return a
+}
+
+// leastCarried is what must be carried so that 5,000 frames a second are in time.
+const leastCarried = 10_000
+
+// ratesAbility measures for half a second what comes through, as every xdp: does when it is opened.
+func ratesAbility() Ability {
+	c, err := realtime.Open(realtime.Kernel(xdp.Native), realtime.Hosts{})
+	if err != nil {
+		return Ability{Name: "rates", Says: err.Error(), Remedy: "mend the lines above first"}
+	}
+	defer c.Close()
+	r := c.Rates()
+	a := Ability{Name: "rates", OK: c.Carry() >= leastCarried, Says: fmt.Sprintf("frames a second of 48 lanes: senders %d, program %d, pacer %d, together %d; up to %d are paced",
+		r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
+	if !a.OK {
+		a.Remedy = "end other programs, or give the machine two processors"
+		if netlab.Missing(realtime.PriorityRight) != nil {
+			a.Remedy = "give it " + realtime.PriorityRight.Name + ", the line above, or " + a.Remedy
+		}
+	}
+	return a
+}

@@ -1,0 +1,168 @@
+package testbed
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// unnamedLab is what a testbed is called that nobody gave a name.
+const unnamedLab = "lab"
+
+// standing is what a holder says once its testbed stands.
+const standing = "up: "
+
+// upFlags are the flags of testbed up.
+type upFlags struct {
+	foreground, replace, quiet bool
+	name                       string
+}
+
+func newTestbedUpCmd(env *cli.Env) *cobra.Command {
+	f := new(upFlags)
+	cmd := &cobra.Command{
+		Use:   "up FILE",
+		Short: "Bring up a testbed from a file: namespaces, cables, programs of the kernel, and workers that send",
+		Long: `Bring up a testbed from a file, after its plan: a process in the background makes namespaces, cables, routes and programs, and holds all
+of them by descriptors. Nothing is pinned: when that process ends, by 'olafctl testbed down' or by kill -9, nothing is left. What is
+up as the file says stays as it is; what is up and differs is refused, unless --replace takes it down first.
+Around a queue ('queue: {system: olaf, workers: 8, …}') the workers that are given a rate send, and a server answers them, until it goes down.
+It needs root, or the rights that 'olafctl testbed doctor' lists.`,
+		Example: `  sudo olafctl testbed up lab.yaml
+  echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
+  sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd.Context(), env, args[0]) },
+	}
+	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "hold the testbed in this process, until it is interrupted")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "take down what is up under this name and differs")
+	cmd.Flags().StringVar(&f.name, "name", "", "call it so, whatever the file says")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
+	return cmd
+}
+
+// bringUp makes the testbed of a file stand, held by this process or by another.
+func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error {
+	text, err := readFileOrInput(env, path)
+	if err != nil {
+		return err
+	}
+	file, err := lab.Parse(path, text)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.name != "":
+		file.Name = f.name
+	case file.Name == "" && path == "-":
+		file.Name = unnamedLab
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		return err
+	}
+	if !f.quiet {
+		if err := printPlan(env.Stderr, p); err != nil {
+			return err
+		}
+	}
+	if there, err := makeRoom(p, f.replace); there || err != nil {
+		return err
+	}
+	if err := netlab.Missing(lab.Rights()...); err != nil {
+		return err
+	}
+	if f.foreground {
+		return holdLab(ctx, env, p)
+	}
+	return startHolder(ctx, env, p.Name, text)
+}
+
+// makeRoom says whether the plan is up already, and takes down what is up instead, or refuses to.
+func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
+	s, err := lab.Show(p.Name)
+	switch {
+	case errors.Is(err, lab.ErrAbsent):
+		return false, nil
+	case err != nil:
+		return false, err
+	case slices.Equal(s.Lines, p.Lines()) && len(s.Faults) == 0:
+		return true, nil
+	case replace:
+		return false, lab.Down(p.Name)
+	case len(s.Faults) > 0:
+		return false, fmt.Errorf("%w: %s; --replace makes it anew", lab.ErrBroken, s.Faults[0])
+	}
+	return false, fmt.Errorf("%w and differs: %s; --replace takes it down first, or give the file another name", lab.ErrExists, p.Name)
+}
+
+// holdLab makes a testbed and keeps it in this process.
+func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	h, err := lab.NewHolder(p, lab.Options{Command: func(args ...string) *exec.Cmd { return exec.Command(self, args...) }})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(env.Stdout, "%s%s, held by process %d\n", standing, p.Name, os.Getpid()); err != nil {
+		return errors.Join(err, h.Close())
+	}
+	return h.Hold(ctx)
+}
+
+// startHolder starts this program again, in a session of its own, to hold the testbed, and waits until that stands.
+func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	holder := exec.Command(self, "testbed", "up", "--foreground", "--quiet", "--name", name, "-")
+	holder.Stdin = bytes.NewReader(text)
+	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	said, err := holder.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	failed, err := holder.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := holder.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Kill() })
+	defer stop()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err == nil && strings.HasPrefix(line, standing) {
+		if !stop() { // it was killed meanwhile
+			return errors.Join(cli.Interrupted(ctx.Err()), holder.Wait())
+		}
+		_, err := fmt.Fprint(env.Stdout, line)
+		return errors.Join(err, holder.Process.Release())
+	}
+	why, _ := io.ReadAll(failed)
+	_ = holder.Wait() // it has said why
+	if err := ctx.Err(); err != nil {
+		return cli.Interrupted(err)
+	}
+	return fmt.Errorf("%w: %s: %s", errNotUp, name, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
+}
+
+var errNotUp = olaf.NewError(olaf.Device, "the testbed did not come up")

@@ -1,0 +1,689 @@
+// Package trace implements 'olafctl trace': record, convert and inspect traces of trainings.
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+func New(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Record, look at, convert and scale traces of real training",
+		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/reference/trace-format.md). It does
+not depend on the network that it will be replayed through. builtin:lander8 is a recorded one.`,
+	}
+	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env), newTracePlotCmd(env))
+	return cmd
+}
+
+// traceRecordFlags are the flags of trace record.
+type traceRecordFlags struct {
+	config  rl.Config
+	clock   string
+	to      string
+	payload bool
+	force   bool
+	quiet   bool
+}
+
+func newTraceRecordCmd(env *cli.Env) *cobra.Command {
+	f := &traceRecordFlags{config: rl.Defaults()}
+	cmd := &cobra.Command{
+		Use:   "record -w FILE",
+		Short: "Train LunarLander with many workers and record their updates",
+		Long: `Train a LunarLander pilot by asynchronous PPO, for real, and record every worker's updates. In virtual time (the default)
+the same options give the same bytes; on the wall clock the recording holds what this machine did. An interrupt ends
+the recording early and leaves a complete file of what was done.`,
+		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
+  olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	cli.AddTrainingFlags(cmd, &f.config)
+	flags := cmd.Flags()
+	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (everybody waits for everybody)", rl.Async, rl.Periodic, rl.Sync)
+	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates that the periodic mode averages")
+	f.clock = trace.Virtual
+	cli.Choose(cmd, &f.clock, "clock", "", trace.Virtual, trace.Wall)
+	flags.StringVarP(&f.to, "write", "w", "", "trace to write")
+	flags.BoolVar(&f.payload, "payload", false, "also write the gradients, to FILE.grad")
+	flags.BoolVar(&f.force, "force", false, "replace files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	return cmd
+}
+
+func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
+	if f.to == "" {
+		return cli.UsageError("no file to record into; use -w FILE")
+	}
+	if err := f.config.Check(); err != nil {
+		return err
+	}
+	if err := cli.CheckEnding(f.to, "traces", ".trace"); err != nil {
+		return err
+	}
+	if err := cli.RefuseAnyExisting(f.force, f.targets()...); err != nil {
+		return err
+	}
+	header, err := rl.Header(&f.config, f.clock, f.payload)
+	if err != nil {
+		return err
+	}
+	file, err := trace.Create(f.to, header)
+	if err != nil {
+		return err
+	}
+	live := &traincmd.Curve{Total: f.config.Workers * f.config.Iterations}
+	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
+	_, trained := f.train(ctx, &rl.Recorder{File: file, Then: live})
+	bar.Stop()
+	if err := file.Close(); err != nil {
+		return errors.Join(trained, err)
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s: %s, %s\n", f.to, olaf.Plural(file.Rows(), "update"), live.Note())
+	if errors.Is(trained, context.Canceled) {
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s holds the %s until then", f.to, olaf.Plural(file.Rows(), "update"))}
+	}
+	return trained
+}
+
+// targets are the files of a recording.
+func (f *traceRecordFlags) targets() []string {
+	if f.payload {
+		return []string{f.to, f.to + trace.PayloadSuffix}
+	}
+	return []string{f.to}
+}
+
+func (f *traceRecordFlags) train(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
+	if f.clock == trace.Wall {
+		return rl.TrainLive(ctx, f.config, cli.NewMachineClock(time.Now()), o)
+	}
+	return rl.Train(ctx, f.config, o)
+}
+
+// traceInfo is the document of trace info.
+type traceInfo struct {
+	cli.Head
+	Name       string           `json:"name"`
+	Header     *trace.Header    `json:"header"`
+	Statistics trace.Statistics `json:"statistics"`
+	Damage     string           `json:"damage,omitempty"`
+}
+
+func newTraceInfoCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "info TRACE",
+		Short:   "Print where a trace comes from and its statistics",
+		Example: "  olafctl trace info builtin:lander8\n  olafctl trace info big.trace -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return printTraceInfo(cmd.Context(), env, args[0], out)
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+// printTraceInfo prints what is good of a damaged trace as well, and then fails.
+func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Format) (err error) {
+	source, closer, err := openTrace(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	statistics, damage := trace.Measure(source)
+	if damage == nil {
+		damage = checkPayload(name, source.Header())
+	}
+	info := traceInfo{cli.Head{Schema: "olafctl.trace/v1"}, name, source.Header(), statistics, ""}
+	if damage != nil {
+		info.Damage = cli.OneLine(damage)
+	}
+	if out == cli.JSON {
+		return errors.Join(cli.WriteJSON(env.Stdout, info), damage)
+	}
+	list := cli.Grid{Header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
+	for _, w := range statistics.PerWork {
+		i, flat := w.Intervals, w.Detrended
+		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), text.Single(i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
+			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1),
+			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
+	}
+	if out == cli.Table {
+		printTraceSummary(env, source.Header(), &statistics)
+		if len(list.Rows) > 40 {
+			fmt.Fprintf(env.Stdout, "the first 40 of %d workers; -o csv lists all\n", len(list.Rows))
+			list.Rows = list.Rows[:40]
+		}
+	}
+	return errors.Join(list.Write(env, out), damage)
+}
+
+func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
+	p := text.NewPage(env.Stdout, env.View(false))
+	p.Say("", "%s", origin(h))
+	p.Say("", "%s of %s in %s, %s each, over %v", olaf.Plural(s.Updates, "update"), olaf.Plural(h.Workers, "worker"),
+		olaf.Plural(h.Clusters, "cluster"), olaf.Plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
+	if c := h.Scaled; c != nil {
+		p.Say("", "scaled from %s… by %s to %v (%s), %s, blocks of %d", c.Source[:min(12, len(c.Source))], text.Single(c.Compression), c.Rate, c.Averaging, c.Method, c.Block)
+	}
+	p.Say("", "reward %.0f in the first tenth, %.0f in the last", s.EarlyMean, s.LateMean)
+	p.Printf("\n")
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "INTERVALS"}, {Header: "CV", Right: true}, {Header: "LAG-1 AUTOCORRELATION", Right: true},
+		{Header: "BURSTINESS", Right: true}, {Header: "MAX/MEAN", Right: true}}}
+	for _, of := range []struct {
+		name string
+		m    *trace.Moments
+	}{{"of a worker", &s.Mean}, {"of a worker without its drift", &s.MeanFlat}, {"of all together", &s.Total}} {
+		g.Add(of.name, text.Decimal(of.m.CV, 3), text.Decimal(of.m.Lag1, 3), text.Decimal(of.m.Burstiness, 3), text.Decimal(of.m.MaxOverAvg, 2))
+	}
+	p.Grid(g)
+	var dispersion []string
+	for _, k := range slices.Sorted(maps.Keys(s.Dispersion)) {
+		dispersion = append(dispersion, fmt.Sprintf("%.2f over %s", s.Dispersion[k], olaf.Plural(k, "gap")))
+	}
+	p.Say("", "index of dispersion: %s", strings.Join(dispersion, ", "))
+	p.Printf("\n")
+}
+
+// origin says where a trace comes from, as far as it knows.
+func origin(h *trace.Header) string {
+	parts := []string{h.Clock + " clock"}
+	if h.Env != "" {
+		parts = append(parts, h.Env, fmt.Sprintf("seed %d", h.Seed), h.GOOS+"/"+h.GOARCH+" "+h.GOAMD64, "box2d "+h.Box2D)
+	} else {
+		parts = append(parts, "made by "+h.Tool)
+	}
+	if h.Network != "" {
+		parts = append(parts, "network "+h.Network)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkPayload checks the payload file beside a trace that says it has one.
+func checkPayload(name string, h *trace.Header) (err error) {
+	if !h.Payload {
+		return nil
+	}
+	grad, err := os.Open(name + trace.PayloadSuffix)
+	if err != nil {
+		return fmt.Errorf("%w: %w", trace.ErrPayload, err)
+	}
+	defer grad.Close()
+	again, closer, err := trace.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	payload := trace.NewPayload(grad, h)
+	var u trace.Update
+	for {
+		if err := again.Next(&u); err == io.EOF {
+			return payload.End()
+		} else if err != nil {
+			return err
+		}
+		if _, err := payload.Next(&u); err != nil {
+			return err
+		}
+	}
+}
+
+// openTrace reads a trace, a CSV or a capture, by the name's ending.
+func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error) {
+	source, closer, err := openSource(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &watched{Source: source, ctx: ctx}, closer, nil
+}
+
+// watched ends a source when its context does: a trace may have a hundred million updates.
+type watched struct {
+	trace.Source
+	ctx  context.Context
+	rows uint64
+}
+
+func (w *watched) Next(u *trace.Update) error {
+	if w.rows%4096 == 0 && w.ctx.Err() != nil {
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
+	}
+	w.rows++
+	return w.Source.Next(u)
+}
+
+func openSource(name string) (trace.Source, io.Closer, error) {
+	if about, err := os.Stat(name); err == nil && about.IsDir() {
+		return nil, nil, cli.UsageError("%s is a directory; give a trace, a CSV or a capture", name)
+	}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv":
+		return openCSV(name)
+	case ".pcap", ".pcapng":
+		source, err := collectCapture(name)
+		return source, io.NopCloser(nil), err
+	}
+	return trace.Open(name)
+}
+
+// openCSV opens a CSV trace. One without our header is read twice: first to count workers and clusters.
+func openCSV(name string) (trace.Source, io.Closer, error) {
+	const most = 1 << 16
+	source, in, err := openCSVOf(name, most, most)
+	if err != nil || source.Header().Workers < most {
+		return source, in, err
+	}
+	workers, clusters := 1, 1
+	var u trace.Update
+	for err = source.Next(&u); err == nil; err = source.Next(&u) {
+		workers, clusters = max(workers, int(u.Worker)+1), max(clusters, int(u.Cluster)+1)
+	}
+	if closed := in.Close(); closed != nil {
+		return nil, nil, closed
+	}
+	source, in, openErr := openCSVOf(name, workers, clusters)
+	switch {
+	case err == io.EOF:
+		return source, in, openErr
+	case openErr != nil:
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &failing{source, err}, in, nil
+}
+
+func openCSVOf(name string, workers, clusters int) (trace.Source, io.Closer, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := trace.NewCSVSource(in, workers, clusters)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), in.Close())
+	}
+	return source, in, nil
+}
+
+// failing is a source that fails with the error of its first reading. The second reading stops at the same line, but knows
+// only the workers of the lines before it, so that its own error would name another cause.
+type failing struct {
+	trace.Source
+	first error
+}
+
+func (f *failing) Next(u *trace.Update) error {
+	err := f.Source.Next(u)
+	if err != nil && err != io.EOF {
+		return f.first
+	}
+	return err
+}
+
+// collectCapture makes a trace of the updates in a capture.
+func collectCapture(name string) (source trace.Source, err error) {
+	in, err := capture.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	var c trace.Collector
+	decoder := capture.NewDecoder(in)
+	decoder.Others = frame.SystemOf
+	var a capture.Arrival
+	for {
+		if err := decoder.Next(&a); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if a.Frame.Kind() != olaf.KindUpdate {
+			continue
+		}
+		if err := c.Add(a.GeneratedNS, &a.Update); err != nil {
+			return nil, fmt.Errorf("%s: frame %d: %w", name, a.Number, err)
+		}
+	}
+	source, err = c.Source()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return source, nil
+}
+
+func newTraceConvertCmd(env *cli.Env) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "convert FROM TO",
+		Short: "Convert between trace, CSV and capture, by the names' endings",
+		Long: `Read a .trace, .csv, .pcap or .pcapng and write a .trace or .csv. A CSV needs the columns gen_ns, worker, cluster and
+reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.
+
+Of a trace that is cut off, such as the .partial of a recording that was killed, the updates before the cut are written;
+the exit code is then 2, as for any damaged trace.`,
+		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckEnding(args[1], "traces", ".trace", ".csv"); err != nil {
+				return err
+			}
+			if err := cli.RefuseExisting(args[1], force); err != nil {
+				return err
+			}
+			return convertTrace(cmd.Context(), env, args[0], args[1])
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace the target if it exists")
+	return cmd
+}
+
+func convertTrace(ctx context.Context, env *cli.Env, from, to string) (err error) {
+	source, closer, err := openTrace(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	good := newConvertible(source)
+	if strings.EqualFold(filepath.Ext(to), ".csv") {
+		err = cli.WriteAtomically(to, func(w io.Writer) error { return trace.WriteCSV(w, good) })
+	} else {
+		_, err = writeTrace(to, good, nil)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", to, olaf.Plural(good.rows, "update"))
+	if good.cut != nil {
+		return fmt.Errorf("%s: %w; %s holds those", from, good.cut, to)
+	}
+	return nil
+}
+
+// convertible is a source without what a converted file does not have, the payload, and up to where it is cut off.
+type convertible struct {
+	trace.Source
+	header trace.Header
+	rows   uint64
+	cut    error
+}
+
+func newConvertible(source trace.Source) *convertible {
+	c := &convertible{Source: source, header: *source.Header()}
+	c.header.Payload = false
+	return c
+}
+
+func (c *convertible) Header() *trace.Header { return &c.header }
+
+func (c *convertible) Next(u *trace.Update) error {
+	err := c.Source.Next(u)
+	switch {
+	case err == nil:
+		c.rows++
+	case errors.Is(err, trace.ErrTruncated):
+		c.cut = err
+		return io.EOF
+	}
+	return err
+}
+
+// writeTrace writes all of source to path, which appears only when it is complete. see, when not nil, is shown every
+// update.
+func writeTrace(path string, source trace.Source, see func(*trace.Update) error) (rows uint64, err error) {
+	err = cli.WriteAtomically(path, func(w io.Writer) error {
+		out, err := trace.NewWriter(w, *source.Header())
+		if err != nil {
+			return err
+		}
+		var u trace.Update
+		for {
+			if err := source.Next(&u); err == io.EOF {
+				rows = out.Rows()
+				return out.Close()
+			} else if err != nil {
+				return err
+			}
+			if err := out.Write(&u); err != nil {
+				return err
+			}
+			if see != nil {
+				if err := see(&u); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return rows, err
+}
+
+func newTraceScaleCmd(env *cli.Env) *cobra.Command {
+	s := trace.DefaultScaling()
+	var (
+		out   cli.Format
+		to    string
+		force bool
+		quiet bool
+	)
+	cmd := &cobra.Command{
+		Use:   "scale TRACE -w FILE",
+		Short: "Scale a recording to any number of workers and any rate",
+		Long: `Make a trace of many workers out of a recording of a few: every emulated worker replays a recorded one in random blocks,
+which keeps the autocorrelation of its intervals, and one factor compresses all of time to the target rate. The report
+says which statistics were kept and how far they are off.`,
+		Example: `  olafctl trace scale builtin:lander8 --workers 300 --clusters 100 --rate 60G -w big.trace
+  olafctl trace scale lander.trace --averaging whole-run --spread 7 -w table1.trace`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return cli.UsageError("no file to write; use -w FILE")
+			}
+			if err := cli.CheckEnding(to, "traces", ".trace"); err != nil {
+				return err
+			}
+			if err := cli.RefuseExisting(to, force); err != nil {
+				return err
+			}
+			if err := cli.SameFile(args[0], to); err != nil {
+				return err
+			}
+			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
+		},
+	}
+	addScaling(cmd, &s)
+	flags := cmd.Flags()
+	flags.StringVarP(&to, "write", "w", "", "trace to write")
+	flags.BoolVar(&force, "force", false, "replace a file that exists")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+// addScaling adds what a recording becomes, with s as its defaults.
+func addScaling(cmd *cobra.Command, s *trace.Scaling) {
+	flags := cmd.Flags()
+	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
+	flags.IntVar(&s.Clusters, "clusters", s.Clusters, "their clusters")
+	flags.IntVar(&s.Updates, "updates", s.Updates, "updates that each worker makes")
+	flags.Var(&s.Rate, "rate", "rate that all workers offer together")
+	flags.Var(&s.Frame, "size", "size of an update's frame")
+	flags.Var(&s.Line, "line-rate", "what the link carries; --rate must not exceed it")
+	cli.Choose(cmd, &s.Averaging, "averaging", "over what the rate is met: stationary (while all send) | whole-run (first update to last)", trace.Stationary, trace.WholeRun)
+	flags.IntVar(&s.Block, "block", s.Block, "updates replayed in a row; keeps their autocorrelation")
+	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep how intervals grow as the policy learns")
+	flags.Float64Var(&s.Spread, "spread", s.Spread, "time of the slowest cluster over that of the fastest")
+	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of a worker's own speed")
+	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at once, in turns; 0 for all")
+	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the bootstrap")
+}
+
+func scaleTrace(ctx context.Context, env *cli.Env, from, to string, s trace.Scaling, out cli.Format, quiet bool) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.Updates == 0 {
+		return cli.UsageError("--updates 0 would never end")
+	}
+	source, recording, err := measureAndLoad(ctx, from)
+	if err != nil {
+		return err
+	}
+	scaler, err := trace.NewScaler(recording, s)
+	if err != nil {
+		return err
+	}
+	measured := trace.NewStatistic(s.Workers)
+	var written atomic.Int64
+	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(written.Load()), scaler.Total() })
+	_, err = writeTrace(to, scaler, func(u *trace.Update) error {
+		measured.Add(u)
+		if n := written.Add(1); n%4096 == 0 {
+			return ctx.Err()
+		}
+		return nil
+	})
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s was not written", to)}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", to, olaf.Plural(measured.Result().Updates, "update"))
+	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
+}
+
+// measureAndLoad reads a recording twice: once for its statistics, once into memory.
+func measureAndLoad(ctx context.Context, name string) (s trace.Statistics, r *trace.Recording, err error) {
+	for pass := range 2 {
+		source, closer, openErr := openTrace(ctx, name)
+		if openErr != nil {
+			return s, nil, openErr
+		}
+		if pass == 0 {
+			s, err = trace.Measure(source)
+		} else {
+			r, err = trace.Load(source)
+		}
+		if err = errors.Join(err, closer.Close()); err != nil {
+			return s, nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return s, r, nil
+}
+
+func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			trace.ScaleReport
+		}{cli.Head{Schema: "olafctl.tracescale/v1"}, r})
+	}
+	list := cli.Grid{Header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
+	list.Add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
+	for _, k := range r.Kept {
+		list.Add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
+	}
+	if out == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s, time compressed by %s\n", olaf.Plural(r.Updates, "update"), text.Single(r.Compression))
+	}
+	return list.Write(env, out)
+}
+
+func newTracePlotCmd(env *cli.Env) *cobra.Command {
+	var (
+		to    string
+		force bool
+	)
+	cmd := &cobra.Command{
+		Use:     "plot TRACE -w FILE",
+		Short:   "Draw a trace's rewards over time as SVG, PDF or PNG",
+		Example: "  olafctl trace plot builtin:lander8 -w lander.svg",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return cli.UsageError("no file to draw into; use -w FILE.svg, FILE.pdf or FILE.png")
+			}
+			if err := cli.CheckEnding(to, "pictures", ".svg", ".pdf", ".png"); err != nil {
+				return err
+			}
+			if err := cli.RefuseExisting(to, force); err != nil {
+				return err
+			}
+			if err := plotTrace(cmd.Context(), args[0], to); err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stderr, "wrote %s\n", to)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg, .pdf or .png")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	return cmd
+}
+
+// plotSpans is how many points a plotted trace has.
+const plotSpans = 100
+
+func plotTrace(ctx context.Context, name, to string) (err error) {
+	statistics, _, err := measureAndLoad(ctx, name)
+	if err != nil {
+		return err
+	}
+	source, closer, err := openTrace(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	var sums, counts [plotSpans]float64
+	var u trace.Update
+	first := int64(-1)
+	for source.Next(&u) == nil {
+		if first < 0 {
+			first = u.GenNS
+		}
+		at := min(int(float64(u.GenNS-first)/float64(max(statistics.SpanNS, 1))*plotSpans), plotSpans-1)
+		sums[at] += u.Reward
+		counts[at]++
+	}
+	sheet := table.Sheet{Name: "reward", Title: name, Columns: []table.Column{{Header: "time", Unit: "s"}, {Header: "reward"}, {Header: "updates"}}}
+	for i, n := range counts {
+		mean := table.Missing("no update")
+		if n > 0 {
+			mean = table.N(sums[i] / n)
+		}
+		x := float64(statistics.SpanNS) * (float64(i) + 0.5) / plotSpans / 1e9
+		sheet.Rows = append(sheet.Rows, []table.Cell{table.N(x), mean, table.N(n)})
+	}
+	sheet.Charts = []table.Chart{{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s", YTitle: "mean reward of the updates", Series: []table.Series{{Name: "reward", Column: 1}}}}
+	return drawTo(to, &sheet)
+}
+
+// drawTo draws the figure of a sheet as the file's name asks.
+func drawTo(path string, s *table.Sheet) error {
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	return cli.WriteAtomically(path, func(w io.Writer) error { return figure.Write(w, format, s) })
+}

@@ -1,0 +1,36 @@
+package train
+
+import (
+	"github.com/spf13/cobra"
+
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/lot"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// SweepCommand is what can be varied of a training.
+func SweepCommand(set system.Set) *experimentsweep.Command {
+	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: lot.TrainingMetrics(), Run: lot.Carrier{Systems: set}.Train}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newTrainCells(set).Cmd.Flags(), nil, []string{"seed", "network"})
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newTrainCells(set).Begin("train", file, options)
+	}
+	return c
+}
+
+func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
+	f := newTrainFlags(set)
+	cmd := &cobra.Command{Use: "train"}
+	f.addConfig(cmd)
+	f.job.add(cmd)
+	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Said: f, Spec: func(f *trainFlags) (any, error) {
+		if f.waits() {
+			return f.training(cmd)
+		}
+		if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+			return nil, err
+		}
+		return &lot.Training{Config: f.config}, f.config.Check()
+	}}
+}

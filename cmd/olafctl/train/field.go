@@ -1,0 +1,356 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are real.
+type trainFieldFlags struct {
+	device    string
+	seeds     int
+	versus    string
+	quick     bool
+	plots     string
+	timeScale string
+}
+
+func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
+	flags := cmd.Flags()
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags.IntVar(&f.seeds, "seeds", 1, "train under so many seeds, from --seed on: learning curves with intervals")
+		flags.StringVar(&f.versus, "versus", "", "the same trainings through these queues beside it, such as fifo")
+		flags.BoolVar(&f.quick, "quick", false, "two seeds at most and a fifth of the iterations, for a first look")
+		flags.StringVar(&f.plots, "plots", "", "draw the learning curves into this folder: svg, pdf, png")
+		flags.StringVar(&f.timeScale, "time-scale", "", "1/10000 takes both rates times 1/10000, which is printed")
+	})
+	devices := env.Devices.With(testbed.HasHosts)
+	cli.InGroup(cmd, cli.DeviceFlagsOf, func() {
+		flags.StringVarP(&f.device, "device", "d", "", "train by processes and real packets on this device: "+devices.Forms())
+	})
+	cli.Complete(cmd, "device", devices.Prefixes)
+	cli.Complete(cmd, "versus", engine.Names)
+}
+
+// asked says whether these flags change what train does.
+func (f *trainFieldFlags) asked(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"}, cmd.Flags().Changed)
+}
+
+// settle completes the training for a device: what nobody gave is what processes can do.
+func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
+	given, c := cmd.Flags().Changed, &f.config
+	n := &c.Network
+	if scale := f.field.timeScale; scale != "" {
+		by, err := cli.TimeScale(scale)
+		if err != nil {
+			return err
+		}
+		n.Rate, n.OutRate = n.Rate/olaf.Rate(by), n.OutRate/olaf.Rate(by)
+		fmt.Fprintf(env.Stderr, "time scale %s: rates are those that were asked for, divided by %d\n", scale, by)
+	}
+	if f.field.device == "" {
+		return nil
+	}
+	if given("lanes") {
+		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out", field.Layout().PerPacket)
+	}
+	n.Profile, n.Lanes = engine.Ideal, field.Layout().PerPacket // a kernel has no cycles
+	if f.field.timeScale == "" {
+		if !given("rate") {
+			n.Rate = field.TimelyRate
+		}
+		if !given("out-rate") {
+			n.OutRate = field.TimelyOutRate
+		}
+	}
+	if !given("workers") {
+		c.Workers = 8
+	}
+	if !given("clusters") {
+		c.Clusters = max(1, c.Workers/2)
+	}
+	return nil
+}
+
+// runField trains under several seeds or on a device, and shows learning curves.
+func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
+	c := &f.field
+	sums := f.waits()
+	if c.device != "" {
+		needs := testbed.HasHosts
+		if sums {
+			needs |= testbed.AddsModels
+		}
+		if err := env.Devices.Check(c.device, needs); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
+	}
+	if err := cli.RefuseFlags(cmd, []string{"film", "profile", "size"}, "several trainings, or real packets"); err != nil {
+		return err
+	}
+	if c.seeds < 1 {
+		return cli.UsageError("--seeds is %d; there must be 1 at least", c.seeds)
+	}
+	if err := f.settle(cmd, env); err != nil {
+		return err
+	}
+	if err := watch.RefusePlots(c.plots, "train", f.force); err != nil {
+		return err
+	}
+	if err := f.keep.Check(env); err != nil {
+		return err
+	}
+	if sums {
+		return f.compareSums(cmd, env)
+	}
+	k, err := f.comparison()
+	if err != nil {
+		return err
+	}
+	return f.compare(cmd.Context(), env, k)
+}
+
+// compareSums trains by a system whose workers wait for sums: simulated, and on the device where the kernel has its program.
+func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
+	c, name := &f.field, f.config.Network.Kind
+	if _, there := testbedcmd.EndpointRows[name]; c.device != "" && !there {
+		return cli.UsageError("--system %s: no program of the kernel plays it; with -d there are %s", name, strings.Join(testbedcmd.EndpointSystems(), ", "))
+	}
+	if c.versus != "" {
+		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues", c.versus)
+	}
+	if err := cli.RefuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
+		return err
+	}
+	mode, err := f.mode(env)
+	if err != nil {
+		return err
+	}
+	t, err := f.training(cmd)
+	if err != nil {
+		return err
+	}
+	spec, err := t.Job.Spec(env.Systems)
+	if err != nil {
+		return err
+	}
+	f.config = t.Config
+	k, err := f.seeded([]string{name})
+	if err != nil {
+		return err
+	}
+	if k.Job, err = json.Marshal(t.Job); err != nil {
+		return err
+	}
+	sums := simulatedSums(k, spec)
+	sums.Mode = mode
+	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*field.Report, error) { return k.RunSums(ctx, sums) })
+}
+
+// mode is where in the kernel the program meets packets; empty without a device, or where its name says nothing.
+func (f *trainFlags) mode(env *cli.Env) (string, error) {
+	if f.field.device == "" {
+		return "", nil
+	}
+	device, name, err := env.Devices.Of(f.field.device)
+	if err == nil && device.Named != nil {
+		err = device.Named(name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--device: %w", err)
+	}
+	return name, nil
+}
+
+// simulatedSums trains on simulated hosts what waits for sums.
+func simulatedSums(k *field.Comparison, spec *job.Spec) *field.Sums {
+	return &field.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
+		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
+		if err != nil {
+			return nil, 0, err
+		}
+		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), nil
+	}}
+}
+
+// VerifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those that were compared
+// already.
+func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
+	k, kept, err := field.Kept(f)
+	if err != nil {
+		return err
+	}
+	var sums *field.Sums
+	if k.Job != nil {
+		t := lot.Job{}
+		if err := json.Unmarshal(k.Job, &t); err != nil {
+			return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+		}
+		spec, err := t.Spec(env.Systems)
+		if err != nil {
+			return err
+		}
+		sums = simulatedSums(k, spec)
+	}
+	live := &Curve{Total: k.Training.Workers * k.Training.Iterations * len(k.Systems) * len(k.Seeds)}
+	k.Told = live.add
+	bar := cli.StartProgress(env, false, live.Look)
+	p, err := k.Verify(ctx, kept, sums)
+	bar.Stop()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return cli.Interrupted(err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.ID(), ExplainArchitecture(err, &f.Manifest.Provenance, runtime.GOOS+"/"+runtime.GOARCH))
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %s, curves of %s, %s repeated, %s made again; all as they were\n",
+		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(kept.Trainings), "training"), olaf.Plural(p.Repeated, "simulated training"), olaf.Plural(exports, "export"))
+	if p.Repeated > 0 {
+		fmt.Fprintf(env.Stdout, "repeated trainings have the last bits of %s, which kept them\n", f.Manifest.Provenance.System)
+	}
+	if p.Real > 0 {
+		fmt.Fprintf(env.Stdout, "not repeated: %s with real packets, which come once; %s, %d of the kernel's decisions and %s of the weights hold, %d invalid in no curve\n",
+			olaf.Plural(p.Real, "training"), identities(p.Identities), p.Decisions, olaf.Plural(p.Digests, "digest"), p.Invalid)
+	}
+	return nil
+}
+
+// ErrArchitecture is the kind of a difference that may come from the architecture alone.
+var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
+
+// ExplainArchitecture replaces a mismatch of a training that another architecture kept: it proves nothing about the run.
+func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
+	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
+		return err
+	}
+	return fmt.Errorf("%w: it was kept by olafctl %s (%s) on %s and repeated by %s on %s; verify it on %s",
+		ErrArchitecture, kept.Version, kept.Go, kept.System, cli.ToolVersion(), here, kept.System)
+}
+
+// identities counts identities in words.
+func identities(n int) string {
+	if n == 1 {
+		return "1 identity"
+	}
+	return fmt.Sprintf("%d identities", n)
+}
+
+// comparison is what is to be trained.
+func (f *trainFlags) comparison() (*field.Comparison, error) {
+	c := &f.field
+	systems := []string{f.config.Network.Kind}
+	if c.versus != "" {
+		systems = append(systems, strings.Split(c.versus, ",")...)
+	}
+	if there := f.through(); !slices.Contains(there, systems[0]) {
+		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s", systems[0], strings.Join(there, ", "))
+	}
+	for i, name := range systems {
+		if !slices.Contains(engine.Names(), name) {
+			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name, strings.Join(engine.Names(), " and "))
+		}
+		if slices.Contains(systems[:i], name) {
+			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
+		}
+	}
+	return f.seeded(systems)
+}
+
+// through are the systems of trainings under several seeds, or with real packets: queues, and those whose workers wait for sums.
+func (f *trainFlags) through() []string {
+	if f.field.device != "" {
+		return testbedcmd.EndpointSystems()
+	}
+	return append(engine.Names(), f.set.Waiting().Names()...)
+}
+
+// seeded is the training of some systems under as many seeds as were asked for.
+func (f *trainFlags) seeded(systems []string) (*field.Comparison, error) {
+	c := &f.field
+	seeds := c.seeds
+	if c.quick {
+		seeds = min(seeds, 2)
+		f.config.Iterations = max(1, f.config.Iterations/5)
+	}
+	k := &field.Comparison{Training: f.config, Systems: systems, Device: c.device, Quick: c.quick}
+	for i := range seeds {
+		k.Seeds = append(k.Seeds, f.config.Seed+uint64(i))
+	}
+	return k, f.config.Check()
+}
+
+// compare opens the device, if there is one, and carries everything out.
+func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Comparison) (err error) {
+	if k.Device != "" {
+		access, err := env.Access()
+		if err != nil {
+			return err
+		}
+		workers, addresses := field.Hosts(&k.Training)
+		k.Bed, err = testbed.Open(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, k.Bed.Close()) }()
+		if err := field.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
+			return err
+		}
+	}
+	return f.show(ctx, env, k, k.Run)
+}
+
+// show carries a comparison out, with progress, and keeps, prints and draws what came out.
+func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison, run func(context.Context) (*field.Report, error)) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+	live := &Curve{Total: k.Updates()}
+	k.Told = live.add
+	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
+	k.Say = func(format string, args ...any) {
+		if !f.quiet {
+			fmt.Fprintf(env.Stderr, format+"\n", args...)
+		}
+	}
+	started := env.Now()
+	kept := f.keep.Documents(env, "train", started)
+	report, err := run(ctx)
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		err = cli.Interrupted(err)
+	}
+	if err != nil {
+		return errors.Join(err, kept.Abort())
+	}
+	by := cli.MadeBy(env, started)
+	by.Device = k.Device
+	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force, "train", report),
+		cli.PrintReport(env, report, f.format, false))
+	return errors.Join(err, report.Err())
+}

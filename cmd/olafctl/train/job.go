@@ -1,0 +1,189 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// waits says whether a training travels through a system whose workers wait for answers.
+func (f *trainFlags) waits() bool {
+	return slices.Contains(f.set.Waiting().Names(), f.config.Network.Kind)
+}
+
+// TrainSystems are what a training's updates can travel through.
+func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.Waiting().Names()...) }
+
+// trainJobFlags are for systems whose workers wait for answers.
+type trainJobFlags struct {
+	mode    string
+	loss    float64
+	options system.Options
+}
+
+func (f *trainJobFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.JobFlags, func() {
+		cmd.Flags().StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
+		cmd.Flags().Float64Var(&f.loss, "loss", 0, "share of frames that every link loses")
+		cli.AddSystemOptions(cmd, &f.options)
+		cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
+	})
+}
+
+// trainJobOnly are the flags that mean nothing to queues, trainQueue those that mean nothing to a job.
+var (
+	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
+	trainQueue   = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film", "profile"}
+)
+
+func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
+	return cli.RefuseFlags(cmd, trainJobOnly, "--system "+system)
+}
+
+// training is what the flags say of a system whose workers wait. What means nothing to it is refused.
+func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
+	t := &lot.Training{Config: f.config, Job: &lot.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
+	if !cmd.Flags().Changed("clusters") {
+		t.Config.Clusters = 1
+	}
+	if t.Config.Clusters != 1 {
+		return nil, cli.UsageError("--clusters is %d; a job of --system %s has one", f.config.Clusters, t.Job.System)
+	}
+	if err := cli.RefuseFlags(cmd, trainQueue, "--system "+t.Job.System); err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed(system.OptionSlots) {
+		t.Job.Options.Slots = f.config.Network.Slots
+	}
+	spec, err := t.Job.Spec(f.set)
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Mode.Refuse(spec.System, cli.GivenOptions(cmd)); err != nil {
+		return nil, err
+	}
+	t.Job.Mode = spec.Mode.Name
+	t.Config.Network = rl.Network{Kind: rl.Ideal} // the job is the network
+	if err := t.Config.Check(); err != nil {
+		return nil, err
+	}
+	return t, job.CheckTraining(&t.Config, spec)
+}
+
+// runJob trains one job on simulated hosts.
+func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
+	t, err := f.training(cmd)
+	if err != nil {
+		return err
+	}
+	spec, err := t.Job.Spec(f.set)
+	if err != nil {
+		return err
+	}
+	if err := f.keep.Check(env); err != nil {
+		return err
+	}
+	config := t.Config
+	live := &Curve{Total: config.Workers * config.Iterations}
+	started := env.Now()
+	kept := f.keep.Documents(env, "train", started)
+	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
+	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		err = cli.Interrupted(err)
+	}
+	if err != nil {
+		return errors.Join(err, kept.Abort())
+	}
+	config.Network.Kind = f.config.Network.Kind
+	r := &trainJobReport{Head: cli.Head{Schema: JobSchema}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
+		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, config.Tenth()), Equal: out.Equal,
+		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, rl.Flights)}
+	for _, row := range closed.Rows() {
+		if v := row.Of(out.Network); v.Known() {
+			r.Numbers[row.Name] = float64(v)
+		}
+	}
+	err = errors.Join(kept.Finish(env, r, cli.MadeBy(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
+	return errors.Join(err, r.Err())
+}
+
+// JobSchema heads the document of trainJobReport.
+const JobSchema = "olafctl.train-job/v1"
+
+// trainJobReport is the document of train through a job.
+type trainJobReport struct {
+	cli.Head
+	Config    rl.Config          `json:"config"`
+	System    string             `json:"system"`
+	Mode      string             `json:"mode"`
+	Loss      float64            `json:"loss"`
+	EndNS     float64            `json:"end_ns"` // virtual
+	Rewards   []float64          `json:"rewards"`
+	Greedy    float64            `json:"greedy_reward"` // of worker 0's policy without exploring
+	Equal     bool               `json:"equal_weights"`
+	Hung      bool               `json:"hung"`
+	Numbers   map[string]float64 `json:"numbers"`
+	Endpoints olaf.Counts        `json:"endpoints"`
+}
+
+// grid is the learning curve in tenths.
+func (r *trainJobReport) grid() *cli.Grid {
+	list := &cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
+	block := r.Config.Tenth()
+	for i, v := range r.Rewards {
+		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
+	}
+	return list
+}
+
+// Document implements bench.Report.
+func (r *trainJobReport) Document() any { return r }
+
+// Table implements bench.Report.
+func (r *trainJobReport) Table() (header []string, rows [][]string) {
+	return []string{"gradients_of_a_worker", "reward"}, r.grid().Rows
+}
+
+// Paper implements bench.Report: nobody printed such a training.
+func (r *trainJobReport) Paper() []results.PaperRow { return nil }
+
+// Err implements bench.Report: a job that hung came to no end.
+func (r *trainJobReport) Err() error {
+	if !r.Hung {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %s", job.ErrHung, r.System, r.Mode)
+}
+
+// WriteText implements bench.Report.
+func (r *trainJobReport) WriteText(w io.Writer, v text.View) error {
+	equal := "all workers end with the same weights"
+	if !r.Equal {
+		equal = "workers end with different weights"
+	}
+	fmt.Fprintf(w, "%s through %s %s, seed %d: %s in %.2f s of virtual time\n", olaf.Plural(r.Config.Workers, "worker"), r.System, r.Mode, r.Config.Seed,
+		olaf.Plural(uint64(r.Numbers["updates"]), "update"), r.EndNS/1e9)
+	fmt.Fprintf(w, "a gradient was %.2f updates old when it was applied; %d discarded as too old; %s\n",
+		r.Numbers["staleness_updates"], r.Endpoints.Of("vectors_discarded"), equal)
+	if wrong := r.Endpoints.Of("packets_inexact"); wrong > 0 {
+		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
+	}
+	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, rl.Flights)
+	return r.grid().Page().Write(w, v.Columns())
+}

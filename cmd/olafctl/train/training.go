@@ -1,0 +1,77 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// Curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.
+type Curve struct {
+	mu     sync.Mutex
+	done   int
+	Total  int
+	sums   [curvePoints]float64
+	counts [curvePoints]int
+}
+
+const curvePoints = 20
+
+// Generated takes one update's reward.
+func (c *Curve) Generated(u *trace.Update, _ *ppo.Weights) error {
+	c.add(u.Reward)
+	return nil
+}
+
+func (c *Curve) add(reward float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := min(c.done*curvePoints/max(c.Total, 1), curvePoints-1)
+	c.sums[at] += reward
+	c.counts[at]++
+	c.done++
+}
+
+// Look is what a progress bar asks.
+func (c *Curve) Look() (done, total int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done, c.Total
+}
+
+// reward is the mean of the newest point; not a number before there is one.
+func (c *Curve) reward() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.counts) - 1; i >= 0; i-- {
+		if c.counts[i] > 0 {
+			return c.sums[i] / float64(c.counts[i])
+		}
+	}
+	return math.NaN()
+}
+
+// Note draws the curve in one line, from crash to landing.
+func (c *Curve) Note() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const bars, low, high = "▁▂▃▄▅▆▇█", -200.0, 250.0
+	var line strings.Builder
+	last := math.NaN()
+	for i, n := range c.counts {
+		if n == 0 {
+			continue
+		}
+		last = c.sums[i] / float64(n)
+		level := int((last - low) / (high - low) * 8)
+		line.WriteRune([]rune(bars)[min(max(level, 0), 7)])
+	}
+	if math.IsNaN(last) {
+		return ""
+	}
+	return fmt.Sprintf("reward %.0f %s", last, line.String())
+}

@@ -1,0 +1,194 @@
+// Package tui implements 'olafctl tui': a run on the dashboard.
+package tui
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	benchcmd "github.com/olafctl/olaf/cmd/olafctl/bench"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	runscmd "github.com/olafctl/olaf/cmd/olafctl/runs"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+	"github.com/olafctl/olaf/tui/queues"
+)
+
+// tuiFlags are the flags of tui.
+type tuiFlags struct {
+	bench   benchcmd.Flags
+	view    cli.ViewFlags
+	demo    bool
+	record  string
+	force   bool
+	run     string
+	against string
+	index   int
+	watch   cli.MetricsFlag
+}
+
+func New(env *cli.Env) *cobra.Command {
+	f := &tuiFlags{bench: benchcmd.Flags{Spec: bench.DefaultSpec(env.Systems)}}
+	f.bench.Spec.Experiment = "olaf/table1"
+	cmd := &cobra.Command{
+		Use:   "tui",
+		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
+		Long: `Watch one run while it happens, in slow motion if you like: the slots of the queue in departure order, merges and
+drops, the Age of Model of every cluster, loss and aggregation, tables and registers. Pause, step from event to event,
+go back in time, press enter on an update to read its life. '?' lists the keys; docs/reference/dashboard.md explains the rest.
+
+Without a terminal, or with --plain, the same is told as lines of text.`,
+		Example: `  olafctl tui --demo                       # the story in a minute
+  olafctl tui --speed 1us                  # a microsecond a second
+  olafctl tui --run last                   # a kept run again, with time travel
+  olafctl tui --out-rate 5G --slots 16 --versus none`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.execute(cmd, env) },
+	}
+	f.bench.OutRates = []string{"20G"}
+	f.bench.AddSpec(cmd)
+	f.bench.Store.Add(cmd)
+	f.view.Add(cmd)
+	cli.InGroup(cmd, cli.RunFlags, func() { f.addRun(cmd, env) })
+	f.watch.Add(cmd)
+	f.bench.Card.Add(cmd)
+	cli.AddDeviceFlag(cmd, env, &f.bench.Device)
+	return cmd
+}
+
+// addRun adds what says which run is watched, and how.
+func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.view.Plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
+	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
+	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this file as an animated SVG, and show nothing")
+	flags.BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
+	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
+	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
+	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
+	for _, name := range []string{"run", "against"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.Store.CompleteRuns(env, 1)); err != nil {
+			panic(err) // a flag that was not declared: a mistake in this package
+		}
+	}
+}
+
+func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.bench.Resolve(cmd, env); err != nil {
+		return err
+	}
+	spec := f.bench.Spec
+	watch.PaceLoop(cmd, &f.view, &spec)
+	access, err := f.bench.Card.Access(cmd, env, f.bench.Device)
+	if err != nil {
+		return err
+	}
+	d := &watch.Dashboard{Env: env, View: f.view, Device: f.bench.Device, Access: access, Index: f.index, Watch: f.watch}
+	if f.run != "" {
+		if spec, d.Bench, err = f.kept(env); err != nil {
+			return err
+		}
+	} else if f.against != "" {
+		return cli.UsageError("--against compares with a kept run; add --run")
+	}
+	if f.demo && spec.Loop != nil {
+		return cli.UsageError("--demo tells the story of a queue; leave it or --system %s out", spec.Queue)
+	}
+	if f.demo {
+		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
+		d.Demo = true
+	}
+	plan, err := bench.NewPlan(spec)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.record != "":
+		return f.film(cmd.Context(), d, plan)
+	case spec.Loop != nil:
+		return f.watchLoop(cmd.Context(), env, plan)
+	}
+	return d.Show(cmd.Context(), plan)
+}
+
+// film writes the tour to a file.
+func (f *tuiFlags) film(ctx context.Context, d *watch.Dashboard, plan *bench.Plan) error {
+	if !f.demo {
+		return cli.UsageError("--record writes the tour; add --demo")
+	}
+	if err := cli.CheckEnding(f.record, "tours", ".svg"); err != nil {
+		return err
+	}
+	if err := cli.RefuseExisting(f.record, f.force); err != nil {
+		return err
+	}
+	return d.Film(ctx, plan, f.record)
+}
+
+// watchLoop shows hosts that wait for answers.
+func (f *tuiFlags) watchLoop(ctx context.Context, env *cli.Env, plan *bench.Plan) error {
+	if err := env.Devices.Check(f.bench.Device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
+		return err
+	}
+	loop, err := watch.NewLoop(env, f.view, plan, f.index, nil)
+	if err != nil {
+		return err
+	}
+	return cli.GeneratorInterrupted(loop.Show(ctx))
+}
+
+// kept is the specification of a kept run and its report for the Results page.
+func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Bench, err error) {
+	err = f.bench.Store.WithRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
+		if archive.HasDocument(folder) { // a simulation or a training
+			return cli.UsageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
+		}
+		if spec, err = bench.KeptSpec(env.Systems, folder); err != nil {
+			return err
+		}
+		r, err := archive.Load(folder, env.Declared)
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		fmt.Fprintf(&page, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
+		if err := f.comparison(env, &page, s); err != nil {
+			return err
+		}
+		if err := text.Bench(&page, watch.View(), r.Bench); err != nil {
+			return err
+		}
+		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: watch.Lines(&page)}
+		shown = func() *queues.Bench { return state }
+		return nil
+	})
+	return spec, shown, err
+}
+
+func (f *tuiFlags) comparison(env *cli.Env, w io.Writer, s *store.Store) error {
+	if f.against == "" {
+		return nil
+	}
+	earlier, err := runscmd.Side(env, s, f.against)
+	if err != nil {
+		return err
+	}
+	this, err := runscmd.Side(env, s, f.run)
+	if err != nil {
+		return err
+	}
+	d, err := compare.Results(earlier, this)
+	if err != nil {
+		return err
+	}
+	return d.WriteText(w, watch.View(), false)
+}

@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
+	"github.com/olafctl/olaf/experiments/aomcheck"
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/lot"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+)
+
+// SweepCommand is what can be varied of a question about all arrival patterns.
+func SweepCommand() *experimentsweep.Command {
+	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Timed: true, Metrics: lot.QuestionMetrics(), Run: lot.Verify}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters
+			f.Type = axis.Duration
+		}
+	}
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newVerifyCells().begin(file, options)
+	}
+	return c
+}
+
+// verifyCells makes questions of what the flags of verify say, or of a file.
+type verifyCells struct {
+	verifyFlags
+	cmd  *cobra.Command
+	file string
+	base aomcheck.Problem // of the file
+}
+
+func newVerifyCells() *verifyCells {
+	c := &verifyCells{verifyFlags: verifyFlags{objective: string(aomcheck.Fairness), objectives: true}, cmd: &cobra.Command{Use: "verify"}}
+	cli.Choose(c.cmd, &c.objective, "objective", "what must hold", objectiveNames()...)
+	c.problemFlags(c.cmd)
+	c.searchFlags(c.cmd)
+	c.tightenFlag(c.cmd)
+	return c
+}
+
+// ofSearch are the options that say how an answer is looked for, and not what is asked.
+var ofSearch = []string{"solver", "time-limit", "simulate", "tighten"}
+
+func (c *verifyCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+	if err := sweepcmd.Give(c.cmd.Flags(), options); err != nil {
+		return nil, err
+	}
+	if c.file = file; file == "" {
+		return c, nil
+	}
+	for _, o := range options {
+		if !slices.Contains(ofSearch, o.Name) {
+			return nil, cli.UsageError("%s: the question stands in %s; leave the option out, or vary it", o.Name, file)
+		}
+	}
+	var err error
+	c.base, err = readProblem(file)
+	return c, err
+}
+
+// Axes are none of its own.
+func (c *verifyCells) Axes([]string) []axis.Axis { return nil }
+
+// Cell is the question of a cell.
+func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
+	p, err := c.problemOf(values)
+	if err != nil {
+		return nil, err
+	}
+	p = p.WithDefaults()
+	if err := p.Validate(); err != nil {
+		return nil, inFlags(err)
+	}
+	if _, err := c.options(nil); err != nil {
+		return nil, err
+	}
+	return json.Marshal(lot.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate, Tighten: c.tighten})
+}
+
+// problemOf is the file's with the cell's values, or what the flags say.
+func (c *verifyCells) problemOf(values []experimentsweep.Option) (p aomcheck.Problem, err error) {
+	if c.file == "" {
+		if err := sweepcmd.Give(c.cmd.Flags(), values); err != nil {
+			return p, err
+		}
+		return c.resolve(c.cmd)
+	}
+	p = c.base
+	for _, v := range values {
+		if p, err = p.With(v.Name, v.Value); err != nil {
+			return p, inFile(c.file, err)
+		}
+	}
+	return p, nil
+}

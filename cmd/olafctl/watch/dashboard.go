@@ -1,0 +1,325 @@
+// Package watch shows a run on a dashboard, or line by line, while a command measures beside it.
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/text"
+	"github.com/olafctl/olaf/results/xlsx"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/queues"
+)
+
+// OneScreen refuses to print lines where a dashboard is drawn.
+func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
+	if tui && env.Terminal && out == cli.JSONL {
+		return cli.UsageError("--tui draws where -o jsonl prints; leave one of them out")
+	}
+	return nil
+}
+
+// View is a report inside the least dashboard, whose borders take four characters.
+func View() text.View { return text.View{Width: text.PlainWidth - 4} }
+
+func Lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }
+
+// Dashboard shows one plan's live session on the terminal.
+type Dashboard struct {
+	Env      *cli.Env
+	View     cli.ViewFlags
+	Device   string
+	Access   testbed.Access // to the device
+	Index    int
+	Demo     bool
+	Bench    func() *queues.Bench
+	workbook func(context.Context) (string, error)
+	figures  func(context.Context) (string, error)
+	Watch    cli.MetricsFlag
+	Beside   bool   // bench sets ages beside the twin's, which is what is shown
+	measured string // the device of that bench, where it is not the one that is shown
+}
+
+// Clock is the wall clock of a session on a screen.
+type Clock struct{ now func() time.Time }
+
+// NewClock returns a clock that reads now.
+func NewClock(now func() time.Time) Clock { return Clock{now} }
+
+// Now returns the current time.
+func (c Clock) Now() time.Time { return c.now() }
+
+// After returns a channel that receives the time after d.
+func (c Clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Tick returns a channel that receives the time every d, and a function that stops it.
+func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTicker(d)
+	return t.C, t.Stop
+}
+
+// Show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
+func (d *Dashboard) Show(ctx context.Context, plan *bench.Plan) error {
+	return d.Play(ctx, func(ctx context.Context, speed live.Speed) (*live.Player, error) {
+		return live.NewPlayer(ctx, plan, live.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed, d.View.Paused, NewClock(d.Env.Now))
+	})
+}
+
+// Play shows what open opens until the person leaves or ctx ends.
+func (d *Dashboard) Play(ctx context.Context, open func(context.Context, live.Speed) (*live.Player, error)) (err error) {
+	speed, err := d.speed()
+	if err != nil {
+		return err
+	}
+	options, err := d.View.Options(d.Env)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	player, err := open(ctx, speed)
+	if err != nil {
+		stop()
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { player.Run(ctx) })
+	defer func() {
+		stop()
+		wg.Wait()
+		err = errors.Join(err, player.Close())
+	}()
+	monitor, unwatch, err := d.Watch.Start(ctx, d.Env)
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	monitor.Session(player.Snapshot)
+	if d.View.IsPlain(d.Env) {
+		return cli.GeneratorInterrupted(d.Tell(ctx, player))
+	}
+	pages := queues.New(queues.Options{Source: player, Bench: d.Bench, Workbook: d.workbook, Figures: d.figures, Demo: d.Demo, Beside: d.Beside, Measured: d.measured})
+	return d.run(ctx, tui.New(pages, options))
+}
+
+func (d *Dashboard) run(ctx context.Context, f *tui.Frame) error {
+	_, err := d.View.Program(ctx, f).Run()
+	if ctx.Err() != nil {
+		return cli.GeneratorInterrupted(context.Canceled)
+	}
+	return err
+}
+
+// plainInterval is how often the linear stream says how things are.
+const plainInterval = time.Second
+
+// Tell writes the linear stream until the run is over.
+func (d *Dashboard) Tell(ctx context.Context, player *live.Player) error {
+	out := queues.NewPlain(d.Env.Stdout)
+	ticker := time.NewTicker(plainInterval / 10)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		s := player.Snapshot()
+		over := s.State == live.Done || s.State == live.Failed
+		if n%10 == 0 || over {
+			if err := out.Show(s); err != nil {
+				return err
+			}
+		}
+		if over {
+			return s.Err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func (d *Dashboard) speed() (live.Speed, error) {
+	if d.View.Speed == "max" {
+		return live.AsFastAsPossible, nil
+	}
+	speed, err := olaf.ParseDuration(d.View.Speed)
+	if err != nil {
+		return 0, cli.UsageError("--speed: %v", err)
+	}
+	if speed <= 0 || speed > olaf.Second {
+		return 0, cli.UsageError("--speed %v: use more than 0 and at most 1s, or max", speed)
+	}
+	return live.Speed(speed), nil
+}
+
+// steppedSource carries commands out at once, so that a recording is the same every time.
+type steppedSource struct {
+	*live.Player
+	ctx context.Context
+}
+
+func (s steppedSource) Do(c live.Command) bool {
+	s.Obey(s.ctx, c)
+	return true
+}
+
+// Film writes the tour as a picture.
+func (d *Dashboard) Film(ctx context.Context, plan *bench.Plan, path string) error {
+	player, err := live.NewPlayer(ctx, plan, live.Options{}, live.RealTime, true, NewClock(d.Env.Now))
+	if err != nil {
+		return err
+	}
+	pages := queues.New(queues.Options{Source: steppedSource{player, ctx}, Demo: true})
+	film := tui.Film{Width: 118, Height: 32, Every: 100}
+	picture := film.Record(tui.New(pages, tui.Options{}), func() { player.Elapse(ctx, tui.FrameInterval) })
+	if err := player.Close(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s was not written", path)}
+	}
+	if err := renameio.WriteFile(path, []byte(picture), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Env.Stderr, "wrote %s\n", path)
+	return nil
+}
+
+// Beside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
+// before it is done ends it.
+func Beside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (bench.Report, error) {
+	if err := env.Devices.Check(d.Device, testbed.Copies); err != nil {
+		if !d.Beside {
+			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.Device)
+		}
+		d.measured, d.Device = d.Device, env.Devices.Default()
+	} else {
+		d.Beside = false
+	}
+	plan, err := bench.NewPlan(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Loop != nil {
+		loop, err := NewLoop(env, d.View, plan, 0, b)
+		if err != nil {
+			return nil, err
+		}
+		return loop.Besides(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	b.start(ctx)
+	d.Env, d.Bench, d.workbook, d.figures = env, b.state, b.workbook, b.figures
+	shown := d.Show(ctx, plan)
+	if !b.finished() {
+		stop()
+	}
+	b.wg.Wait()
+	return b.report, errors.Join(b.Err, shown)
+}
+
+// Background is an experiment that runs beside the dashboard.
+type Background struct {
+	Run    func(context.Context) (bench.Report, error)
+	Look   func() (done, total int) // progress; never waits
+	Rows   func() []results.Row     // so far; nil of what nobody asks for
+	wg     sync.WaitGroup
+	result atomic.Pointer[queues.Bench]
+	report bench.Report // after wg
+	Err    error
+}
+
+func (b *Background) start(ctx context.Context) {
+	b.wg.Go(func() {
+		b.report, b.Err = b.Run(ctx)
+		final := b.progress()
+		final.Finished, final.Err = true, b.Err
+		if b.report != nil {
+			var page bytes.Buffer
+			if err := b.report.WriteText(&page, View()); err == nil {
+				final.Lines = Lines(&page)
+			}
+			if b.Err == nil {
+				final.Err = b.report.Err()
+			}
+		}
+		b.result.Store(final)
+	})
+}
+
+func (b *Background) progress() *queues.Bench {
+	done, total := b.Look()
+	state := &queues.Bench{Done: done, Total: total}
+	if b.Rows != nil {
+		state.Rows = b.Rows()
+	}
+	return state
+}
+
+func (b *Background) finished() bool { return b.result.Load() != nil }
+
+func (b *Background) state() *queues.Bench {
+	if final := b.result.Load(); final != nil {
+		return final
+	}
+	return b.progress()
+}
+
+// outcome is what a finished experiment found, if it has runs.
+func (b *Background) outcome(form string) (*sheets.Result, error) {
+	if !b.finished() {
+		return nil, errors.New("the experiment is still running")
+	}
+	b.wg.Wait()
+	report, ok := b.report.(interface{ Result() *sheets.Result })
+	if !ok {
+		return nil, fmt.Errorf("this experiment has no %s", form)
+	}
+	return report.Result(), nil
+}
+
+// workbook writes the results of a finished experiment.
+func (b *Background) workbook(context.Context) (string, error) {
+	r, err := b.outcome("workbook")
+	if err != nil {
+		return "", err
+	}
+	var book bytes.Buffer
+	if err := xlsx.Write(&book, sheets.Book(r)); err != nil {
+		return "", err
+	}
+	return cli.SaveView("olafctl-results.xlsx", book.Bytes())
+}
+
+// figures draws the results of a finished experiment into a new folder.
+func (b *Background) figures(context.Context) (string, error) {
+	r, err := b.outcome("figures")
+	if err != nil {
+		return "", err
+	}
+	folder, err := cli.NewFolder("olafctl-figures")
+	if err != nil {
+		return "", err
+	}
+	var targets []export.Target
+	for _, format := range figure.Formats() {
+		targets = append(targets, export.Figures(folder, format, r)...)
+	}
+	return folder, export.Files(targets, false)
+}

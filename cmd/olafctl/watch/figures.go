@@ -1,0 +1,67 @@
+package watch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// DrawFigures draws every figure of a report into a folder, in every format. Without a folder it draws nothing.
+func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r bench.Report) error {
+	if folder == "" {
+		return nil
+	}
+	laid, ok := r.(interface{ Sheets() []table.Sheet })
+	if !ok {
+		return fmt.Errorf("%s has nothing to draw for --plots", experiment)
+	}
+	var targets []export.Target
+	for _, s := range laid.Sheets() {
+		if !figure.Drawable(&s) {
+			continue
+		}
+		base := paper.FileName(experiment)
+		name := fmt.Sprintf("%s-%d", base, len(targets)/len(figure.Formats())+1)
+		if about := strings.TrimPrefix(strings.TrimPrefix(export.FileName(&s), base), "-"); about != "" {
+			name += "-" + about
+		}
+		for _, format := range figure.Formats() {
+			targets = append(targets, export.Figure(folder, format, name, &s))
+		}
+	}
+	if err := export.Files(targets, force); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		fmt.Fprintf(env.Stderr, "wrote %s\n", t.Path)
+	}
+	return nil
+}
+
+// RefusePlots refuses a folder with figures of an experiment before it runs; how many it will draw nobody knows yet.
+func RefusePlots(folder, experiment string, force bool) error {
+	if folder == "" {
+		return nil
+	}
+	if about, err := os.Stat(folder); err == nil && !about.IsDir() {
+		return cli.UsageError("--plots %s: it is a file; give a folder", folder)
+	}
+	for _, ending := range figure.Formats() {
+		names, err := filepath.Glob(filepath.Join(folder, paper.FileName(experiment)+"-[0-9]*."+ending))
+		if err != nil {
+			return cli.UsageError("--plots %s: %v", folder, err)
+		}
+		if len(names) > 0 {
+			return cli.RefuseExisting(names[0], force)
+		}
+	}
+	return nil
+}
