@@ -21,6 +21,7 @@ const (
 	configBytes  = 256
 
 	memoryEnabled = 1 << 1
+	addressable64 = 1 << 2 // the type of a BAR; the upper half is wired to 0, as QEMU sizes each half alone
 	powerD3       = 3
 	functionReset = 1 << 15
 	bar2Bytes     = 4 << 20
@@ -96,10 +97,10 @@ func (f *function) describe(id identity, several bool) {
 	put32(0x70, 0x0103_0000)  // as trained
 	put32(0x8C, 0x0000_000E)  // speeds
 	allow(regCommand, 0x0547) // not the status above
+	put32(regBAR0, addressable64)
+	put32(regBAR2, addressable64)
 	allow(regBAR0, ^uint32(256<<10-1))
-	if id.bar2Bytes > 0 {
-		allow(regBAR2, ^(id.bar2Bytes - 1))
-	}
+	allow(regBAR2, ^(id.bar2Bytes - 1))
 	allow(0x0C, 0xFF)
 	allow(0x3C, 0xFF)
 	allow(regPower, powerD3)
@@ -170,7 +171,7 @@ func (f *function) memory(a access) uint64 {
 	if a.size != 4 || a.addr%4 != 0 {
 		b.odd = append(b.odd, a)
 	}
-	bar := binary.LittleEndian.Uint32(f.config[regBAR2:])
+	bar := binary.LittleEndian.Uint32(f.config[regBAR2:]) &^ addressable64
 	offset := a.addr - uint64(bar)
 	on := f.config[regCommand]&memoryEnabled != 0 && f.config[regPower]&powerD3 == 0
 	if offset >= bar2Bytes || !on {
