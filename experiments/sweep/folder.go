@@ -84,7 +84,7 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 		return nil, err
 	}
 	if one.lock, err = lockfile.Take(filepath.Join(one.dir, lockName), 0o644); err == nil {
-		err = renameio.WriteFile(filepath.Join(one.dir, planFile), raw, 0o644)
+		err = renameio.WriteFile(filepath.Join(one.dir, planFile), raw, 0o644, renameio.WithTempDir(one.dir))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the sweep can't be kept: %w", err), os.RemoveAll(one.dir))

@@ -114,7 +114,7 @@ func checkVersion(dir string) error {
 	path := filepath.Join(dir, "VERSION")
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := renameio.WriteFile(path, []byte(layoutVersion+"\n"), 0o644); err != nil {
+		if err := writeWhole(path, []byte(layoutVersion+"\n")); err != nil {
 			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", blame(err, dir))
 		}
 		return nil
@@ -126,6 +126,11 @@ func checkVersion(dir string) error {
 		return fmt.Errorf("%w: its layout is %q, this one knows %q; update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
 	}
 	return nil
+}
+
+// writeWhole replaces a file at once. Its temporary file is in the same folder, so a killed process leaves nothing in $TMPDIR.
+func writeWhole(path string, data []byte) error {
+	return renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // Close ends the use of the store. After OpenFor it gives root's files to the person.
@@ -209,7 +214,7 @@ func (s *Store) SetExport(id string, e Export) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(s.exportsPath(id), append(raw, '\n'), 0o644); err != nil {
+	if err := writeWhole(s.exportsPath(id), append(raw, '\n')); err != nil {
 		return fmt.Errorf("the exports of %s can't be written: %w", id, err)
 	}
 	return nil
@@ -332,7 +337,7 @@ func (s *Store) Note(id, note string) error {
 		return err
 	}
 	note = strings.Join(strings.Fields(note), " ")
-	if err := renameio.WriteFile(s.notePath(id), []byte(note+"\n"), 0o644); err != nil {
+	if err := writeWhole(s.notePath(id), []byte(note+"\n")); err != nil {
 		return fmt.Errorf("the note can't be written: %w", err)
 	}
 	return nil

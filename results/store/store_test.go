@@ -364,3 +364,28 @@ func BenchmarkList10k(b *testing.B) {
 		}
 	}
 }
+
+// TestNothingIsWrittenToTMPDIR keeps a run with a note and an export, and checks that no file was made in $TMPDIR: a killed
+// process would leave it there.
+func TestNothingIsWrittenToTMPDIR(t *testing.T) {
+	dir, tmp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	past := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(tmp, past, past); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Create("bench", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Finish(Manifest{Experiment: "bench"}), s.Note(w.ID(), "x"), s.SetExport(w.ID(), Export{Kind: "xlsx"})); err != nil {
+		t.Fatal(err)
+	}
+	if about, err := os.Stat(tmp); err != nil || !about.ModTime().Equal(past) {
+		t.Errorf("$TMPDIR was changed at %v (%v); the store's temporary files belong into the store", about.ModTime(), err)
+	}
+}

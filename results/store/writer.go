@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
@@ -183,7 +181,7 @@ func (w *Writer) Finish(m Manifest) error {
 	if raw, err = json.MarshalIndent(w.digests, "", "  "); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(w.dir, digestsName), append(raw, '\n'), 0o644); err != nil {
+	if err := writeWhole(filepath.Join(w.dir, digestsName), append(raw, '\n')); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)), w.lock.Close()); err != nil {

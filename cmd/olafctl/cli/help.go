@@ -114,6 +114,7 @@ func SetHelp(env *Env, root *cobra.Command) {
 
 // addHelpAll gives every command that hides flags a way to list them.
 func addHelpAll(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag() // counts as one of the flags, now as when the help is printed
 	if hasMany(cmd) && grouped(cmd.LocalFlags())[CardFlagsOf] != nil {
 		all := cmd.Flags().Bool(helpAll, false, "help, with the flags for cards and agents")
 		args := cmd.Args

@@ -104,7 +104,7 @@ func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds of each; the experiment's own number if not given")
 		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
-		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
+		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "`folder` in which finished trainings of fig2, fig3 and fig8 are kept and found again, such as ./trainings/")
 	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }
