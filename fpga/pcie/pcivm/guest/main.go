@@ -279,7 +279,7 @@ func mapForever(out io.Writer, args []string) error {
 		return fmt.Errorf("map %s: %w", args[0], err)
 	}
 	fmt.Fprintln(out, "mapped")
-	select {}
+	return unix.Pause() // select {} would end the program, as nothing else runs in it
 }
 
 // up switches a network interface on.
