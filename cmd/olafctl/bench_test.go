@@ -23,7 +23,7 @@ func TestABenchBelowItsClaim(t *testing.T) {
 		env.Published = experiments.Set{{Name: "olaf/table1", Beside: func(*bench.Spec, *results.Bench) ([]results.PaperRow, []string) {
 			return []results.PaperRow{{ID: id, Verdict: string(verdict)}}, nil
 		}}}
-		code := run(t.Context(), env, strings.Fields("bench --runs 1 --updates 5 --keep=false -q"))
+		code := run(t.Context(), env, strings.Fields("bench --runs 30 --updates 5 --keep=false -q"))
 		if named := strings.Contains(stderr.String(), id); code != want || named != (want == cli.ExitMissed) {
 			t.Errorf("%s: exit code %d, want %d: %s", verdict, code, want, &stderr)
 		}
