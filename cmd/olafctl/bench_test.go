@@ -21,9 +21,9 @@ func TestABenchBelowItsClaim(t *testing.T) {
 		var stderr bytes.Buffer
 		env := testEnvironment(io.Discard, &stderr)
 		env.Published = experiments.Set{{Name: "olaf/table1", Beside: func(*bench.Spec, *results.Bench) ([]results.PaperRow, []string) {
-			return []results.PaperRow{{ID: id, Verdict: string(verdict)}}, nil
+			return []results.PaperRow{{ID: id, Verdict: string(verdict), Ours: results.Statistic{N: 30}}}, nil
 		}}}
-		code := run(t.Context(), env, strings.Fields("bench --runs 30 --updates 5 --keep=false -q"))
+		code := run(t.Context(), env, strings.Fields("bench --runs 1 --updates 5 --keep=false -q"))
 		if named := strings.Contains(stderr.String(), id); code != want || named != (want == cli.ExitMissed) {
 			t.Errorf("%s: exit code %d, want %d: %s", verdict, code, want, &stderr)
 		}
