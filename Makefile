@@ -130,8 +130,9 @@ faults: ## 10,000 scripts of faults, played to the commands on a card made of so
 	  sed -nE 's/^ *faults_test.go:[0-9]+: ([0-9]+ right.*)/500 scripts, seed '$$(( 20 * $(SEED) + i ))': \1/p' $$work/said; \
 	done
 
-campaign: ## a million packets over an unreliable way to every switch program, ATP's two levels too, beside slow references
+campaign: ## a million packets over an unreliable way to every switch program, slow references, and every input of the predictions
 	$(GO) test ./fpga/program/switchml ./fpga/program/atp ./fpga/program/iswitch -run '^TestUnreliable' -v -packets=1000000 -timeout 30m
+	$(GO) test ./experiments/paper/p4inc -run PredictionsDependOnInputs -campaign -timeout 30m
 
 exactly: ## every sum of 300 seeds, five losses and three topologies holds each gradient once (docs/notes/reliability.md)
 	@set -o pipefail; $(GO) test ./experiments/netsim/closed -run ExactlyOnce -v -count=1 -timeout 30m | grep -v '^ \+--- PASS\|^=== '

@@ -37,6 +37,8 @@ type Experiment struct {
 	Parts     *Parts // of its work; nil of one that is done in one piece
 	// Spec is what an experiment runs that is one bench; nil of the others.
 	Spec func() bench.Spec
+	// Inputs are up to five physical quantities that its predicted numbers depend on.
+	Inputs []Input
 	// Beside sets benches beside this artefact, its own and those that a user made from it; nil where it stands beside none.
 	Beside bench.Beside
 }
@@ -57,10 +59,22 @@ func SpecParts(systems system.Set, spec func() bench.Spec) *Parts {
 	return BenchParts(systems, func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
 }
 
-// specOf is a specification with as many runs as are asked for.
+// The inputs of an experiment that is one bench.
+const (
+	OfferedRate = "offered rate"
+	OutputRate  = "output rate"
+	FrameSize   = "frame size"
+)
+
+// specOf returns the specification with as many runs as the options ask for, and with their changed input.
 func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
 	s := spec()
 	s.Runs, s.Seed = o.or(s.Runs, 6, s.Seed)
+	s.Workload.MeanRate = Scale(o, OfferedRate, s.Workload.MeanRate)
+	s.Workload.Size = Scale(o, FrameSize, s.Workload.Size)
+	for i := range s.OutRates {
+		s.OutRates[i] = Scale(o, OutputRate, s.OutRates[i])
+	}
 	return s
 }
 
@@ -71,6 +85,8 @@ type Options struct {
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer runs or shorter ones, for a first look; the report says so
+	// Changed is the one input that differs from the experiment's own; the zero value changes none.
+	Changed Input
 	// Trainings is a folder in which experiments that train for long keep what is finished and find it again; empty for
 	// none.
 	Trainings string

@@ -96,7 +96,7 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	m, measured := ours[c.ID]
 	switch {
 	case c.Basis == Arithmetic:
-		m = Of(results.Statistic{Mean: results.Float(c.Follows), SD: results.Missing(), CI95: 0, Min: results.Float(c.Follows), Max: results.Float(c.Follows), N: 1})
+		m.Statistic, m.Short, m.Breaks = results.Statistic{Mean: results.Float(c.Follows), SD: results.Missing(), CI95: 0, Min: results.Float(c.Follows), Max: results.Float(c.Follows), N: 1}, "", ""
 	case !measured:
 		m = Of(results.Describe(nil, "not measured"))
 	}

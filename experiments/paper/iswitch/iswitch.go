@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 )
@@ -22,8 +23,9 @@ func Experiments(set system.Set) experiments.Set {
 		return experiments.Experiment{
 			Name: "iswitch/" + name, Artefact: artefact, About: about, Needs: needs,
 			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
-				return run(ctx, &lab{set: set}, o)
+				return run(ctx, &lab{set: set, options: &o}, o)
 			},
+			Inputs: experiments.Tenth(linkRate, computeTime, messageTime, volumeTime),
 		}
 	}
 	return experiments.Set{
@@ -85,8 +87,9 @@ const updates = 6
 
 // lab runs jobs on the paper's cluster and remembers them: the artefacts share many.
 type lab struct {
-	set  system.Set
-	done map[key]*job.Outcome
+	set     system.Set
+	options *experiments.Options // whose changed input applies
+	done    map[key]*job.Outcome
 }
 
 type key struct {
@@ -116,6 +119,7 @@ func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal b
 	}
 	spec.Network, spec.Job = Lab(s, mode, m, workers, ideal, &spec.Options)
 	spec.Job.Updates = updates
+	l.scale(&spec.Network, &spec.Job)
 	o, err := job.Run(ctx, spec, []uint64{1}, nil)
 	if err != nil {
 		return nil, err
@@ -128,6 +132,24 @@ func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal b
 	}
 	l.done[k] = o
 	return o, nil
+}
+
+// The inputs of every experiment.
+const (
+	linkRate    = "rate of a link"
+	computeTime = "time of a gradient"
+	messageTime = "time of a host for a message"
+	volumeTime  = "time of a host for a MiB"
+)
+
+// scale applies the changed input of the options to a job.
+func (l *lab) scale(net *closed.Network, j *closed.Job) {
+	net.Link.Rate = experiments.Scale(l.options, linkRate, net.Link.Rate)
+	j.Compute = experiments.Scale(l.options, computeTime, j.Compute)
+	for _, costs := range []*closed.Costs{&net.Worker, &net.Server} {
+		costs.PerMessage = experiments.Scale(l.options, messageTime, costs.PerMessage)
+		costs.PerMiB = experiments.Scale(l.options, volumeTime, costs.PerMiB)
+	}
 }
 
 // iteration is the time of one in ms.

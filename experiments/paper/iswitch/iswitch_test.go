@@ -46,7 +46,7 @@ func TestClaims(t *testing.T) {
 // What is predicted of Table 4 must put the approaches into the paper's order; of PPO and DDPG ours has the server
 // 1 and 3 % before AllReduce. Wires and switches alone miss the paper by 40 %, which is why hosts' costs are fitted at all.
 func TestTable4(t *testing.T) {
-	report, err := runTable4(context.Background(), &lab{set: system.All()}, experiments.Options{})
+	report, err := runTable4(context.Background(), &lab{set: system.All(), options: &experiments.Options{}}, experiments.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

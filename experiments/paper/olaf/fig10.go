@@ -18,6 +18,7 @@ var fig10 = experiments.Experiment{
 	Needs:     "30 s",
 	Simulates: true,
 	Run:       runFig10,
+	Inputs:    multiHopInputs,
 }
 
 // alphas are the points of the figure: SW1's output over SW2's.
@@ -25,7 +26,7 @@ var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(100, 10)
-	c := MultiHop(runs, seed)
+	c := changedMultiHop(&o, runs, seed)
 	f := experiments.NewFigure("olaf/fig10", "Fig. 10", &o, &c)
 	variants := []variant{fifoPlain, olafN, olafSenders}
 	var points []point

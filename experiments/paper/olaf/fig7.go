@@ -23,6 +23,7 @@ var fig7 = experiments.Experiment{
 	About:    "time until 200 updates of each of 300 workers are through, FIFO over Olaf, by output rate",
 	Needs:    "10 s",
 	Run:      runFig7,
+	Inputs:   experiments.Tenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
 // Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/notes/trainings.md.
@@ -70,6 +71,11 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	c := Fig7(runs, seed)
 	if o.Quick {
 		c.Updates = 50
+	}
+	c.Rate = experiments.Scale(&o, experiments.OfferedRate, c.Rate)
+	c.Frame = experiments.Scale(&o, experiments.FrameSize, c.Frame)
+	for i := range c.OutRates {
+		c.OutRates[i] = experiments.Scale(&o, experiments.OutputRate, c.OutRates[i])
 	}
 	recording, err := loadTrace(c.Trace)
 	if err != nil {

@@ -59,6 +59,26 @@ func MultiHop(runs int, seed uint64) MultiHopConfig {
 	return c
 }
 
+// The inputs of Tables 2 and 3 and of Fig. 10.
+const (
+	period     = "time between a worker's updates"
+	bottleneck = "rate of SW3"
+	updateSize = "size of an update"
+	hopDelay   = "delay of a hop"
+)
+
+var multiHopInputs = experiments.Tenth(bottleneck, period, updateSize, hopDelay)
+
+// changedMultiHop returns the configuration with the changed input of the options.
+func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConfig {
+	c := MultiHop(runs, seed)
+	c.Period1, c.Period2 = experiments.Scale(o, period, c.Period1), experiments.Scale(o, period, c.Period2)
+	c.SW3 = experiments.Scale(o, bottleneck, c.SW3)
+	c.Update = experiments.Scale(o, updateSize, c.Update)
+	c.HopDelay = experiments.Scale(o, hopDelay, c.HopDelay)
+	return c
+}
+
 // variant is one row: a queue, and whether and how its workers control themselves.
 type variant struct {
 	name    string

@@ -16,9 +16,10 @@ var table2 = experiments.Experiment{
 	About:     "two levels of switches, ten clusters that all send every 100 ms: FIFO and Olaf",
 	Needs:     "10 s",
 	Simulates: true,
+	Inputs:    multiHopInputs,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		runs, seed := o.Seeds(100, 10)
-		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table2", Artefact: "Table 2", Config: MultiHop(runs, seed), Quick: o.Quick}
+		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table2", Artefact: "Table 2", Config: changedMultiHop(&o, runs, seed), Quick: o.Quick}
 		r.sayReadings()
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err

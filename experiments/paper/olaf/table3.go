@@ -17,10 +17,11 @@ var table3 = experiments.Experiment{
 	About:     "two levels of switches, clusters that send every 100 and every 300 ms: FIFO, Olaf, and Olaf with transmission control",
 	Needs:     "10 s",
 	Simulates: true,
+	Inputs:    multiHopInputs,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		runs, seed := o.Seeds(100, 10)
-		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table3", Artefact: "Table 3", Config: MultiHop(runs, seed), Quick: o.Quick}
-		r.Config.Period2 = 300 * olaf.Millisecond
+		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table3", Artefact: "Table 3", Config: changedMultiHop(&o, runs, seed), Quick: o.Quick}
+		r.Config.Period2 = experiments.Scale(&o, period, 300*olaf.Millisecond)
 		r.sayReadings()
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err

@@ -23,7 +23,8 @@ func Experiments() experiments.Set { return with(milp.Find) }
 func with(find func(name string) (milp.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runTable1(ctx, find, o) }
 	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report, error)) experiments.Experiment {
-		return experiments.Experiment{Name: "p4inc/" + name, Artefact: artefact, About: about, Needs: needs, Run: run}
+		return experiments.Experiment{Name: "p4inc/" + name, Artefact: artefact, About: about, Needs: needs, Run: run,
+			Inputs: inputs}
 	}
 	return experiments.Set{
 		one("table1", "Table I", "CT-BTI and reconfigurations of optimum, FCFS, TW and TW without reconfigurations, 40 to 100 jobs on 8 units", "1 min", table1),
@@ -56,6 +57,37 @@ func assumptions() []assumption {
 	}
 }
 
+// The inputs of every experiment. Plans count whole slots, which hide small changes.
+const (
+	volume   = "volume of a worker"
+	portRate = "rate of a port"
+	ports    = "ports of a unit"
+	slotTime = "time of a slot"
+	arrivals = "jobs per second"
+)
+
+var inputs = []experiments.Input{{Name: volume, Factor: 2}, {Name: arrivals, Factor: 2}, {Name: ports, Factor: 0.5},
+	{Name: portRate, Factor: 0.5}, {Name: slotTime, Factor: 2}}
+
+// judgedOnly leaves out the other assumptions where an input is changed, since they are not judged.
+func judgedOnly(o *experiments.Options, all []assumption) []assumption {
+	if o.Changed.Name != "" {
+		return all[:1]
+	}
+	return all
+}
+
+// scale applies the changed input of the options to a workload.
+func scale(o *experiments.Options, s *workload.Spec) {
+	for i := range s.Volume {
+		s.Volume[i] = experiments.Scale(o, volume, s.Volume[i])
+	}
+	s.PortRate = experiments.Scale(o, portRate, s.PortRate)
+	s.Ports = experiments.Scale(o, ports, s.Ports)
+	s.Slot = experiments.Scale(o, slotTime, s.Slot)
+	s.PerSecond = experiments.Scale(o, arrivals, s.PerSecond)
+}
+
 // scenario is the place of one of the paper's four.
 const (
 	noincFCFS = iota
@@ -83,10 +115,11 @@ type grid struct {
 func (g *grid) run(ctx context.Context, f *experiments.Figure, o *experiments.Options) error {
 	seeds, first := o.Seeds(10, 2)
 	ours := paper.Ours{}
-	all := assumptions()
+	all := judgedOnly(o, assumptions())
 	for n, a := range all {
 		base := g.base
 		a.change(&base)
+		scale(o, &base)
 		base.Seed = first
 		specs, err := g.axis.Specs(base, g.values)
 		if err != nil {

@@ -76,12 +76,12 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 	proofs := min(3, seeds)
 	t := experiments.NewTable("p4inc/table1", "Table I", &o, small(0))
 	ours := paper.Ours{}
-	all := assumptions()
+	all := judgedOnly(&o, assumptions())
 	for n, a := range all {
 		done := tally{}
 		for i, jobs := range tableJobs {
 			for k := range seeds {
-				if err := planLine(ctx, done, a, jobs, first+uint64(k)); err != nil {
+				if err := planLine(ctx, done, a, &o, jobs, first+uint64(k)); err != nil {
 					return nil, err
 				}
 			}
@@ -102,8 +102,8 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 }
 
 // planLine plans one seed of one line by every heuristic.
-func planLine(ctx context.Context, done tally, a assumption, jobs int, seed uint64) error {
-	p, err := lineProblem(a, jobs, seed)
+func planLine(ctx context.Context, done tally, a assumption, o *experiments.Options, jobs int, seed uint64) error {
+	p, err := lineProblem(a, o, jobs, seed)
 	if err != nil {
 		return err
 	}
@@ -121,9 +121,11 @@ func planLine(ctx context.Context, done tally, a assumption, jobs int, seed uint
 	return nil
 }
 
-func lineProblem(a assumption, jobs int, seed uint64) (*sched.Problem, error) {
+// lineProblem returns one seed of one line as a problem to plan.
+func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*sched.Problem, error) {
 	s := small(jobs)
 	a.change(&s)
+	scale(o, &s)
 	s.Seed = seed
 	return workload.Generate(s)
 }
@@ -146,7 +148,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 			break
 		}
 		for k := range seeds {
-			p, err := lineProblem(judged, jobs, first+uint64(k))
+			p, err := lineProblem(judged, o, jobs, first+uint64(k))
 			if err != nil {
 				return err
 			}

@@ -92,16 +92,18 @@ func racks(ctx context.Context, f *experiments.Figure, o *experiments.Options, m
 	seeds, first := o.Seeds(10, 2)
 	jobs := axis("jobs")
 	ours := paper.Ours{}
-	for n, a := range rackAssumptions() {
+	all := judgedOnly(o, rackAssumptions())
+	for n, a := range all {
 		var cells [2][]sweep.Cell
 		for i, model := range []model{models()[0], models()[4]} {
 			base := workload.Racks(0, model.Volume, first)
 			a.change(&base)
+			scale(o, &base)
 			specs, err := jobs.Specs(base, rackJobs)
 			if err != nil {
 				return err
 			}
-			done := func(done, total int) { o.Tell((2*n+i)*total+done, 2*len(rackAssumptions())*total) }
+			done := func(done, total int) { o.Tell((2*n+i)*total+done, 2*len(all)*total) }
 			if cells[i], err = sweep.Cells(ctx, specs, seeds, done); err != nil {
 				return err
 			}

@@ -23,7 +23,8 @@ func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, system.Set, experiments.Options) (bench.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "xagg/" + name, Artefact: artefact, About: about, Needs: needs,
-			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) { return run(ctx, set, o) },
+			Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return run(ctx, set, o) },
+			Inputs: experiments.Tenth(slowRate, fastRate, lateness, volume),
 		}
 	}
 	return experiments.Set{
@@ -103,6 +104,39 @@ func undivided(m *system.Mode) *system.Mode {
 	return &bare
 }
 
+// The inputs of every experiment.
+const (
+	slowRate = "rate of slow links"
+	fastRate = "rate of other links"
+	lateness = "lateness of the straggler"
+	volume   = "values of a vector"
+)
+
+// change applies the changed input of the options to a job. Slow links are those to workers that have a link of their own rate.
+func change(o *experiments.Options, net *closed.Network, j *closed.Job) {
+	fast := net.Link.Rate
+	scaled := func(l *closed.Link) {
+		input := fastRate
+		if l.Rate < fast {
+			input = slowRate
+		}
+		l.Rate = experiments.Scale(o, input, l.Rate)
+	}
+	for i := range net.Access {
+		scaled(&net.Access[i])
+	}
+	if net.Tree != nil {
+		for i := range net.Tree.Servers {
+			scaled(&net.Tree.Servers[i].Link)
+		}
+	}
+	scaled(&net.Link)
+	for i := range j.Late {
+		j.Late[i] = experiments.Scale(o, lateness, j.Late[i])
+	}
+	j.Layout.Values = experiments.Scale(o, volume, j.Layout.Values)
+}
+
 // only is a number of runs in which nothing is drawn.
 func only(v float64) results.Statistic {
 	f := results.Float(v)
@@ -118,10 +152,11 @@ func (f *fig1Time) beside(seconds float64) float64 {
 }
 
 // fig1Sum plays the example for one system, all its times divided by scale.
-func fig1Sum(ctx context.Context, set system.Set, name string, v variant, scale int) (fig1Time, error) {
+func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name string, v variant, scale int) (fig1Time, error) {
 	var f fig1Time
 	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closed.Network, closed.Job) {
 		net, j := Fig1(s, p, scale)
+		change(o, &net, &j)
 		f.packet = float64(net.Access[1].Rate.TimeToSend(p.Size(whole(p), false)+overhead)) / float64(olaf.Nanosecond)
 		return net, j
 	})
@@ -144,7 +179,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	for i, v := range fig1Variants {
 		row, away := experiments.Line{Name: v.name}, experiments.Line{Name: v.name}
 		for k, c := range fig1Columns {
-			f, err := fig1Sum(ctx, set, c.system, v, scale)
+			f, err := fig1Sum(ctx, set, &o, c.system, v, scale)
 			if err != nil {
 				return nil, err
 			}
@@ -181,7 +216,11 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 		line := experiments.Line{Name: m.Name}
 		times := map[string]results.Statistic{}
 		for i, c := range columns {
-			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closed.Network, closed.Job) { return Testbed(s, m) })
+			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closed.Network, closed.Job) {
+				net, j := Testbed(s, m)
+				change(&o, &net, &j)
+				return net, j
+			})
 			if err != nil {
 				return nil, err
 			}

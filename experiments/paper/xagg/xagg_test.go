@@ -76,7 +76,7 @@ func TestFig1WithinAPacket(t *testing.T) {
 	}
 	for _, scale := range scales {
 		for i, c := range fig1Columns {
-			f, err := fig1Sum(context.Background(), system.All(), c.system, fig1Variants[1], scale)
+			f, err := fig1Sum(context.Background(), system.All(), &experiments.Options{}, c.system, fig1Variants[1], scale)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,90 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// Input is a physical quantity that an experiment's numbers are computed from: a rate, a time or a size.
+type Input struct {
+	Name string
+	// Factor is how much a test changes it. It is 2 where slots of time hide a smaller change.
+	Factor float64
+}
+
+// Tenth returns inputs that are changed by 10 %.
+func Tenth(names ...string) []Input { return inputs(1.1, names) }
+
+// Twice returns inputs that are doubled, because results are rounded up to whole slots.
+func Twice(names ...string) []Input { return inputs(2, names) }
+
+func inputs(factor float64, names []string) []Input {
+	var all []Input
+	for _, name := range names {
+		all = append(all, Input{name, factor})
+	}
+	return all
+}
+
+// nothing stands for no changed input where all other runs have one: what is not judged is left out of all of them.
+var nothing = Input{Name: "nothing", Factor: 1}
+
+// Scale returns v, multiplied where the options change the named input.
+func Scale[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
+	if o.Changed.Name != input || input == "" {
+		return v
+	}
+	return T(float64(v) * o.Changed.Factor)
+}
+
+// FindUnmoved returns the ids of e's predicted rows with a number that changing any one of its inputs does not move. A
+// number that depends on no input rests on no model, so it is no prediction. The runs are as long as o says.
+func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, error) {
+	o.Changed = nothing
+	still, err := e.readRows(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, input := range e.Inputs {
+		if len(still) == 0 {
+			break
+		}
+		o.Changed = input
+		after, err := e.readRows(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s with its %s times %g: %w", e.Name, input.Name, input.Factor, err)
+		}
+		for id, mean := range still {
+			if !same(mean, after[id]) {
+				delete(still, id)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(still)), nil
+}
+
+// readRows runs e and returns the predicted numbers that came out, by the ids of their claims.
+func (e *Experiment) readRows(ctx context.Context, o Options) (map[string]results.Float, error) {
+	report, err := e.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	numbers := map[string]results.Float{}
+	for _, row := range report.Paper() {
+		if row.Basis == string(paper.Predicted) && row.Ours.Known() {
+			numbers[row.ID] = row.Ours.Mean
+		}
+	}
+	return numbers, nil
+}
+
+// same reports whether two numbers agree to nine digits.
+func same(a, b results.Float) bool {
+	return math.Abs(float64(a-b)) <= 1e-9*math.Abs(float64(a))
+}
