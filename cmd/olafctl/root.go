@@ -63,17 +63,18 @@ func newRootCmd(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "olafctl",
 		Short: "Run an in-network-aggregation testbed: card or software twin, tables, generator, capture, AoM",
-		Long: `olafctl runs an in-network-aggregation testbed end to end: it programs an OLAF card or its software twin,
-fires the packet generator, captures what reaches the parameter server, and turns that into Age of Model, loss,
-speed-up and aggregation CDFs beside the published numbers.
+		Long: `olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the packet
+generator, captures the packets that reach the parameter server, and reports Age of Model, loss, speed-up and
+aggregation beside the published numbers.
 
-Without --device everything runs on the software twin, in virtual time at 250 MHz; nothing else is needed.
+Without --device everything runs on the software twin, in virtual time at 250 MHz, and needs nothing else.
 
-There is one door each: 'bench' measures a queue under traffic of your own, 'experiment run' does what a paper shows, 'reproduce'
-does all of that and judges every number that was printed, and 'simulate' is for networks of queues.`,
-		Example: `  olafctl bench --system olaf --rate 60G           # the paper's Table 1, ours beside theirs
-  olafctl experiment list                          # what else can be reproduced
-  olafctl device info                              # look inside the twin`,
+Which command? 'bench' measures one queue under your traffic, 'simulate' a network of queues, and 'train' a training over
+it. 'experiment run' repeats one table or figure of a paper, and 'reproduce' all of them with a verdict for every number.`,
+		Example: `  olafctl bench --queue olaf --rate 60G            # the paper's Table 1, our numbers beside the published ones
+  olafctl experiment list                          # the other tables and figures
+  olafctl tui --demo                               # a guided tour of one run
+  olafctl device info                              # the twin's registers and build`,
 		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

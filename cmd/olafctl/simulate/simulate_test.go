@@ -164,7 +164,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 		t.Errorf("stopped %+v", out.Stopped)
 	}
 	// What was done is shown; with nothing done, what there is of the first.
-	var report simulation
+	report := simulation{topology: s.simulation.Networks[0].Topology}
 	report.take(out)
 	if !report.whole() || !report.Partial || len(report.Runs) != 2 {
 		t.Errorf("%+v", report)
