@@ -119,7 +119,7 @@ func TestTablesAndClusters(t *testing.T) {
 		{"tables clear TARGET --election-id x", 2, "", "HIGH:LOW"},
 		{"tables list --target grpc:TARGET2", 0, "", ""},
 		{"tables list --target localhost", 2, "^$", "want HOST:PORT or unix:PATH"},
-		{"tables list --target=", 2, "^$", "want HOST:PORT or unix:PATH"},
+		{"tables list --target=", 2, "^$", "--target is empty"},
 		{"cluster list --target unix:", 2, "^$", "want HOST:PORT or unix:PATH"},
 		{"device info -d grpc://localhost", 2, "^$", "agent \"localhost\": want HOST:PORT"},
 		{"bench -d grpc:", 2, "^$", "want HOST:PORT or unix:PATH"},
