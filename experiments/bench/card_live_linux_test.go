@@ -89,7 +89,7 @@ func TestBenchOnARealInterface(t *testing.T) {
 		}
 		return value
 	}
-	r.Access.Clock = k
+	r.Access.Clock, r.Access.Card.Now = k, time.Now
 	r.Access.Card.Capture = func() (testbed.Frames, error) {
 		return live.Open(live.Options{Interface: "lo", Stamps: live.Kernel})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/playback"
 	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -142,8 +143,18 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := testbed.Open(context.Background(), "pci:0000:3b:00.0", testbed.OpenOptions{Access: access}); !errors.Is(err, testbed.ErrBackend) {
-		t.Errorf("a bench on a card: %v", err)
+	for _, c := range []struct {
+		name string
+		bus  *pcie.Bus
+		want error
+	}{
+		{"a card that is not there", &pcie.Bus{Sysfs: t.TempDir()}, pcie.ErrNoCard},
+		{"a card without its tables and a capture", testbedtest.New(t).Access.Bus, testbed.ErrIncomplete},
+	} {
+		access.Bus = c.bus
+		if _, err := testbed.Open(context.Background(), testbedtest.CardAddress, testbed.OpenOptions{Access: access}); !errors.Is(err, c.want) {
+			t.Errorf("a bench on %s: %v, want %q", c.name, err, c.want)
+		}
 	}
 }
 

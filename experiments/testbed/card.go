@@ -22,6 +22,8 @@ type CardAccess struct {
 	Tables func(*CardTables) (agent.Backend, func() error, error)
 	// Capture starts to capture at the parameter server's interface; nil lends a card without a tap.
 	Capture func() (Frames, error)
+	// Now reads the clock that stamps captured frames, which may be set while it runs; nil reads Access.Clock.
+	Now func() time.Time
 	// ServerPort is the card's port towards that interface.
 	ServerPort int
 }
@@ -136,7 +138,10 @@ func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(card.Ports(), "port"))
 	}
 	now := time.Now
-	if o.Clock != nil {
+	switch {
+	case o.Card.Now != nil:
+		now = o.Card.Now
+	case o.Clock != nil:
 		now = o.Clock.Now
 	}
 	tap, err := newCardTap(card, o.Card.Capture, now, o.Card.ServerPort)

@@ -32,7 +32,8 @@ type Options struct {
 	Lost func(error)
 }
 
-// Clock is how time passes for a card.
+// Clock is how time passes for a card. Two of its times differ by the time that passed between them, even if the host's
+// clock was set in between: a device that sees more time pass than its card counted reports a power cycle.
 type Clock interface {
 	Now() time.Time
 	Wait(ctx context.Context, d olaf.Duration) error

@@ -24,7 +24,7 @@ type Lab struct {
 	Card   *pcietest.Card
 	tables *agent.Embedded
 	Boot   time.Time
-	// The host's clock is off by offset and drifts; once step has passed on the card it jumps by a second.
+	// The host's clock is off by offset and drifts; once Step has passed on the card it is set forward by a second.
 	offset time.Duration
 	ppm    float64
 	Step   time.Duration
@@ -52,6 +52,7 @@ func New(t *testing.T) *Lab {
 			return r.tables, func() error { return nil }, nil
 		},
 		Capture:    func() (testbed.Frames, error) { return r.Wire, nil },
+		Now:        func() time.Time { return r.Host(r.Card.Now()) },
 		ServerPort: ServerPort,
 	}}
 	return r
@@ -69,17 +70,24 @@ func (r *Lab) Slow(d olaf.Duration) {
 	}
 }
 
-// Host is the host's clock at an instant of the card's.
+// Host returns the time that the host's clock shows at an instant of the card's.
 func (r *Lab) Host(at time.Time) time.Time {
-	passed := at.Sub(r.Boot)
-	host := at.Add(r.offset + time.Duration(float64(passed)*r.ppm/1e6))
-	if r.Step > 0 && passed > r.Step {
+	host := r.unset(at)
+	if r.Step > 0 && at.Sub(r.Boot) > r.Step {
 		host = host.Add(time.Second)
 	}
 	return host
 }
 
-func (r *Lab) Now() time.Time                                  { return r.Host(r.Card.Now()) }
+// unset returns the time that the host's clock would show if it was never set.
+func (r *Lab) unset(at time.Time) time.Time {
+	return at.Add(r.offset + time.Duration(float64(at.Sub(r.Boot))*r.ppm/1e6))
+}
+
+// Now returns the host's monotonic time, like time.Now: setting the host's clock does not change the differences.
+func (r *Lab) Now() time.Time { return r.unset(r.Card.Now()) }
+
+// Wait lets d pass for the card and the host.
 func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error { return r.Card.Wait(ctx, d) }
 
 // Arrival is one frame at the interface.
