@@ -3,6 +3,7 @@ package field
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -72,14 +73,20 @@ type number struct {
 	value  metric.Float
 }
 
-// numbers are those of a training: its curve in parts, and what became of its updates.
+// numbers lists the numbers of a training: its learning curve in parts, and the fate of its updates. All trainings of a comparison
+// have the same metrics, also those that ended before their last iteration, so that none looks like one of another build.
 func (c *Comparison) numbers(t *Training) (all []number) {
 	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {
 		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // trainings are measured by those who train
 		all = append(all, number{m, metric.Float(value)})
 	}
-	for i, v := range rl.Blocks(t.Curves, block) {
+	rewards := rl.Blocks(t.Curves, block)
+	for i := range (c.Training.Iterations + block - 1) / block {
+		v := math.NaN()
+		if i < len(rewards) {
+			v = rewards[i]
+		}
 		first, last := i*block+1, min((i+1)*block, c.Training.Iterations)
 		title := fmt.Sprintf("Reward, iterations %d to %d", first, last)
 		if first == last {
@@ -97,7 +104,7 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 	if len(t.ArrivedPct) > 1 {
 		for i, v := range t.ArrivedPct {
 			add(v, metric.Metric{Name: fmt.Sprintf("arrived_%d_pct", i+1), Title: fmt.Sprintf("Packet %d of updates, arrived", i+1), Unit: "%",
-				Doc: "merged ones too, of all updates"})
+				Sparse: true, Doc: "merged ones too, of all updates"})
 		}
 	}
 	return all
