@@ -190,7 +190,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		s.Sweep.print(p, len(s.Seeds))
 	case len(s.Runs) == 1:
 		printRun(p, s.Runs[0], withColumn(netsim.StatisticsOf(s.topology)))
-	default:
+	case len(s.Runs) > 1: // an interrupted simulation may have none
 		printRuns(p, s.Runs, withColumn(netsim.StatisticsOf(s.topology)))
 	}
 	s.printVersus(p)
