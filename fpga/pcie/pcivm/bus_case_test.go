@@ -23,26 +23,28 @@ var busCases = []busCase{
 	{"healthy", checkHealthy, true},
 	{"commands of the guide", checkGuide, false},
 	{"decoding off", checkDecodingOff, true},
-	{"D3hot behind the kernel's back", checkAsleep, false},
+	{"D3hot behind the kernel's back", checkAsleep, true},
 	{"unplugged", checkUnplugged, true},
-	{"replugged with the same image", checkReplugged, true},
+	{"replugged with the same image", checkReplugged, false},
 	{"replugged with another image", checkReplacedImage, false},
-	{"reprogrammed behind an agent", checkReprogrammed, false},
+	{"reprogrammed behind an agent", checkReprogrammed, true},
 	{"function reset", checkFunctionReset, false},
 	{"remove and rescan", checkRemoved, false},
-	{"two functions", checkTwoFunctions, true},
-	{"driver that owns BAR2", checkOwnedBAR, true},
-	{"driver bound while open", checkBoundWhileOpen, true},
+	{"two functions", checkTwoFunctions, false},
+	{"driver that owns BAR2", checkOwnedBAR, false},
+	{"driver bound while open", checkBoundWhileOpen, false},
 	{"vfio-pci and D3hot", checkVFIO, false},
-	{"other user", checkOtherUser, false},
-	{"owner killed", checkKilledOwner, true},
+	{"other user", checkOtherUser, true},
+	{"owner killed", checkKilledOwner, false},
 	{"link dead", checkDeadLink, true},
 	{"link dies in the middle", checkDyingLink, true},
 	{"no room behind the bridge", checkNoWindow, false},
 	{"socket closed", checkClosedSocket, false},
 }
 
-// byTheWall names the checks that compare the card's clock with the host's, which the RTL is too slow for.
+// byTheWall names the checks that compare the card's clock with the host's, which the RTL is too slow for. On it they may
+// fail. TestTablesRTL's bench has one more: olafctl refuses the run, since the card's clock moves by milliseconds while the
+// host's moves by seconds. The registers of that run are compared instead.
 var byTheWall = []string{"conformance cycles_advance"}
 
 // TestBus runs the cases on a card with the twin behind its bus.
