@@ -45,8 +45,9 @@ const (
 	archSweep  = "command: bench\nruns: 3\noptions: {updates: 30}\nsweep:\n  - slots=4,8\n"
 )
 
-// volatile matches what differs between two runs of one build: instants, durations, a run's id, and the build itself.
-var volatile = regexp.MustCompile(`(?m)^ *"(started|finished|seconds|id|commit|system)": .*\n`)
+// volatile matches lines that differ between two runs of one build, and those that name the build: instants, durations, a
+// run's id, and the keys of a sweep's cells, which a build's own results have.
+var volatile = regexp.MustCompile(`(?m)^ *("(started|finished|seconds|id|commit|system)": .*|"[0-9a-f]{64}",?)\n`)
 
 // An otherBuild is olafctl for another processor, and how to start it here.
 type otherBuild struct {

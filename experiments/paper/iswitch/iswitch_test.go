@@ -86,7 +86,7 @@ func TestModels(t *testing.T) {
 // changed stands beside nothing.
 func TestJobsThatWerePrinted(t *testing.T) {
 	m := Models()[3]
-	l := lab{set: system.All()}
+	l := lab{set: system.All(), options: &experiments.Options{}}
 	for want, a := range map[string]approach{"table4.ddpg.ps": syncPS, "table4.ddpg.ar": allReduce, "table4.ddpg.isw": syncSwitch, "table5.ddpg.ps": asyncPS, "table5.ddpg.isw": asyncSwitch} {
 		spec := printedJob(t, &l, a, m)
 		p := job.Plan{Title: "one", Seeds: []uint64{1}, Jobs: []*job.Spec{spec}, Printed: Printed(m, spec, 0)}
