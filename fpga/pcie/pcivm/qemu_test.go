@@ -66,8 +66,47 @@ func (g *guest) Write(p []byte) (int, error) {
 	return g.console.Write(p)
 }
 
-// boot starts a virtual machine that ends with the test.
+// boot starts a virtual machine that ends with the test. On a busy host QEMU 7.2 sometimes crashes in an access to a memory
+// region while Linux starts. Two such crashes, before the first command, are only logged.
 func boot(t *testing.T, p profile) *guest {
+	t.Helper()
+	for crashes := 0; ; crashes++ {
+		g, ready := power(t, p)
+		if crashes == 2 || !g.crashes(ready) {
+			ready.awaitLine(t, "ready")
+			return g
+		}
+		t.Logf("QEMU crashed while the guest booted; it is started again\n%s", g.tail())
+	}
+}
+
+// crashes waits until the guest is ready or has ended, and reports whether QEMU's own fault ended it.
+func (g *guest) crashes(ready *session) bool {
+	timeout := time.After(patience)
+	for {
+		ready.mu.Lock()
+		ended, started, changed := ready.ended, len(ready.lines) > 0, ready.changed
+		ready.mu.Unlock()
+		if started && !ended {
+			return false
+		}
+		if ended {
+			changed = g.stopped
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return false
+		}
+		if ended {
+			status, ok := g.process.ProcessState.Sys().(syscall.WaitStatus)
+			return ok && status.Signaled() && status.Signal() == syscall.SIGSEGV
+		}
+	}
+}
+
+// power starts QEMU, and returns the session in which the guest says that it is ready.
+func power(t *testing.T, p profile) (*guest, *session) {
 	t.Helper()
 	image, found := needKernel(t)
 	initramfs := filepath.Join(t.TempDir(), "initramfs")
@@ -111,8 +150,7 @@ func boot(t *testing.T, p profile) *guest {
 	if err := g.monitor.do("qmp_capabilities", nil); err != nil {
 		t.Fatalf("QMP: %v\n%s", err, g.tail())
 	}
-	ready.awaitLine(t, "ready")
-	return g
+	return g, ready
 }
 
 // launch starts QEMU from a thread that lives as long: QEMU is killed with the thread that started it.
