@@ -3,6 +3,7 @@ package versus
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -21,14 +22,10 @@ func TestAoM(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := report.(*experiments.Table)
-	said := 0
 	for _, s := range table.Statements[:2] {
-		if slices.Contains([]string{"it is so"}, s[max(0, len(s)-len("it is so")):]) {
-			said++
+		if !strings.HasSuffix(s, "too short") {
+			t.Errorf("two runs judge no expectation, but the table says %q", s)
 		}
-	}
-	if said != 2 {
-		t.Errorf("said %q", table.Statements[:2])
 	}
 	for i := range table.Blocks {
 		b := &table.Blocks[i]

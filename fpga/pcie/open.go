@@ -192,7 +192,7 @@ func (x *examination) mapBAR() error {
 	}
 	w, err := open(x.barPath(), x.card.BAR2Bytes, x.writes())
 	if err != nil {
-		kind, next := x.whyUnmapped(err)
+		next, kind := x.whyUnmapped(err)
 		return x.fail("mapping", kind, err.Error(), next)
 	}
 	if x.options.DryRun != nil {
@@ -204,22 +204,22 @@ func (x *examination) mapBAR() error {
 }
 
 // whyUnmapped explains why the kernel lends no BAR2, and what to do about it.
-func (x *examination) whyUnmapped(err error) (kind error, next string) {
+func (x *examination) whyUnmapped(err error) (next string, kind error) {
 	const relaxed = "boot the kernel with iomem=relaxed"
 	switch driver := x.card.Driver; {
 	case errors.Is(err, syscall.EINVAL) && driver != "":
-		return ErrBusy, fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) shares it with no program: unbind it with "+
-			"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed)
+		return fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) shares it with no program: unbind it with "+
+			"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed), ErrBusy
 	case errors.Is(err, syscall.EINVAL):
-		return ErrBusy, "a part of the kernel owns BAR2: see /proc/iomem, or " + relaxed
+		return "a part of the kernel owns BAR2: see /proc/iomem, or " + relaxed, ErrBusy
 	case errors.Is(err, syscall.EPERM):
-		return ErrNotReady, "the kernel is locked down and lends BARs to no program, as with Secure Boot: boot it with lockdown=none"
+		return "the kernel is locked down and lends BARs to no program, as with Secure Boot: boot it with lockdown=none", ErrNotReady
 	case errors.Is(err, fs.ErrPermission):
-		return ErrNotReady, "this needs root, or a udev rule that gives your group the file"
+		return "this needs root, or a udev rule that gives your group the file", ErrNotReady
 	case errors.Is(err, errNoMap):
-		return ErrNotReady, ""
+		return "", ErrNotReady
 	}
-	return ErrNotReady, "'olafctl device list' shows the state of the card"
+	return "'olafctl device list' shows the state of the card", ErrNotReady
 }
 
 // link reads what cannot be all ones on a card that answers.

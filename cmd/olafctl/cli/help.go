@@ -122,6 +122,9 @@ func addHelpAll(cmd *cobra.Command) {
 			if *all {
 				return pflag.ErrHelp
 			}
+			if args == nil { // cobra takes any argument then
+				return nil
+			}
 			return args(cmd, given)
 		}
 	}

