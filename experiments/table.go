@@ -121,7 +121,7 @@ func (b *Block) sheet() table.Sheet {
 	other := table.Chart{Kind: table.Bars, YTitle: "%"}
 	for i, column := range b.Columns {
 		of, unit := &chart, b.Unit
-		if strings.HasSuffix(column, " %") && unit != "%" { // a share has an axis of its own
+		if strings.HasSuffix(column, " %") && unit != "%" { // a share needs its own axis
 			of, unit = &other, "%"
 		}
 		s.Columns = append(s.Columns, table.Column{Header: column, Unit: unit, Format: table.General}, table.Column{Header: column + " ±", Unit: unit, Format: table.General})

@@ -104,7 +104,7 @@ type Result struct {
 // plain is a Result as encoding/json sees it.
 type plain Result
 
-// MarshalJSON writes the counters among the result's own members, and null for those that are withheld.
+// MarshalJSON writes the counters among the result's own members, and null for withheld ones.
 func (r Result) MarshalJSON() ([]byte, error) {
 	raw, err := metric.Inline(plain(r))
 	if err != nil || len(r.Withheld) == 0 {

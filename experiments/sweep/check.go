@@ -70,7 +70,7 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 	return machines, differences, err
 }
 
-// checkable groups results by the worker that made them, and returns those that can be repeated.
+// checkable groups results by the worker that made them, and returns the repeatable ones.
 func (e *Engine) checkable(share float64) (able [][]taken, machines []sweep.Checked) {
 	by := map[string][]taken{}
 	for _, one := range e.foreign {

@@ -336,7 +336,7 @@ func (d *Device) count() error {
 }
 
 // checkFresh verifies the card's identity if the last time was verifyInterval ago, so that neither a value nor a write
-// meets another card than the one that was opened. A dry run prints its accesses, so it makes none of its own.
+// meets another card than the one that was opened. A dry run prints its accesses, so it adds none.
 func (d *Device) checkFresh() error {
 	if d.failed != nil {
 		return d.failed

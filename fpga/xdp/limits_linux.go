@@ -23,7 +23,7 @@ func checkRoom(spec *ebpf.CollectionSpec) error {
 	return roomFor(len(spec.Maps)+len(spec.Programs)+spare, len(open), limit.Cur)
 }
 
-// roomFor checks a number of descriptors against those that are open and allowed.
+// roomFor checks a number of descriptors against the open and the allowed ones.
 func roomFor(needed, open int, allowed uint64) error {
 	if uint64(open+needed) <= allowed {
 		return nil

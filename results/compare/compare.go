@@ -174,7 +174,7 @@ func Results(a, b *Side) (*Document, error) {
 func loneMetrics(of pair, a, b []results.Run) map[string]string {
 	lone := map[string]string{}
 	if of.a != of.b {
-		return lone // systems that differ have metrics of their own
+		return lone // different systems have different metrics
 	}
 	namesA, namesB := results.MetricsOf(a), results.MetricsOf(b)
 	only := func(side string, have, other []*metric.Metric) {

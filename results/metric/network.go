@@ -3,7 +3,7 @@ package metric
 import "github.com/olafctl/olaf"
 
 // windowed declares what a network counts after the warm-up. The other counters of a network cover the whole run, because
-// only these balance, so each of these has a name of its own.
+// only these balance, so each of these has its own name.
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates", Doc: "made by workers after the warm-up"},

@@ -144,7 +144,7 @@ type Checked struct {
 	Build      string `json:"build"`
 	Results    int    `json:"results"`
 	Repeated   int    `json:"repeated"`
-	Differ     int    `json:"differ"`                // of those that were repeated
+	Differ     int    `json:"differ"`                // among the repeated ones
 	NotChecked string `json:"not_checked,omitempty"` // why others, or all, could not be repeated
 }
 

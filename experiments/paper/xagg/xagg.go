@@ -112,7 +112,7 @@ const (
 	volume   = "values of a vector"
 )
 
-// change applies the changed input of the options to a job. Slow links are those to workers that have a link of their own rate.
+// change applies the changed input of the options to a job. Slow links are those to workers whose link has its own rate.
 func change(o *experiments.Options, net *closed.Network, j *closed.Job) {
 	fast := net.Link.Rate
 	scaled := func(l *closed.Link) {

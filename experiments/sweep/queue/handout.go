@@ -71,7 +71,7 @@ func (q *Queue) made(ctx context.Context) (at [2]time.Time, err error) {
 	return at, nil
 }
 
-// monitor looks now and then whether the streams are still those that were there at the beginning. A deleted one, even
+// monitor looks now and then whether the streams of the beginning are still there. A deleted one, even
 // if it was made anew, has lost jobs or results that this sweep waits for.
 func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
 	defer lose(nil)

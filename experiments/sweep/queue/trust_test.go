@@ -16,7 +16,7 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// liar returns results of its own invention.
+// liar returns invented results.
 type liar struct{ worker }
 
 func (liar) Do(_ context.Context, j sweep.Job) (json.RawMessage, error) {

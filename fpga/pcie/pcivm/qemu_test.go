@@ -171,7 +171,7 @@ func (g *guest) launch() error {
 	return <-started
 }
 
-// arguments are those that all machines have. The root port rp2 has no room for BAR2. On a busy host the kernel's check of
+// arguments returns what all machines share. The root port rp2 has no room for BAR2. On a busy host the kernel's check of
 // its timer fails, so that it is left out.
 func arguments(image, initramfs string, p *profile) []string {
 	args := []string{

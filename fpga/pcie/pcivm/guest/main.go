@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command guest is the first process of a virtual machine of package pcivm. It mounts what programs need, and runs commands
-// that arrive as lines of JSON over the second serial port. Started by a command, it is one of its own tools.
+// that arrive as lines of JSON over the second serial port. Started by a command, it is one of its tools.
 package main
 
 import (
