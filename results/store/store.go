@@ -145,16 +145,16 @@ func (s *Store) CheckWritable() error {
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blame(reason(err), s.dir, filepath.Join(s.dir, "runs")))
+		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blame(innermostReason(err), s.dir, filepath.Join(s.dir, "runs")))
 	}
 	if err != nil {
-		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, reason(err))
+		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, innermostReason(err))
 	}
 	return nil
 }
 
-// reason returns the innermost error, which names neither the operation nor the probe's file.
-func reason(err error) error {
+// innermostReason returns the innermost error, which names neither the operation nor the probe's file.
+func innermostReason(err error) error {
 	var number syscall.Errno
 	if errors.As(err, &number) {
 		return number

@@ -135,7 +135,8 @@ func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
 	return wrong
 }
 
-func Dash(s string) string {
+// OrDash returns s, or a dash if it is empty.
+func OrDash(s string) string {
 	if s == "" {
 		return "-"
 	}

@@ -80,7 +80,7 @@ func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
 	}
 	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
 	for _, c := range cards {
-		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.Dash(c.Driver), cli.Dash(link(c.Card)), string(c.State), cli.Dash(c.Image), cli.Dash(c.Why))
+		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.OrDash(c.Driver), cli.OrDash(link(c.Card)), string(c.State), cli.OrDash(c.Image), cli.OrDash(c.Why))
 	}
 	if len(cards) == 0 {
 		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.Devices.Default())

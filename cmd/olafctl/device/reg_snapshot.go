@@ -203,7 +203,7 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 	}
 	list := cli.Grid{Header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
 	for _, c := range changes {
-		list.Add(c.Name, cli.Dash(c.Before), cli.Dash(c.After), decoded(c.Name, c.After))
+		list.Add(c.Name, cli.OrDash(c.Before), cli.OrDash(c.After), decoded(c.Name, c.After))
 	}
 	return list.Write(env, out)
 }

@@ -131,7 +131,7 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	}
 	var b results.Bench
 	if f.ReadJSON(archive.BenchFile, &b) != nil {
-		return differs, brief(env, f)
+		return differs, summariseDocument(env, f)
 	}
 	if d, ok := specDiffers(env, &b); ok {
 		differs = d
@@ -139,8 +139,8 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	return differs, text.Brief(&b)
 }
 
-// brief summarises the document of another kind of run; a kind without a summary has none.
-func brief(env *cli.Env, f *store.Folder) string {
+// summariseDocument summarises the document of another kind of run; a kind without a summary has none.
+func summariseDocument(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
 	var head cli.Head
 	if f.ReadJSON(archive.DocumentFile, &raw) != nil || json.Unmarshal(raw, &head) != nil {

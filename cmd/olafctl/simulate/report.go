@@ -140,7 +140,7 @@ func (s *simulation) linesOf(of *bench.Simulated) []string {
 	report.take(of)
 	var page bytes.Buffer
 	_ = report.WriteText(&page, watch.View()) // a buffer takes everything
-	return watch.Lines(&page)
+	return watch.SplitLines(&page)
 }
 
 // whole says that there is something worth keeping: a run that came to its end, or what has no runs.

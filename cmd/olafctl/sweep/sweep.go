@@ -324,7 +324,7 @@ func reportLines(plan *sweep.Plan, cells []found.Outcome) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	return watch.Lines(&page)
+	return watch.SplitLines(&page)
 }
 
 // unfinished says how far the sweep came, and how to go on.

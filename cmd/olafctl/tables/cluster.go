@@ -90,7 +90,7 @@ func printClusters(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 		for _, w := range c.Workers {
 			ids, addresses = append(ids, fmt.Sprint(w.Worker)), append(addresses, w.Address)
 		}
-		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), cli.Dash(strings.Join(ids, " ")), cli.Dash(strings.Join(addresses, " ")))
+		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), cli.OrDash(strings.Join(ids, " ")), cli.OrDash(strings.Join(addresses, " ")))
 	}
 	return list.Write(env, out)
 }

@@ -167,7 +167,7 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if err := text.Bench(&page, watch.View(), r.Bench); err != nil {
 			return err
 		}
-		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: watch.Lines(&page)}
+		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: watch.SplitLines(&page)}
 		shown = func() *queues.Bench { return state }
 		return nil
 	})

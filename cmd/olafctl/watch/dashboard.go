@@ -39,7 +39,9 @@ func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
 // View is a report inside the least dashboard, whose borders take four characters.
 func View() text.View { return text.View{Width: text.PlainWidth - 4} }
 
-func Lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }
+func SplitLines(b *bytes.Buffer) []string {
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
 
 // Dashboard shows one plan's live session on the terminal.
 type Dashboard struct {
@@ -253,7 +255,7 @@ func (b *Background) start(ctx context.Context) {
 		if b.report != nil {
 			var page bytes.Buffer
 			if err := b.report.WriteText(&page, View()); err == nil {
-				final.Lines = Lines(&page)
+				final.Lines = SplitLines(&page)
 			}
 			if b.Err == nil {
 				final.Err = b.report.Err()
