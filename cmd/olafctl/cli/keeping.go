@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ type Keeping struct {
 	store    *store.Store
 	Sink     *bench.Keeper         // of what publishes events
 	document *bench.DocumentKeeper // of everything else
-	failed   error                 // why Sink could not write an event
+	failed   atomic.Pointer[error] // why Sink could not write an event; runs publish theirs side by side
 }
 
 // patientSink keeps what a bench publishes. An event that cannot be written ends the keeping and not the bench: the result
@@ -45,14 +46,19 @@ type patientSink struct {
 
 // Event implements bench.Sink.
 func (p patientSink) Event(e bench.Event) error {
-	if p.keeping.failed == nil {
-		p.keeping.failed = p.Keeper.Event(e)
+	if p.keeping.failed.Load() != nil {
+		return nil
+	}
+	if err := p.Keeper.Event(e); err != nil {
+		p.keeping.failed.CompareAndSwap(nil, &err)
 	}
 	return nil
 }
 
 // Wants reports whether the frames of a run are kept: none after a failure.
-func (p patientSink) Wants(id bench.RunID) bool { return p.keeping.failed == nil && p.Keeper.Wants(id) }
+func (p patientSink) Wants(id bench.RunID) bool {
+	return p.keeping.failed.Load() == nil && p.Keeper.Wants(id)
+}
 
 // Check refuses a store that was asked for by name and can't be written, before anything runs for it.
 func (f *KeepFlags) Check(env *Env) error {
@@ -152,8 +158,8 @@ func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, s
 }
 
 func (k *Keeping) put(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
-	if k.failed != nil {
-		return "", k.failed
+	if failed := k.failed.Load(); failed != nil {
+		return "", *failed
 	}
 	if k.document != nil {
 		return k.document.Finish(report, by, stopped)
