@@ -109,7 +109,8 @@ func (l *Ledger) Validate() error {
 	}
 	for i := range l.Identities {
 		id := &l.Identities[i]
-		if err := known("the identity "+id.String(), slices.Concat(id.Left, id.Right, id.Less, []string{id.Void})...); err != nil {
+		if err := known("the identity "+id.String(),
+			slices.Concat(id.Left, id.Right, id.Less, []string{id.Void})...); err != nil {
 			return err
 		}
 	}
@@ -156,7 +157,8 @@ func (l *Ledger) among(names []string) *Ledger {
 		}
 	}
 	if all(slices.Concat(l.Offered, l.Output, l.Merged, l.Inside)) {
-		part.Offered, part.Output, part.Merged, part.Inside, part.MaySilent = l.Offered, l.Output, l.Merged, l.Inside, l.MaySilent
+		part.Offered, part.Output, part.Merged, part.Inside, part.MaySilent = l.Offered, l.Output, l.Merged, l.Inside,
+			l.MaySilent
 		part.Parts = slices.DeleteFunc(slices.Clone(l.Parts), func(name string) bool { return !has(name) })
 	}
 	return part
@@ -265,7 +267,8 @@ func (c Counts) Check() error {
 	if err := c.Balance(); err != nil {
 		return err
 	}
-	if in := c.Offered(); in > 0 && c.Output() == 0 && len(c.ledger.Output) > 0 && !(c.ledger.MaySilent && c.Inside() > 0) {
+	if in := c.Offered(); in > 0 && c.Output() == 0 && len(c.ledger.Output) > 0 &&
+		!(c.ledger.MaySilent && c.Inside() > 0) {
 		return &BrokenError{c.ledger.silence(), fmt.Sprintf("0 of %d", in)}
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 // toy is a program that answers every second packet and forwards the others.
 var toy = olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "in", Unit: "packets"}, {Name: "answered"}, {Name: "forwarded"}, {Name: "seen_before", Sparse: true}, {Name: "overflows"},
+		{Name: "in", Unit: "packets"}, {Name: "answered"}, {Name: "forwarded"}, {Name: "seen_before", Sparse: true},
+		{Name: "overflows"},
 	},
 	Identities: []olaf.Identity{
 		{Left: []string{"in"}, Right: []string{"answered", "forwarded"}, Less: []string{"seen_before"}},
@@ -44,7 +45,8 @@ func TestCountsBalance(t *testing.T) {
 		{olaf.Counts{}, ""},
 	} {
 		err := c.counts.Check()
-		if c.broken == "" && err != nil || c.broken != "" && (!errors.Is(err, olaf.ErrAccounting) || !strings.HasSuffix(err.Error(), ": "+c.broken)) {
+		if c.broken == "" && err != nil || c.broken != "" &&
+			(!errors.Is(err, olaf.ErrAccounting) || !strings.HasSuffix(err.Error(), ": "+c.broken)) {
 			t.Errorf("%v: %v, want %q", c.counts, err, c.broken)
 		}
 	}
@@ -58,7 +60,8 @@ func TestCountsByName(t *testing.T) {
 	c.Add("in", 3)
 	copied := c.Clone()
 	copied.Add("in", 1)
-	if c.Of("in") != 7 || copied.Of("in") != 8 || c.Of("nowhere") != 0 || c.Sum("answered", "forwarded") != 4 || c.Index("nowhere") != -1 {
+	if c.Of("in") != 7 || copied.Of("in") != 8 || c.Of("nowhere") != 0 || c.Sum("answered", "forwarded") != 4 ||
+		c.Index("nowhere") != -1 {
 		t.Errorf("%v and %v", c, copied)
 	}
 	if c.Equal(copied) || !c.Equal(c.Clone()) || !(olaf.Counts{}).Equal(olaf.Counts{}) || c.Equal(olaf.Counts{}) {
@@ -115,7 +118,8 @@ func TestCountsOfAnotherBuild(t *testing.T) {
 		t.Errorf("%+v, %v", row, fewer.Ledger().Identities)
 	}
 	more := read(`{"gone":9,"in":4,"answered":2,"forwarded":2}`)
-	if raw, err := json.Marshal(more); err != nil || string(raw) != `{"gone":9,"in":4,"answered":2,"forwarded":2}` || more.Check() != nil {
+	if raw, err := json.Marshal(more); err != nil || string(raw) != `{"gone":9,"in":4,"answered":2,"forwarded":2}` ||
+		more.Check() != nil {
 		t.Errorf("%s: %v", raw, err)
 	}
 	if err := read(`{"in":4,"answered":0}`).Check(); err != nil {

@@ -148,7 +148,8 @@ func hasKind(value ast.Expr) bool {
 func TestListed(t *testing.T) {
 	device := olaf.NewError(olaf.Device, "no rights")
 	err := olaf.Listed([]error{errors.New("one"), device})
-	if kind, declared := olaf.KindOf(err); kind != olaf.Device || !declared || !errors.Is(err, device) || err.Error() != "one\nno rights" {
+	if kind, declared := olaf.KindOf(err); kind != olaf.Device || !declared || !errors.Is(err, device) ||
+		err.Error() != "one\nno rights" {
 		t.Errorf("%v, %v", kind, err)
 	}
 	if err := olaf.Listed(nil); err != nil {

@@ -22,8 +22,10 @@ var rooms = []struct {
 	{"internal", 0}, {"fpga/adder", 0},
 	{"fpga/regmap/gen", 2}, {"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
-	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/netsim/calendar", 3}, {"experiments/yamlfile", 3}, {"experiments/axis", 3}, {"experiments/ktree", 3},
-	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4}, {"experiments/speedup", 4}, {"experiments/expect", 4},
+	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/netsim/calendar", 3}, {"experiments/yamlfile", 3},
+	{"experiments/axis", 3}, {"experiments/ktree", 3},
+	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},
+	{"experiments/speedup", 4}, {"experiments/expect", 4},
 	{"experiments/bench", 5}, {"experiments/job", 5}, {"experiments/enact", 5},
 	{"experiments/versus", 7}, {"experiments/field", 7}, {"experiments/lot", 8}, // before the room above them
 	{"experiments/live", 6}, {"experiments/sweep", 6}, {"experiments", 6},

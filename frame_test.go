@@ -20,7 +20,8 @@ var testAddr = Addresses{
 
 func testFrame(t testing.TB, lanes int) []byte {
 	t.Helper()
-	u := Update{GenNS: 0x123456789abc, Seq: 7, Reward: -256, Cluster: 3, Worker: 5, Count: 2, Lanes: uint16(lanes), Flags: Retransmission}
+	u := Update{GenNS: 0x123456789abc, Seq: 7, Reward: -256, Cluster: 3, Worker: 5, Count: 2, Lanes: uint16(lanes),
+		Flags: Retransmission}
 	values := make([]int32, lanes)
 	for i := range values {
 		values[i] = int32(i) - 1
@@ -74,7 +75,8 @@ func TestFrameBytes(t *testing.T) {
 
 func genAddresses(t *rapid.T) Addresses {
 	b := rapid.SliceOfN(rapid.Byte(), 22, 22).Draw(t, "addresses")
-	return Addresses{SrcMAC: [6]byte(b), DstMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[12:]), DstIP: [4]byte(b[16:]), SrcPort: binary.BigEndian.Uint16(b[20:])}
+	return Addresses{SrcMAC: [6]byte(b), DstMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[12:]), DstIP: [4]byte(b[16:]),
+		SrcPort: binary.BigEndian.Uint16(b[20:])}
 }
 
 func genUpdate(t *rapid.T, lanes int) Update {
@@ -98,7 +100,8 @@ func TestFrameRoundTrip(t *testing.T) {
 		n := rapid.OneOf(rapid.IntRange(0, 50), rapid.Just(MaxAckLanes)).Draw(t, "lanes")
 		lanes := rapid.SliceOfN(rapid.Int32(), n, n).Draw(t, "values")
 		addr, u := genAddresses(t), genUpdate(t, n)
-		status := QueueStatus{rapid.Uint32Range(0, maxOccupancy).Draw(t, "occupancy"), rapid.Uint16().Draw(t, "active"), rapid.Uint16().Draw(t, "slots")}
+		status := QueueStatus{rapid.Uint32Range(0, maxOccupancy).Draw(t, "occupancy"), rapid.Uint16().Draw(t, "active"),
+			rapid.Uint16().Draw(t, "slots")}
 		encode := func(dst []byte, addr *Addresses, u *Update, s QueueStatus, lanes []int32) []byte {
 			size, err := EncodeUpdate(dst, addr, u, lanes)
 			if ack {

@@ -24,7 +24,8 @@ func TestSetsAreHandedDown(t *testing.T) {
 	for _, files := range sources(t) {
 		for file, tree := range files {
 			if !begins(file, tree) && asks(tree) {
-				t.Errorf("%s builds the set of what there is: take it as a value from who calls (docs/reference/extending.md)", filepath.ToSlash(file))
+				t.Errorf("%s builds the set of what there is: take it as a value from who calls (docs/reference/extending.md)",
+					filepath.ToSlash(file))
 			}
 		}
 	}

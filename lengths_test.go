@@ -51,7 +51,8 @@ func functions(file string, source any) (all []function, err error) {
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			from := set.Position(f.Type.Func)
-			all = append(all, function{set.Position(f.End()).Line - from.Line + 1, fmt.Sprintf("%s:%d %s", from.Filename, from.Line, f.Name.Name)})
+			all = append(all, function{set.Position(f.End()).Line - from.Line + 1,
+				fmt.Sprintf("%s:%d %s", from.Filename, from.Line, f.Name.Name)})
 		}
 	}
 	return all, nil
@@ -69,7 +70,8 @@ func tooLong(all []function) string {
 	if long <= len(all)/100 {
 		return ""
 	}
-	why := fmt.Sprintf("%d of %d functions have more than %d lines, and %d may; split the longest along steps that have a name:", long, len(all), mostLines, len(all)/100)
+	why := fmt.Sprintf("%d of %d functions have more than %d lines, and %d may; split the longest along steps that have a name:", long,
+		len(all), mostLines, len(all)/100)
 	for _, f := range all[:min(long, 10)] {
 		why += fmt.Sprintf("\n%d lines: %s", f.lines, f.place)
 	}
@@ -95,7 +97,8 @@ func TestLongFunctionsAreSeen(t *testing.T) {
 		t.Errorf("2 of 299: %s", why)
 	}
 	all[9] = function{mostLines + 2, "x.go:1 longest"}
-	if why := tooLong(all); !strings.HasPrefix(why, "3 of 299 ") || !strings.Contains(why, ":\n45 lines: x.go:1 longest\n44 lines: short") || strings.Contains(why, "43 lines:") {
+	if why := tooLong(all); !strings.HasPrefix(why, "3 of 299 ") ||
+		!strings.Contains(why, ":\n45 lines: x.go:1 longest\n44 lines: short") || strings.Contains(why, "43 lines:") {
 		t.Errorf("3 of 299: %q", why)
 	}
 }

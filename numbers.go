@@ -26,7 +26,8 @@ func ParseInt(text string) (int64, error) {
 func ParseUint(text string, bits int) (uint64, error) {
 	v, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q is not a whole number from 0 to %d", ErrNumber, text, uint64(math.MaxUint64)>>(64-bits))
+		return 0, fmt.Errorf("%w: %q is not a whole number from 0 to %d", ErrNumber, text,
+			uint64(math.MaxUint64)>>(64-bits))
 	}
 	return v, nil
 }

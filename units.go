@@ -88,10 +88,13 @@ var (
 		{"Tbit", 1e12}, {"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3},
 	}
 	sizeUnits = []unit{{"B", 1}}
-	sizeAlso  = []unit{{"kB", 1000}, {"KB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+	sizeAlso  = []unit{{"kB", 1000}, {"KB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20},
+		{"GiB", 1 << 30}}
 	sizeBits  = []unit{{"b", 1}}
-	timeUnits = []unit{{"s", int64(Second)}, {"ms", int64(Millisecond)}, {"us", int64(Microsecond)}, {"ns", int64(Nanosecond)}, {"ps", 1}}
-	timeAlso  = []unit{{"µs", int64(Microsecond)}, {"μs", int64(Microsecond)}, {"m", int64(Minute)}, {"min", int64(Minute)}, {"h", int64(Hour)}}
+	timeUnits = []unit{{"s", int64(Second)}, {"ms", int64(Millisecond)}, {"us", int64(Microsecond)},
+		{"ns", int64(Nanosecond)}, {"ps", 1}}
+	timeAlso = []unit{{"µs", int64(Microsecond)}, {"μs", int64(Microsecond)}, {"m", int64(Minute)},
+		{"min", int64(Minute)}, {"h", int64(Hour)}}
 )
 
 // quantity says how one type is read.
@@ -104,7 +107,8 @@ type quantity struct {
 }
 
 var (
-	rateQuantity = quantity{"rate", [2][]unit{rateUnits, rateAlso}, []string{"G"}, "60G, 2.5Gbps or 100M, in bits per second", false}
+	rateQuantity = quantity{"rate", [2][]unit{rateUnits, rateAlso}, []string{"G"},
+		"60G, 2.5Gbps or 100M, in bits per second", false}
 	sizeQuantity = quantity{"size", [2][]unit{sizeUnits, sizeAlso}, []string{"B", "b"}, "256B, 9kB or 2048b", false}
 	bitsQuantity = quantity{"size", [2][]unit{sizeBits, nil}, []string{"B", "b"}, "256B, 9kB or 2048b", false}
 	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, []string{"ms"}, "100ms, 1.5us or 60s", true}
@@ -163,7 +167,8 @@ func (q *quantity) parse(s string) (int64, error) {
 	value, ok := new(big.Rat).SetString(number)
 	switch {
 	case !ok:
-		return 0, fmt.Errorf("%w: %s %q does not start with a number; write for example %s", ErrUnit, q.name, s, q.example)
+		return 0, fmt.Errorf("%w: %s %q does not start with a number; write for example %s", ErrUnit, q.name, s,
+			q.example)
 	case suffix == "":
 		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s?", ErrUnit, q.name, s, q.meant(number))
 	case value.Sign() < 0 && !q.negative:
@@ -171,7 +176,8 @@ func (q *quantity) parse(s string) (int64, error) {
 	}
 	worth, ok := q.worth(suffix)
 	if !ok {
-		return 0, fmt.Errorf("%w: %s %q has the unknown unit %q; write for example %s", ErrUnit, q.name, s, suffix, q.example)
+		return 0, fmt.Errorf("%w: %s %q has the unknown unit %q; write for example %s", ErrUnit, q.name, s, suffix,
+			q.example)
 	}
 	value.Mul(value, new(big.Rat).SetInt64(worth))
 	switch {

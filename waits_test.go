@@ -40,7 +40,8 @@ var waits = map[string]string{
 }
 
 // waiting are the functions that let time pass. One of time.After in a select is a bound for what hangs, beside the event.
-var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "time.NewTicker": true, "time.NewTimer": true, "time.AfterFunc": true, "runtime.Gosched": true}
+var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "time.NewTicker": true, "time.NewTimer": true,
+	"time.AfterFunc": true, "runtime.Gosched": true}
 
 // slept is a script's program that lets time pass.
 var slept = regexp.MustCompile(`\bsleep\s+[0-9.$]`)

@@ -32,7 +32,8 @@ type QueueConfig struct {
 type NotBuilt struct{ Address, Program string }
 
 func (e *NotBuilt) Error() string {
-	return fmt.Sprintf("%s is not built with the program %s; 'olafctl system show %[2]s' says where it runs", e.Address, e.Program)
+	return fmt.Sprintf("%s is not built with the program %s; 'olafctl system show %[2]s' says where it runs", e.Address,
+		e.Program)
 }
 
 // Unwrap makes it match ErrRefused.
@@ -123,11 +124,15 @@ func (c *QueueConfig) fits(d Device, capabilities uint32) error {
 		bad bool
 		say string
 	}{
-		{!slices.Contains(engine.Names(), c.Discipline), fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
-		{c.Depth < 1 || uint32(c.Depth) > slots, fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
+		{!slices.Contains(engine.Names(), c.Discipline),
+			fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
+		{c.Depth < 1 || uint32(c.Depth) > slots,
+			fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
 		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
-		{c.Segments > 1 && capabilities&regmap.CommonCapabilitiesWireFormats == 0, "this build adds each cluster up in one segment, and updates take several"},
-		{c.Downlink != 0 && capabilities&regmap.CommonCapabilitiesDownlinks == 0, "this build has no links to the workers, by which sums could leave"},
+		{c.Segments > 1 && capabilities&regmap.CommonCapabilitiesWireFormats == 0,
+			"this build adds each cluster up in one segment, and updates take several"},
+		{c.Downlink != 0 && capabilities&regmap.CommonCapabilitiesDownlinks == 0,
+			"this build has no links to the workers, by which sums could leave"},
 	}
 	for _, r := range refusals {
 		if r.bad {
@@ -178,7 +183,8 @@ func (c *QueueConfig) writes(capabilities uint32) []write {
 		return append(out, write{"aggregator.program", regmap.AggregatorProgram, 0})
 	}
 	out = append(out,
-		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code}, write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
+		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code},
+		write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
 	if capabilities&regmap.CommonCapabilitiesDownlinks != 0 {
 		out = append(out, c.downlinks()...)
 	}

@@ -50,7 +50,8 @@ func readSegments(d Device, holds bool) (t Segments, err error) {
 	case err != nil:
 		return t, err
 	case !has:
-		return t, fmt.Errorf("%w: %s is not built with a program in front of its queue", ErrRefused, d.Identity().Address)
+		return t, fmt.Errorf("%w: %s is not built with a program in front of its queue", ErrRefused,
+			d.Identity().Address)
 	}
 	control, err := d.Read32(regmap.QueueControl)
 	if err != nil {
@@ -80,15 +81,18 @@ func agreed(d Device) (t Segments, err error) {
 		if err := t.read(d); err != nil {
 			return t, err
 		}
-		if i > 0 && t.Program == before.Program && t.H == before.H && t.Built == before.Built && slices.Equal(t.Held, before.Held) {
+		if i > 0 && t.Program == before.Program && t.H == before.H && t.Built == before.Built &&
+			slices.Equal(t.Held, before.Held) {
 			return t, nil
 		}
 	}
-	return Segments{}, fmt.Errorf("%w: no two looks agree; end other programs that write to %s", ErrMoving, d.Identity().Address)
+	return Segments{}, fmt.Errorf("%w: no two looks agree; end other programs that write to %s", ErrMoving,
+		d.Identity().Address)
 }
 
 func (t *Segments) read(d Device) error {
-	values, err := readAll(d, regmap.AggregatorProgram, regmap.AggregatorH, regmap.AggregatorBuiltSlots, regmap.AggregatorOccupied)
+	values, err := readAll(d, regmap.AggregatorProgram, regmap.AggregatorH, regmap.AggregatorBuiltSlots,
+		regmap.AggregatorOccupied)
 	if err != nil {
 		return err
 	}
@@ -123,14 +127,17 @@ func segmentsOf(d Device) (int, error) {
 
 // readSegment is what the inspector shows.
 func readSegment(d Device) (Segment, error) {
-	v, err := readAll(d, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
-		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration+4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince+4)
+	v, err := readAll(d, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize,
+		regmap.AggregatorInspectSegment,
+		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration+4, regmap.AggregatorInspectSince,
+		regmap.AggregatorInspectSince+4)
 	if err != nil {
 		return Segment{}, err
 	}
 	return Segment{
 		Cluster: olaf.ClusterID(v[0] >> regmap.AggregatorInspectIdentityClusterShift), Newest: olaf.WorkerID(v[0]),
-		Count: int(v[1] & regmap.AggregatorInspectSizeCountMask), Lanes: int(v[1] >> regmap.AggregatorInspectSizeLanesShift), Slot: int(v[2]),
+		Count: int(v[1] & regmap.AggregatorInspectSizeCountMask),
+		Lanes: int(v[1] >> regmap.AggregatorInspectSizeLanesShift), Slot: int(v[2]),
 		GenNS: uint64(v[4])<<32 | uint64(v[3]), Since: uint64(v[6])<<32 | uint64(v[5]),
 	}, nil
 }

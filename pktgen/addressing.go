@@ -63,7 +63,8 @@ func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template u
 		SourceIP: d.SrcIP, DestIP: d.DstIP, SourceMAC: d.SrcMAC, DestMAC: d.DstMAC,
 		SourcePort: d.SrcPort, DestPort: olaf.UDPPort,
 		Cluster: p.Cluster(w), Worker: olaf.WorkerID(w),
-		Length: uint16(size), Template: template, Enable: true, Seg: uint64(segment), Format: wire.Format, ToS: wire.ToS,
+		Length: uint16(size), Template: template, Enable: true, Seg: uint64(segment), Format: wire.Format,
+		ToS: wire.ToS,
 	}
 }
 

@@ -100,29 +100,48 @@ func (w *Burst) Validate() error {
 		bad   bool
 		say   string
 	}{
-		{"workers", w.Workers < 1 || w.Workers > maxWorkers, fmt.Sprintf("%d workers; use 1 to %d", w.Workers, maxWorkers)},
+		{"workers", w.Workers < 1 || w.Workers > maxWorkers,
+			fmt.Sprintf("%d workers; use 1 to %d", w.Workers, maxWorkers)},
 		{"clusters", w.Clusters < 1, fmt.Sprintf("%d clusters; at least one is needed", w.Clusters)},
-		{"clusters", w.Clusters > w.Workers, fmt.Sprintf("%d workers cannot fill %d clusters; every cluster needs one", w.Workers, w.Clusters)},
-		{"updates_per_worker", w.UpdatesPerWorker < 1 || w.UpdatesPerWorker > maxUpdates, fmt.Sprintf("%d updates per worker; use 1 to %d", w.UpdatesPerWorker, maxUpdates)},
-		{"updates_per_worker", w.Total() > maxPackets, fmt.Sprintf("%d updates in all; at most %d can be addressed", w.Total(), maxPackets)},
-		{"size", w.Size < olaf.HeaderBytes || w.Size > olaf.MaxFrame, fmt.Sprintf("size %v; a frame has %v to %v", w.Size, olaf.FrameSize(0), olaf.MaxFrame)},
-		{"size", (w.Size-olaf.HeaderBytes)%olaf.LaneBytes != 0, fmt.Sprintf("size %v does not hold a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
-		{"values", w.Values < 0 || w.Values > maxValues, fmt.Sprintf("vectors of %d values; use 1 to %d", w.Values, maxValues)},
-		{"values", w.Values > 0 && w.Values < w.Lanes(), fmt.Sprintf("a vector of %d values in frames of %v, which hold %d; make frames of %v", w.Values, w.Size, w.Lanes(), olaf.FrameSize(w.Values))},
+		{"clusters", w.Clusters > w.Workers,
+			fmt.Sprintf("%d workers cannot fill %d clusters; every cluster needs one", w.Workers, w.Clusters)},
+		{"updates_per_worker", w.UpdatesPerWorker < 1 || w.UpdatesPerWorker > maxUpdates,
+			fmt.Sprintf("%d updates per worker; use 1 to %d", w.UpdatesPerWorker, maxUpdates)},
+		{"updates_per_worker", w.Total() > maxPackets,
+			fmt.Sprintf("%d updates in all; at most %d can be addressed", w.Total(), maxPackets)},
+		{"size", w.Size < olaf.HeaderBytes || w.Size > olaf.MaxFrame,
+			fmt.Sprintf("size %v; a frame has %v to %v", w.Size, olaf.FrameSize(0), olaf.MaxFrame)},
+		{"size", (w.Size-olaf.HeaderBytes)%olaf.LaneBytes != 0,
+			fmt.Sprintf("size %v does not hold a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
+		{"values", w.Values < 0 || w.Values > maxValues,
+			fmt.Sprintf("vectors of %d values; use 1 to %d", w.Values, maxValues)},
+		{"values", w.Values > 0 && w.Values < w.Lanes(),
+			fmt.Sprintf("a vector of %d values in frames of %v, which hold %d; make frames of %v", w.Values, w.Size,
+				w.Lanes(), olaf.FrameSize(w.Values))},
 		{"values", w.Values > 0 && w.Lanes() == 0, fmt.Sprintf("frames of %v hold no values", w.Size)},
 		{"values", w.Flows() > maxFlows, fmt.Sprintf("%d workers with %d segments of a vector each; together there can be %d, one a flow of the generator", w.Workers, w.Segments(), maxFlows)},
-		{"values", w.Frames() > maxPackets, fmt.Sprintf("%d frames of updates in all; at most %d can be addressed", w.Frames(), maxPackets)},
+		{"values", w.Frames() > maxPackets,
+			fmt.Sprintf("%d frames of updates in all; at most %d can be addressed", w.Frames(), maxPackets)},
 		{"line_rate", w.LineRate <= 0, fmt.Sprintf("line rate %v must be positive", w.LineRate)},
-		{"line_rate", w.LineRate > busRate, fmt.Sprintf("line rate %v is above the %v that the data path moves", w.LineRate, busRate)},
+		{"line_rate", w.LineRate > busRate,
+			fmt.Sprintf("line rate %v is above the %v that the data path moves", w.LineRate, busRate)},
 		{"mean_rate", w.MeanRate <= 0, fmt.Sprintf("rate %v must be positive", w.MeanRate)},
-		{"mean_rate", w.MeanRate > w.LineRate, fmt.Sprintf("rate %v is above the line rate %v", w.MeanRate, w.LineRate)},
-		{"burst_packets", w.BurstPackets < 1 || w.BurstPackets > maxBurst, fmt.Sprintf("burst of %d packets; use 1 (smooth) to %d", w.BurstPackets, maxBurst)},
-		{"burst_dist", !slices.Contains([]string{Fixed, Geometric}, w.BurstDist), fmt.Sprintf("unknown burst distribution %q; use fixed or geometric", w.BurstDist)},
-		{"gap_dist", !slices.Contains([]string{Fixed, Exponential}, w.GapDist), fmt.Sprintf("unknown gap distribution %q; use fixed or exp", w.GapDist)},
-		{"cluster_sigma", !(w.ClusterSigma >= 0 && w.ClusterSigma <= maxSigma), fmt.Sprintf("cluster sigma %v; use 0 to %d", w.ClusterSigma, maxSigma)},
-		{"weights_hold_bursts", w.HoldBursts < 1, fmt.Sprintf("weights held for %d bursts; at least 1 is needed", w.HoldBursts)},
-		{"cluster_run_prob", !(w.ClusterRunProb >= 0 && w.ClusterRunProb < 1), fmt.Sprintf("cluster run probability %v; use 0 to below 1", w.ClusterRunProb)},
-		{"active_clusters", w.ActiveClusters < 0 || w.ActiveClusters > w.Clusters, fmt.Sprintf("%d active clusters of %d; use 0 for all", w.ActiveClusters, w.Clusters)},
+		{"mean_rate", w.MeanRate > w.LineRate,
+			fmt.Sprintf("rate %v is above the line rate %v", w.MeanRate, w.LineRate)},
+		{"burst_packets", w.BurstPackets < 1 || w.BurstPackets > maxBurst,
+			fmt.Sprintf("burst of %d packets; use 1 (smooth) to %d", w.BurstPackets, maxBurst)},
+		{"burst_dist", !slices.Contains([]string{Fixed, Geometric}, w.BurstDist),
+			fmt.Sprintf("unknown burst distribution %q; use fixed or geometric", w.BurstDist)},
+		{"gap_dist", !slices.Contains([]string{Fixed, Exponential}, w.GapDist),
+			fmt.Sprintf("unknown gap distribution %q; use fixed or exp", w.GapDist)},
+		{"cluster_sigma", !(w.ClusterSigma >= 0 && w.ClusterSigma <= maxSigma),
+			fmt.Sprintf("cluster sigma %v; use 0 to %d", w.ClusterSigma, maxSigma)},
+		{"weights_hold_bursts", w.HoldBursts < 1,
+			fmt.Sprintf("weights held for %d bursts; at least 1 is needed", w.HoldBursts)},
+		{"cluster_run_prob", !(w.ClusterRunProb >= 0 && w.ClusterRunProb < 1),
+			fmt.Sprintf("cluster run probability %v; use 0 to below 1", w.ClusterRunProb)},
+		{"active_clusters", w.ActiveClusters < 0 || w.ActiveClusters > w.Clusters,
+			fmt.Sprintf("%d active clusters of %d; use 0 for all", w.ActiveClusters, w.Clusters)},
 	}
 	for _, c := range checks {
 		if c.bad {
@@ -131,7 +150,9 @@ func (w *Burst) Validate() error {
 	}
 	// Random gaps may exceed the mean; half of the clock's range leaves them room.
 	if s := w.Seconds(); s > clockSeconds/2 {
-		return olaf.InField("updates_per_worker", fmt.Errorf("%w: at %v it lasts %.0f s, more than half the range of the generator's clock (%.0f s)", ErrWorkload, w.MeanRate, s, clockSeconds))
+		return olaf.InField("updates_per_worker",
+			fmt.Errorf("%w: at %v it lasts %.0f s, more than half the range of the generator's clock (%.0f s)",
+				ErrWorkload, w.MeanRate, s, clockSeconds))
 	}
 	return nil
 }

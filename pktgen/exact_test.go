@@ -200,27 +200,29 @@ func TestBurstLength(t *testing.T) {
 // TestLimitsOfAWorkload tries the last value that is taken of every field and the first that is not.
 func TestLimitsOfAWorkload(t *testing.T) {
 	for name, c := range map[string]struct{ good, bad func(*Burst) }{
-		"workers, least":   {func(w *Burst) { w.Workers, w.Clusters = 1, 1 }, func(w *Burst) { w.Workers, w.Clusters = 0, 0 }},
-		"workers, most":    {func(w *Burst) { w.Workers = 65536 }, func(w *Burst) { w.Workers = 65537 }},
-		"updates":          {func(w *Burst) { w.UpdatesPerWorker = 1 }, func(w *Burst) { w.UpdatesPerWorker = 0 }},
-		"size, least":      {func(w *Burst) { w.Size = olaf.HeaderBytes }, func(w *Burst) { w.Size = olaf.HeaderBytes - 4 }},
-		"size, most":       {func(w *Burst) { w.Size = olaf.MaxFrame }, func(w *Burst) { w.Size = olaf.MaxFrame + 4 }},
-		"mean rate":        {func(w *Burst) { w.MeanRate = w.LineRate }, func(w *Burst) { w.MeanRate = w.LineRate + 1 }},
-		"line rate":        {func(w *Burst) { w.LineRate = 128 * olaf.Gbps }, func(w *Burst) { w.LineRate = 128*olaf.Gbps + 1 }},
-		"line rate, least": {func(w *Burst) { w.LineRate, w.MeanRate, w.UpdatesPerWorker = 1, 1, 1 }, func(w *Burst) { w.LineRate, w.MeanRate = 0, 0 }},
-		"burst, least":     {func(w *Burst) { w.BurstPackets = 1 }, func(w *Burst) { w.BurstPackets = 0 }},
-		"burst, most":      {func(w *Burst) { w.BurstPackets = maxBurst }, func(w *Burst) { w.BurstPackets = maxBurst + 1 }},
-		"sigma, least":     {func(w *Burst) { w.ClusterSigma = 0 }, func(w *Burst) { w.ClusterSigma = -0.5 }},
-		"sigma, most":      {func(w *Burst) { w.ClusterSigma = maxSigma }, func(w *Burst) { w.ClusterSigma = maxSigma + 0.5 }},
-		"runs, least":      {func(w *Burst) { w.ClusterRunProb = 0 }, func(w *Burst) { w.ClusterRunProb = -0.5 }},
-		"runs, most":       {func(w *Burst) { w.ClusterRunProb = 0.999 }, func(w *Burst) { w.ClusterRunProb = 1 }},
-		"active, least":    {func(w *Burst) { w.ActiveClusters = 0 }, func(w *Burst) { w.ActiveClusters = -1 }},
-		"active, most":     {func(w *Burst) { w.ActiveClusters = 9 }, func(w *Burst) { w.ActiveClusters = 10 }},
-		"holds":            {func(w *Burst) { w.HoldBursts = 1 }, func(w *Burst) { w.HoldBursts = 0 }},
+		"workers, least": {func(w *Burst) { w.Workers, w.Clusters = 1, 1 }, func(w *Burst) { w.Workers, w.Clusters = 0, 0 }},
+		"workers, most":  {func(w *Burst) { w.Workers = 65536 }, func(w *Burst) { w.Workers = 65537 }},
+		"updates":        {func(w *Burst) { w.UpdatesPerWorker = 1 }, func(w *Burst) { w.UpdatesPerWorker = 0 }},
+		"size, least":    {func(w *Burst) { w.Size = olaf.HeaderBytes }, func(w *Burst) { w.Size = olaf.HeaderBytes - 4 }},
+		"size, most":     {func(w *Burst) { w.Size = olaf.MaxFrame }, func(w *Burst) { w.Size = olaf.MaxFrame + 4 }},
+		"mean rate":      {func(w *Burst) { w.MeanRate = w.LineRate }, func(w *Burst) { w.MeanRate = w.LineRate + 1 }},
+		"line rate":      {func(w *Burst) { w.LineRate = 128 * olaf.Gbps }, func(w *Burst) { w.LineRate = 128*olaf.Gbps + 1 }},
+		"line rate, least": {func(w *Burst) { w.LineRate, w.MeanRate, w.UpdatesPerWorker = 1, 1, 1 },
+			func(w *Burst) { w.LineRate, w.MeanRate = 0, 0 }},
+		"burst, least":  {func(w *Burst) { w.BurstPackets = 1 }, func(w *Burst) { w.BurstPackets = 0 }},
+		"burst, most":   {func(w *Burst) { w.BurstPackets = maxBurst }, func(w *Burst) { w.BurstPackets = maxBurst + 1 }},
+		"sigma, least":  {func(w *Burst) { w.ClusterSigma = 0 }, func(w *Burst) { w.ClusterSigma = -0.5 }},
+		"sigma, most":   {func(w *Burst) { w.ClusterSigma = maxSigma }, func(w *Burst) { w.ClusterSigma = maxSigma + 0.5 }},
+		"runs, least":   {func(w *Burst) { w.ClusterRunProb = 0 }, func(w *Burst) { w.ClusterRunProb = -0.5 }},
+		"runs, most":    {func(w *Burst) { w.ClusterRunProb = 0.999 }, func(w *Burst) { w.ClusterRunProb = 1 }},
+		"active, least": {func(w *Burst) { w.ActiveClusters = 0 }, func(w *Burst) { w.ActiveClusters = -1 }},
+		"active, most":  {func(w *Burst) { w.ActiveClusters = 9 }, func(w *Burst) { w.ActiveClusters = 10 }},
+		"holds":         {func(w *Burst) { w.HoldBursts = 1 }, func(w *Burst) { w.HoldBursts = 0 }},
 	} {
 		good, bad := table1(t), table1(t)
 		c.good(&good)
-		if c.bad(&bad); good.Validate() != nil && !strings.Contains(good.Validate().Error(), "it lasts") || !errors.Is(bad.Validate(), ErrWorkload) {
+		if c.bad(&bad); good.Validate() != nil && !strings.Contains(good.Validate().Error(), "it lasts") ||
+			!errors.Is(bad.Validate(), ErrWorkload) {
 			t.Errorf("%s: the last good one %v, the first bad one %v", name, good.Validate(), bad.Validate())
 		}
 	}

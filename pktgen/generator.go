@@ -183,7 +183,8 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := g.loadFlows(ctx, &job); err != nil {
 		return err
 	}
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords, g.descriptorWords(job.Source)); err != nil {
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
+		g.descriptorWords(job.Source)); err != nil {
 		return fmt.Errorf("load the descriptors: %w", err)
 	}
 	for _, w := range []struct{ addr, value uint32 }{
@@ -211,7 +212,8 @@ func (g *Generator) still() error {
 }
 
 func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords, g.flowWords(job)); err != nil {
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords,
+		g.flowWords(job)); err != nil {
 		return fmt.Errorf("load the flow table: %w", err)
 	}
 	return nil
@@ -294,7 +296,8 @@ func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 		n := min(job.flows()-next, chunkWords/regmap.FlowWords)
 		for i := range n {
 			worker, segment := (next+i)/each, (next+i)%each
-			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size), job.Template, job.Wire)
+			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size),
+				job.Template, job.Wire)
 			f.Put(g.words[i*regmap.FlowWords:])
 		}
 		next += n
@@ -309,7 +312,8 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 		for i := range g.descriptors[:n] {
 			d := &g.descriptors[i]
 			if d.Time > regmap.MaxDescriptorTime {
-				return nil, fmt.Errorf("%w: a packet at cycle %d, the run clock ends at %d", ErrLimit, d.Time, int64(regmap.MaxDescriptorTime))
+				return nil, fmt.Errorf("%w: a packet at cycle %d, the run clock ends at %d", ErrLimit, d.Time,
+					int64(regmap.MaxDescriptorTime))
 			}
 			d.Put(g.words[i*regmap.DescriptorWords:])
 		}
@@ -394,7 +398,8 @@ func (g *Generator) verify(words, crc uint32) error {
 		return err
 	}
 	if got != crc {
-		return fmt.Errorf("%w: CRC-32 %08x over %d words, wrote %08x; load it again, and check the card if it stays", ErrImage, got, words, crc)
+		return fmt.Errorf("%w: CRC-32 %08x over %d words, wrote %08x; load it again, and check the card if it stays",
+			ErrImage, got, words, crc)
 	}
 	return nil
 }
@@ -444,7 +449,8 @@ func (g *Generator) Abort() error {
 
 // command issues one edge command and checks that the generator went where it leads.
 func (g *Generator) command(bit uint32, verb string, goals ...State) error {
-	if err := g.regs.Write32(regmap.GeneratorEvents, regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
+	if err := g.regs.Write32(regmap.GeneratorEvents,
+		regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
 		return err
 	}
 	if err := g.regs.Write32(regmap.GeneratorCommand, bit); err != nil {

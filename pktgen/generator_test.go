@@ -230,14 +230,18 @@ func TestProgramRefuses(t *testing.T) {
 		spoil func(*fakeCard, *Job)
 		quiet bool // nothing may have been written
 	}{
-		{"flows", ErrLimit, "27 flows (one a worker and segment), built_flows is 26", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},
-		{"descriptors", ErrLimit, "built_descriptors is 13499", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltDescriptors] = 13499 }, true},
+		{"flows", ErrLimit, "27 flows (one a worker and segment), built_flows is 26",
+			func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},
+		{"descriptors", ErrLimit, "built_descriptors is 13499",
+			func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltDescriptors] = 13499 }, true},
 		{"templates", ErrLimit, "built_templates is 1", func(_ *fakeCard, j *Job) { j.Template = 1 }, true},
-		{"frame", ErrLimit, "max_packet_bytes is 1518", func(c *fakeCard, j *Job) { c.regs[regmap.CommonMaxPacketBytes], j.Size = 1518, 9036 }, true},
+		{"frame", ErrLimit, "max_packet_bytes is 1518",
+			func(c *fakeCard, j *Job) { c.regs[regmap.CommonMaxPacketBytes], j.Size = 1518, 9036 }, true},
 		{"armed", ErrState, "it is armed", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Armed) }, true},
 		{"running", ErrState, "it is running", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Running) }, true},
 		{"stopping", ErrState, "it is stopping", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Stopping) }, true},
-		{"server is a worker", ErrWorkload, "that of worker 5", func(_ *fakeCard, j *Job) { j.Addressing.Server = netip.MustParseAddr("10.1.0.5") }, true},
+		{"server is a worker", ErrWorkload, "that of worker 5",
+			func(_ *fakeCard, j *Job) { j.Addressing.Server = netip.MustParseAddr("10.1.0.5") }, true},
 		{"corrupt", ErrImage, "CRC-32", func(c *fakeCard, _ *Job) { c.corrupt = true }, false},
 		{"short source", ErrWorkload, "another number", func(_ *fakeCard, j *Job) { j.Source = short{j.Source} }, false},
 		{"late packet", ErrLimit, "run clock ends", func(_ *fakeCard, j *Job) { j.Source = late{j.Source} }, false},

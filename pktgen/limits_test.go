@@ -13,7 +13,8 @@ import (
 
 // Kinds say whose an error is: the user's who asked for a workload, or the card's.
 func TestKindsOfErrors(t *testing.T) {
-	for err, want := range map[error]olaf.Kind{ErrWorkload: olaf.Usage, ErrLimit: olaf.Device, ErrState: olaf.Device, ErrImage: olaf.Device} {
+	for err, want := range map[error]olaf.Kind{ErrWorkload: olaf.Usage, ErrLimit: olaf.Device, ErrState: olaf.Device,
+		ErrImage: olaf.Device} {
 		if kind, declared := olaf.KindOf(err); !declared || kind != want {
 			t.Errorf("%v is of kind %v, want %v", err, kind, want)
 		}
@@ -35,12 +36,17 @@ func TestEveryLimitInWords(t *testing.T) {
 	}{
 		{"workers", []float64{0, 1, 2, 65536, 65537}, func(w *Burst, n float64) { w.Workers, w.Clusters = int(n), 1 }},
 		{"clusters", []float64{0, 1, 2, 3}, func(w *Burst, n float64) { w.Clusters = int(n) }},
-		{"updates of one worker", []float64{0, 1, 10_000_000, 10_000_001}, func(w *Burst, n float64) { w.Workers, w.Clusters, w.UpdatesPerWorker = 1, 1, int(n) }},
-		{"updates of 65,536 workers", []float64{8192, 8193}, func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 65536, int(n) }},
-		{"updates of 177 workers", []float64{3033168, 3033169}, func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 177, int(n) }}, // 2^29 + 1
+		{"updates of one worker", []float64{0, 1, 10_000_000, 10_000_001},
+			func(w *Burst, n float64) { w.Workers, w.Clusters, w.UpdatesPerWorker = 1, 1, int(n) }},
+		{"updates of 65,536 workers", []float64{8192, 8193},
+			func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 65536, int(n) }},
+		{"updates of 177 workers", []float64{3033168, 3033169},
+			func(w *Burst, n float64) { w.Workers, w.UpdatesPerWorker = 177, int(n) }}, // 2^29 + 1
 		{"size", []float64{60, 63, 64, 65, 66, 67, 68, 9036, 9037, 9040}, func(w *Burst, n float64) { w.Size = olaf.Size(n) }},
-		{"values in frames of 256", []float64{-1, 0, 1, 47, 48, 49, 1 << 28, 1<<28 + 1}, func(w *Burst, n float64) { w.Values = int(n) }},
-		{"values in the longest frames", []float64{1 << 26, 1 << 27, 1 << 28, 1<<28 + 1}, func(w *Burst, n float64) { w.Size, w.Values, w.UpdatesPerWorker = olaf.MaxFrame, int(n), 1 }},
+		{"values in frames of 256", []float64{-1, 0, 1, 47, 48, 49, 1 << 28, 1<<28 + 1},
+			func(w *Burst, n float64) { w.Values = int(n) }},
+		{"values in the longest frames", []float64{1 << 26, 1 << 27, 1 << 28, 1<<28 + 1},
+			func(w *Burst, n float64) { w.Size, w.Values, w.UpdatesPerWorker = olaf.MaxFrame, int(n), 1 }},
 		{"values in empty frames", []float64{0, 1}, func(w *Burst, n float64) { w.Size, w.Values = olaf.HeaderBytes, int(n) }},
 		{"segments of 2 workers", []float64{32768, 32769}, func(w *Burst, n float64) { w.Values, w.UpdatesPerWorker = 48*int(n), 1 }},
 		{"segments of 1 worker", []float64{65536, 65537}, func(w *Burst, n float64) {
@@ -49,8 +55,10 @@ func TestEveryLimitInWords(t *testing.T) {
 		{"frames", []float64{8192, 8193}, func(w *Burst, n float64) {
 			w.Workers, w.Clusters, w.Values, w.UpdatesPerWorker = 1, 1, 48*65536, int(n)
 		}},
-		{"frames of 59 workers", []float64{3033168, 3033169}, func(w *Burst, n float64) { w.Workers, w.Values, w.UpdatesPerWorker = 59, 3*48, int(n) }},
-		{"line rate", []float64{-1, 0, 1, 128e9, 128e9 + 1}, func(w *Burst, n float64) { w.LineRate, w.MeanRate = olaf.Rate(n), olaf.Rate(max(1, min(n, 60e9))) }},
+		{"frames of 59 workers", []float64{3033168, 3033169},
+			func(w *Burst, n float64) { w.Workers, w.Values, w.UpdatesPerWorker = 59, 3*48, int(n) }},
+		{"line rate", []float64{-1, 0, 1, 128e9, 128e9 + 1},
+			func(w *Burst, n float64) { w.LineRate, w.MeanRate = olaf.Rate(n), olaf.Rate(max(1, min(n, 60e9))) }},
 		{"mean rate", []float64{-1, 0, 100e9, 100e9 + 1}, func(w *Burst, n float64) { w.MeanRate = olaf.Rate(n) }},
 		{"packets of a burst", []float64{0, 1, 100_000, 100_001}, func(w *Burst, n float64) { w.BurstPackets = int(n) }},
 		{"sigma", []float64{-0.001, 0, 10, 10.001, math.NaN()}, func(w *Burst, n float64) { w.ClusterSigma = n }},
@@ -60,7 +68,10 @@ func TestEveryLimitInWords(t *testing.T) {
 		{"seconds", []float64{562949, 562950}, func(w *Burst, n float64) { // of one frame of 2,048 bits a second
 			w.Workers, w.Clusters, w.MeanRate, w.UpdatesPerWorker = 1, 1, 2048, int(n)
 		}},
-		{"distribution", []float64{0, 1, 2}, func(w *Burst, n float64) { w.BurstDist = []string{Fixed, Geometric, Exponential}[int(n)] }},
+		{"distribution", []float64{0, 1, 2}, func(w *Burst,
+			n float64) {
+			w.BurstDist = []string{Fixed, Geometric, Exponential}[int(n)]
+		}},
 		{"gaps", []float64{0, 1, 2}, func(w *Burst, n float64) { w.GapDist = []string{Fixed, Geometric, Exponential}[int(n)] }},
 	} {
 		for _, n := range c.values {
@@ -112,7 +123,8 @@ func TestProgramOfManyFlows(t *testing.T) {
 		for i := range workers {
 			var f regmap.Flow
 			f.Get(c.memory[1][i*regmap.FlowWords:])
-			if int(f.Worker) != i || f.SourcePort != uint16(49152+i%16384) || !f.Enable || f.SourceIP != [4]byte{10, 1, byte(i >> 8), byte(i)} {
+			if int(f.Worker) != i || f.SourcePort != uint16(49152+i%16384) || !f.Enable ||
+				f.SourceIP != [4]byte{10, 1, byte(i >> 8), byte(i)} {
 				t.Fatalf("flow %d of %d is %+v", i, workers, f)
 			}
 		}
@@ -121,7 +133,8 @@ func TestProgramOfManyFlows(t *testing.T) {
 
 // States have the names of the register map, and those that it does not know their number.
 func TestStatesInWords(t *testing.T) {
-	for s, want := range map[State]string{Idle: "idle", Armed: "armed", Running: "running", Stopping: "stopping", Done: "done", Failed: "error", Failed + 1: "state 6", 255: "state 255"} {
+	for s, want := range map[State]string{Idle: "idle", Armed: "armed", Running: "running", Stopping: "stopping", Done: "done",
+		Failed: "error", Failed + 1: "state 6", 255: "state 255"} {
 		if got := s.String(); got != want {
 			t.Errorf("%d is %q, want %q", uint8(s), got, want)
 		}

@@ -53,7 +53,8 @@ func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
 		return nil, err
 	}
 	last := w.Segments() - 1
-	s := &Schedule{w: w, frames: w.Frames(), segments: last + 1, full: w.Size.Bits(), rest: segmentSize(last, w.Values, w.Size).Bits(), pcg: rand.NewPCG(0, 0), prng: rand.NewPCG(0, 0)}
+	s := &Schedule{w: w, frames: w.Frames(), segments: last + 1, full: w.Size.Bits(),
+		rest: segmentSize(last, w.Values, w.Size).Bits(), pcg: rand.NewPCG(0, 0), prng: rand.NewPCG(0, 0)}
 	s.draw, s.prize = rand.New(s.pcg), rand.New(s.prng)
 	s.members, s.next = make([]uint16, w.Workers), make([]uint32, w.Workers)
 	for _, p := range []*[]int32{&s.first, &s.live, &s.open, &s.openAt} {

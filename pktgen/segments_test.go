@@ -70,7 +70,8 @@ func TestProgramOfSegments(t *testing.T) {
 		for segment, length := range []uint16{256, 256, 80} {
 			var f regmap.Flow
 			f.Get(c.memory[1][(3*worker+segment)*regmap.FlowWords:])
-			if f.Worker != olaf.WorkerID(worker) || f.Cluster != w.Cluster(worker) || f.Seg != uint64(segment) || f.Length != length || !f.Enable {
+			if f.Worker != olaf.WorkerID(worker) || f.Cluster != w.Cluster(worker) || f.Seg != uint64(segment) || f.Length != length ||
+				!f.Enable {
 				t.Errorf("worker %d, segment %d: %+v", worker, segment, f)
 			}
 		}

@@ -39,7 +39,8 @@ func TestIntegers(t *testing.T) {
 	for name, add := range adders {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				lane := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-9, 9), rapid.SampledFrom([]int32{top, top - 1, bottom, bottom + 1, bottom + 2}))
+				lane := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-9, 9),
+					rapid.SampledFrom([]int32{top, top - 1, bottom, bottom + 1, bottom + 2}))
 				if rapid.Bool().Draw(t, "tame") {
 					lane = rapid.Int32Range(-1000, 1000)
 				}
@@ -83,7 +84,8 @@ func TestEveryLane(t *testing.T) {
 // TestSticky: words at a rail stay there, and sums that would pass one end on it.
 func TestSticky(t *testing.T) {
 	for _, c := range []struct{ have, more, want int32 }{
-		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1}, {bottom + 2, 5, bottom + 7},
+		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1},
+		{bottom + 2, 5, bottom + 7},
 		{-5, bottom + 4, bottom}, {-5, bottom + 5, bottom}, {-5, bottom + 6, bottom + 1}, {top - 1, 0, top - 1},
 	} {
 		for _, place := range []int{0, block - 1, block} {
@@ -98,7 +100,8 @@ func TestSticky(t *testing.T) {
 
 // TestFloats holds sums against Go's, bit for bit but for which NaN one is.
 func TestFloats(t *testing.T) {
-	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32}
+	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+		math.MaxFloat32, math.SmallestNonzeroFloat32}
 	rapid.Check(t, func(t *rapid.T) {
 		lane := rapid.OneOf(rapid.Float32(), rapid.SampledFrom(odd))
 		dst := rapid.SliceOfN(lane, 0, 50).Draw(t, "dst")
@@ -131,7 +134,8 @@ func BenchmarkAdd(b *testing.B) {
 		lanes int
 		add   func(dst, src []uint32)
 	}{
-		{"floats", 366, Floats}, {"wrapping", 64, Wrapping[uint32]}, {"saturating", 48, func(dst, src []uint32) { Saturating(dst, src) }}, {"sticky", 62, Sticky},
+		{"floats", 366, Floats}, {"wrapping", 64, Wrapping[uint32]},
+		{"saturating", 48, func(dst, src []uint32) { Saturating(dst, src) }}, {"sticky", 62, Sticky},
 	} {
 		b.Run(fmt.Sprintf("%s/lanes=%d", c.name, c.lanes), func(b *testing.B) {
 			dst, src := make([]uint32, c.lanes), make([]uint32, c.lanes)

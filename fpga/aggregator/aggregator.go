@@ -140,7 +140,8 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	if !a.known[c] {
 		a.known[c] = true
 		// A vector a cluster always fits a table of as many; H was looked at.
-		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c * a.cfg.Segments, Slots: a.cfg.Segments, Parent: a.cfg.Down == nil}); err != nil {
+		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c * a.cfg.Segments,
+			Slots: a.cfg.Segments, Parent: a.cfg.Down == nil}); err != nil {
 			panic(err)
 		}
 	}
@@ -184,7 +185,8 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 		}
 	}
 	a.out = olaf.Update{
-		GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: p.Job, Count: p.Count, Lanes: p.Lanes, Reward: a.rewards[place],
+		GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: p.Job, Count: p.Count, Lanes: p.Lanes,
+		Reward: a.rewards[place],
 	}
 	a.sums = a.sums[:0]
 	for _, v := range lanes {
@@ -235,6 +237,7 @@ func (a *Aggregator) Table(program string) *Table {
 		if !ok {
 			return t
 		}
-		t.Held = append(t.Held, Segment{Cluster: p.Job, Seg: p.Seg, Count: p.Count, Since: p.Since, Inside: slices.Clone(p.Inside)})
+		t.Held = append(t.Held, Segment{Cluster: p.Job, Seg: p.Seg, Count: p.Count, Since: p.Since,
+			Inside: slices.Clone(p.Inside)})
 	}
 }

@@ -63,7 +63,8 @@ func TestSums(t *testing.T) {
 		t.Errorf("%d segments held, want the other cluster's", held)
 	}
 	p, ok := a.Partial(0)
-	if _, more := a.Partial(1); !ok || more || p.Place != 0 || p.Count != 1 || p.Inside[0].GenNS != 5 || p.Since != olaf.Time(2*olaf.Microsecond) {
+	if _, more := a.Partial(1); !ok || more || p.Place != 0 || p.Count != 1 || p.Inside[0].GenNS != 5 ||
+		p.Since != olaf.Time(2*olaf.Microsecond) {
 		t.Errorf("partial sum %+v, %v, another one %v", p, ok, more)
 	}
 	a.Clear()

@@ -53,14 +53,17 @@ func told(tables Admission, d *program.Description, j *program.Job) error {
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(jobs, func(k program.Job) bool { return k.ID == j.ID }); i >= 0 && jobs[i].Parent && !j.Parent {
+	if i := slices.IndexFunc(jobs, func(k program.Job) bool { return k.ID == j.ID }); i >= 0 && jobs[i].Parent &&
+		!j.Parent {
 		return fmt.Errorf("%w: the tables of %s have a switch above job %d, and nobody is there who would answer its hosts; take that out", fpga.ErrRefused, d.Name, j.ID)
 	}
 	for _, want := range d.Jobs(entries, func(olaf.ClusterID) []program.Member { return j.Members }) {
 		if !slices.ContainsFunc(jobs, func(k program.Job) bool {
-			return k.ID == want.ID && k.Base == want.Base && k.Slots == want.Slots && len(k.Members) == len(want.Members)
+			return k.ID == want.ID && k.Base == want.Base && k.Slots == want.Slots &&
+				len(k.Members) == len(want.Members)
 		}) {
-			return fmt.Errorf("%w: the tables of %s have no job %d of %s that begins at slot %d", fpga.ErrRefused, d.Name, j.ID, olaf.Plural(len(j.Members), "worker"), want.Base)
+			return fmt.Errorf("%w: the tables of %s have no job %d of %s that begins at slot %d", fpga.ErrRefused,
+				d.Name, j.ID, olaf.Plural(len(j.Members), "worker"), want.Base)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ func Check(s Stats, queuedFrames, queuedUpdates uint64) error {
 	c := olaf.NewCounts(account)
 	s.AddTo(c, queuedFrames, queuedUpdates)
 	if n := c.Of(premerged.Name); n < 0 {
-		return fmt.Errorf("%w: the accepted arrivals held %d updates, fewer than they are", olaf.ErrAccounting, s.SumAccepted)
+		return fmt.Errorf("%w: the accepted arrivals held %d updates, fewer than they are", olaf.ErrAccounting,
+			s.SumAccepted)
 	}
 	return c.Balance()
 }

@@ -24,7 +24,8 @@ type Clock struct {
 
 // Cycles counts in 250 MHz cycles and lets rate bytes pass in each: the data path (docs/reference/semantics.md, Dequeue).
 func Cycles(rate Increment, overheadBytes int) Clock {
-	return Clock{perFrame: uint64(overheadBytes) << incrementBits, perByte: 1 << incrementBits, perTick: uint64(rate), cycles: true}
+	return Clock{perFrame: uint64(overheadBytes) << incrementBits, perByte: 1 << incrementBits, perTick: uint64(rate),
+		cycles: true}
 }
 
 // Picoseconds counts in picoseconds, for links of any rate.

@@ -29,7 +29,8 @@ const (
 	Classes
 )
 
-var classNames = [Classes]string{"appended", "aggregated", "replaced", "replaced_reward", "dropped_full", "dropped_reward", "dropped_mismatch"}
+var classNames = [Classes]string{"appended", "aggregated", "replaced", "replaced_reward", "dropped_full",
+	"dropped_reward", "dropped_mismatch"}
 
 // String is the name the class has in reports and golden vectors.
 func (c Class) String() string {

@@ -15,7 +15,8 @@ import (
 
 func TestNames(t *testing.T) {
 	names := engine.Names()
-	if !slices.Contains(names, "fifo") || !slices.Contains(names, "olaf") || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+	if !slices.Contains(names, "fifo") || !slices.Contains(names, "olaf") ||
+		len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Errorf("names %v", names)
 	}
 	for _, name := range names {
@@ -113,7 +114,8 @@ func TestRatesAreNearest(t *testing.T) {
 		t.Errorf("976,562.5 bps are %d", got)
 	}
 	for rate, want := range map[olaf.Rate]string{
-		0: "the output rate is 0bps; it must be more than 0bps and at most the line's 128Gbps", 59: "the output rate 59bps is below the limiter's resolution",
+		0:  "the output rate is 0bps; it must be more than 0bps and at most the line's 128Gbps",
+		59: "the output rate 59bps is below the limiter's resolution",
 	} {
 		if _, err := engine.FromRate(rate); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", rate, err)
@@ -356,7 +358,8 @@ func TestNextBusyAndStall(t *testing.T) {
 
 // TestBusyCountsOverhead sends two frames of 256 bytes with 24 more each at 20 bytes a cycle.
 func TestBusyCountsOverhead(t *testing.T) {
-	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1}, engine.Output{Rate: 20 << 24, OverheadBytes: 24, DequeueCycles: 5}, nil)
+	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1},
+		engine.Output{Rate: 20 << 24, OverheadBytes: 24, DequeueCycles: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

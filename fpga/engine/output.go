@@ -26,7 +26,8 @@ const (
 // error matches ErrConfig.
 func FromRate(r olaf.Rate) (Increment, error) {
 	if r <= 0 || r > Line.Rate() {
-		return 0, fmt.Errorf("%w: the output rate is %v; it must be more than 0bps and at most the line's %v", ErrConfig, r, Line.Rate())
+		return 0, fmt.Errorf("%w: the output rate is %v; it must be more than 0bps and at most the line's %v",
+			ErrConfig, r, Line.Rate())
 	}
 	const unit = 8 * cyclesPerSecond // bits per second of one byte a cycle
 	i := Increment((int64(r)<<incrementBits + unit/2) / unit)
@@ -120,7 +121,8 @@ func Profiles() []string {
 // Validate says whether there is such a profile. The error matches ErrConfig.
 func (p Profile) Validate() error {
 	if !slices.Contains(profiles, p) {
-		return fmt.Errorf("%w: unknown cycle profile %q; there are %s", ErrConfig, string(p), strings.Join(Profiles(), ", "))
+		return fmt.Errorf("%w: unknown cycle profile %q; there are %s", ErrConfig, string(p),
+			strings.Join(Profiles(), ", "))
 	}
 	return nil
 }
@@ -136,7 +138,8 @@ func (p Profile) WithPorts(ports int) (Profile, error) {
 		}
 	}
 	if p.ReadPorts() == 0 {
-		return p, fmt.Errorf("%w: read ports are for the profile %s; %s counts no cycles of a memory", ErrConfig, Measured, p)
+		return p, fmt.Errorf("%w: read ports are for the profile %s; %s counts no cycles of a memory", ErrConfig,
+			Measured, p)
 	}
 	return p, fmt.Errorf("%w: %d read ports; the logic is built with 1 or 2", ErrConfig, ports)
 }

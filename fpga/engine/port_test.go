@@ -93,14 +93,16 @@ func drawPace(t *rapid.T, kind string) pace {
 	case "cycles":
 		rate := rapid.SampledFrom([]engine.Increment{20 << 24, 33333333, 123456789, engine.Line}).Draw(t, "increment")
 		perByte := big.NewRat(1<<24, int64(rate))
-		return pace{clock: engine.Cycles(rate, int(overhead)), perFrame: times(perByte, overhead), perByte: perByte, cycle: 1, tick: olaf.Time(olaf.Cycle), begun: true}
+		return pace{clock: engine.Cycles(rate, int(overhead)), perFrame: times(perByte, overhead), perByte: perByte, cycle: 1,
+			tick: olaf.Time(olaf.Cycle), begun: true}
 	case "steps":
 		n := rapid.Int64Range(1, 9).Draw(t, "steps")
 		return pace{clock: engine.Steps(n), perFrame: big.NewRat(n, 1), perByte: new(big.Rat), cycle: int64(olaf.Cycle), tick: 1}
 	}
 	rate := rapid.SampledFrom(links).Draw(t, "rate")
 	perByte := big.NewRat(8e12, rate)
-	p := pace{clock: engine.Picoseconds(olaf.Rate(rate), olaf.Size(overhead)), perFrame: times(perByte, overhead), perByte: perByte, cycle: int64(olaf.Cycle), tick: 1}
+	p := pace{clock: engine.Picoseconds(olaf.Rate(rate), olaf.Size(overhead)), perFrame: times(perByte, overhead), perByte: perByte,
+		cycle: int64(olaf.Cycle), tick: 1}
 	if kind == "ns-3" {
 		p.clock, p.ns3 = engine.NS3(olaf.Rate(rate), olaf.Size(overhead)), true
 	}
@@ -249,7 +251,8 @@ func (b *both) do(t *rapid.T, what, kind string, now int64) (got, want string) {
 	at := olaf.Time(now) * b.slow.pace.tick
 	switch what {
 	case "offer":
-		u := olaf.Update{Worker: olaf.WorkerID(rapid.IntRange(0, int(whats)-1).Draw(t, "worker")), Lanes: rapid.SampledFrom([]uint16{0, 1, 48}).Draw(t, "lanes")}
+		u := olaf.Update{Worker: olaf.WorkerID(rapid.IntRange(0, int(whats)-1).Draw(t, "worker")),
+			Lanes: rapid.SampledFrom([]uint16{0, 1, 48}).Draw(t, "lanes")}
 		got = b.started(b.port.Heed(at, b.gate.Offer(at, &u, nil, nil)))
 		return got, b.slow.heed(now, b.slow.gate.Offer(at, &u, nil, nil))
 	case "bypass":
@@ -288,7 +291,8 @@ func (b *both) compare(t *rapid.T, what string, now int64, got, want string) {
 	if busy != (b.slow.state != "idle") || busy && next != olaf.Time(b.slow.next())*b.slow.pace.tick {
 		t.Fatalf("after %s at %d: busy %v until %d, reference %s until %d", what, now, busy, next, b.slow.state, b.slow.next())
 	}
-	if _, sending := b.port.Sending(); sending != (b.slow.state == "sending") || b.port.StallCycles() != b.slow.stall || b.port.Up() == b.slow.down {
+	if _, sending := b.port.Sending(); sending != (b.slow.state == "sending") || b.port.StallCycles() != b.slow.stall ||
+		b.port.Up() == b.slow.down {
 		t.Fatalf("after %s at %d: sending %v, %d stall cycles, up %v; reference %s, %d, down %v",
 			what, now, sending, b.port.StallCycles(), b.port.Up(), b.slow.state, b.slow.stall, b.slow.down)
 	}
@@ -301,10 +305,12 @@ func TestPortEventByEvent(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				out := engine.Output{
-					DequeueCycles: rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "dequeue"), MergeCycles: rapid.SampledFrom([]int{0, 1}).Draw(t, "merge"),
-					BypassSlots: rapid.IntRange(0, 5).Draw(t, "bypass slots"),
+					DequeueCycles: rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "dequeue"),
+					MergeCycles:   rapid.SampledFrom([]int{0, 1}).Draw(t, "merge"),
+					BypassSlots:   rapid.IntRange(0, 5).Draw(t, "bypass slots"),
 				}
-				b := both{gate: new(gate), slow: slowPort{gate: new(gate), slots: out.BypassSlots, out: out, state: "idle", free: new(big.Rat), pace: drawPace(t, kind)}}
+				b := both{gate: new(gate), slow: slowPort{gate: new(gate), slots: out.BypassSlots, out: out, state: "idle",
+					free: new(big.Rat), pace: drawPace(t, kind)}}
 				var err error
 				if b.port, err = engine.NewPortOf(b.gate, out, nil); err != nil {
 					t.Fatal(err)
@@ -312,7 +318,8 @@ func TestPortEventByEvent(t *testing.T) {
 				b.port.Pace(b.slow.pace.clock)
 				now := int64(0)
 				for range rapid.IntRange(1, 60).Draw(t, "events") {
-					what := rapid.SampledFrom([]string{"offer", "offer", "offer", "offer", "bypass", "bypass", "down", "up", "up", "pace", "step", "step", "step", "early", "flush"}).Draw(t, "what")
+					what := rapid.SampledFrom([]string{"offer", "offer", "offer", "offer", "bypass", "bypass", "down", "up", "up",
+						"pace", "step", "step", "step", "early", "flush"}).Draw(t, "what")
 					if what == "step" && b.slow.state != "idle" {
 						now = max(now, b.slow.next())
 					} else if b.slow.state == "idle" || now < b.slow.next() {

@@ -40,7 +40,8 @@ func drawSetup(t *rapid.T) (string, engine.Config, engine.Output) {
 		Provenance:      rapid.Bool().Draw(t, "provenance"),
 	}
 	out := engine.Output{
-		Rate:          engine.Increment(rapid.SampledFrom([]uint32{0, 20 << 24, 10 << 24, 33333333, 123456789, 64 << 24}).Draw(t, "rate")),
+		Rate: engine.Increment(rapid.SampledFrom([]uint32{0, 20 << 24, 10 << 24, 33333333, 123456789, 64 << 24}).Draw(t,
+			"rate")),
 		OverheadBytes: rapid.SampledFrom([]int{0, 24}).Draw(t, "overhead"),
 		DequeueCycles: rapid.IntRange(0, 3).Draw(t, "dequeue"),
 		MergeCycles:   rapid.IntRange(0, 3).Draw(t, "merge"),
@@ -113,7 +114,8 @@ func TestPortIsTheReference(t *testing.T) {
 }
 
 // offerBoth offers an update and holds the class and the slot against the reference.
-func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
+func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32,
+	inside []olaf.Contributor) {
 	got := p.OfferMerged(at(cycle), &u, lanes, inside)
 	want := ref.Offer(cycle, u, lanes, inside)
 	if got.Class != want {

@@ -165,8 +165,9 @@ func TestReadPorts(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "arrivals") {
 			gap := rapid.SampledFrom([]int64{4, 4, 5, 8, 30, 143}).Draw(t, "gap")
 			u := olaf.Update{
-				Cluster: olaf.ClusterID(rapid.IntRange(0, 3).Draw(t, "cluster")), Worker: olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
-				Count: 1, Lanes: longest,
+				Cluster: olaf.ClusterID(rapid.IntRange(0, 3).Draw(t, "cluster")),
+				Worker:  olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
+				Count:   1, Lanes: longest,
 			}
 			for range gap {
 				ref.arrive(now, together)
@@ -229,7 +230,8 @@ func TestFlushInTheMiddle(t *testing.T) {
 			for began := now; now < stop; {
 				var u []olaf.Update
 				if n := now - began; n >= 20 && n < 140 && n%4 == 0 {
-					u = append(u, olaf.Update{Cluster: olaf.ClusterID(min(n/4-5, 1)), Worker: olaf.WorkerID(n % 3), Count: 1, Lanes: 200})
+					u = append(u, olaf.Update{Cluster: olaf.ClusterID(min(n/4-5, 1)), Worker: olaf.WorkerID(n % 3), Count: 1,
+						Lanes: 200})
 					port.Offer(at(now), &u[0], nil)
 				}
 				ref.arrive(now, u)
@@ -293,8 +295,9 @@ func TestReadPortsInPicoseconds(t *testing.T) {
 				early = olaf.Time(rapid.SampledFrom([]int64{0, 1, 2000, 3999}).Draw(t, "early"))
 			}
 			u := olaf.Update{
-				Cluster: olaf.ClusterID(rapid.IntRange(0, 3).Draw(t, "cluster")), Worker: olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
-				Count: 1, Lanes: lanes,
+				Cluster: olaf.ClusterID(rapid.IntRange(0, 3).Draw(t, "cluster")),
+				Worker:  olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
+				Count:   1, Lanes: lanes,
 			}
 			ports[0].Offer(at(now), &u, nil)
 			ports[1].Offer(at(now)-early, &u, nil)

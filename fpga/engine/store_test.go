@@ -65,7 +65,8 @@ func TestFlushForgetsProvenance(t *testing.T) {
 		}
 		for round := range 3 {
 			for w := range 6 {
-				d.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(w % 2), Worker: olaf.WorkerID(w), Seq: uint32(round), Count: 1}, nil, nil)
+				d.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(w % 2), Worker: olaf.WorkerID(w), Seq: uint32(round), Count: 1}, nil,
+					nil)
 			}
 			d.Queued(func(s engine.Slot, _ bool) bool {
 				var f engine.Frame
@@ -96,7 +97,8 @@ func TestCounters(t *testing.T) {
 	var out strings.Builder
 	for _, l := range []*olaf.Ledger{engine.Flow(), engine.Sums()} {
 		for _, c := range l.Counters {
-			fmt.Fprintf(&out, "%s | %s | %s | %s | %s | aside %v sparse %v | %s | %s\n", c.Name, c.Title, c.Unit, c.Register, c.Column, c.Aside, c.Sparse, c.Paper, c.Doc)
+			fmt.Fprintf(&out, "%s | %s | %s | %s | %s | aside %v sparse %v | %s | %s\n", c.Name, c.Title, c.Unit, c.Register, c.Column,
+				c.Aside, c.Sparse, c.Paper, c.Doc)
 		}
 		fmt.Fprintf(&out, "output %v merged %v parts %v inside %v\n", l.Output, l.Merged, l.Parts, l.Inside)
 		for _, i := range l.Identities {

@@ -80,7 +80,8 @@ func (d *device) refused(addr, value uint32, kind error, bit uint32) {
 	d.Helper()
 	ref, _, ok := regmap.At(addr)
 	var before uint32
-	readable := ok && ref.Register.Access != regmap.Command && addr != regmap.GeneratorMemData && addr != regmap.ReplicationMemberData
+	readable := ok && ref.Register.Access != regmap.Command && addr != regmap.GeneratorMemData &&
+		addr != regmap.ReplicationMemberData
 	if readable {
 		before = d.read(addr)
 	}
@@ -123,7 +124,8 @@ func testIdentity(d *device) {
 	if hz := d.read(regmap.CommonClockHz); uint64(hz) != id.ClockHz {
 		d.Errorf("common.clock_hz = %d, identity says %d", hz, id.ClockHz)
 	}
-	for _, addr := range []uint32{regmap.CommonMaxPacketBytes, regmap.QueueBuiltSlots, regmap.QueueBuiltClusters, regmap.GeneratorBuiltFlows, regmap.GeneratorBuiltDescriptors} {
+	for _, addr := range []uint32{regmap.CommonMaxPacketBytes, regmap.QueueBuiltSlots, regmap.QueueBuiltClusters,
+		regmap.GeneratorBuiltFlows, regmap.GeneratorBuiltDescriptors} {
 		if d.read(addr) == 0 {
 			ref, _, _ := regmap.At(addr)
 			d.Errorf("%s is 0", ref.Name())
@@ -174,7 +176,8 @@ func testResetValues(d *device) {
 }
 
 func testUndefinedAddress(d *device) {
-	for _, addr := range []uint32{regmap.CommonBase + 0xFFC, regmap.QueueBase + 0x01C, regmap.CommonMagic + 2, 0x1FFFFC} {
+	for _, addr := range []uint32{regmap.CommonBase + 0xFFC, regmap.QueueBase + 0x01C, regmap.CommonMagic + 2,
+		0x1FFFFC} {
 		if v, err := d.Read32(addr); !errors.Is(err, fpga.ErrAddress) {
 			d.Errorf("read %#x: %#x, %v", addr, v, err)
 		}
@@ -186,7 +189,8 @@ func testUndefinedAddress(d *device) {
 
 func testReadOnly(d *device) {
 	d.each(func(ref regmap.Ref) {
-		if ref.Register.Access == regmap.ReadOnly && ref.Name() != "common.cycles" && ref.Name() != "common.error_address" {
+		if ref.Register.Access == regmap.ReadOnly && ref.Name() != "common.cycles" &&
+			ref.Name() != "common.error_address" {
 			d.refused(ref.Address(), 0x12345678, fpga.ErrAddress, regmap.CommonErrorsReadOnly)
 		}
 	})
@@ -391,7 +395,8 @@ const (
 // loadProbe loads n packets of a source that no table knows, gap cycles apart.
 func (d *device) loadProbe(n int, gap uint64) {
 	d.Helper()
-	f := regmap.Flow{SourceIP: [4]byte{203, 0, 113, 9}, DestIP: [4]byte{203, 0, 113, 1}, SourcePort: 9, DestPort: olaf.UDPPort, Length: 64, Enable: true}
+	f := regmap.Flow{SourceIP: [4]byte{203, 0, 113, 9}, DestIP: [4]byte{203, 0, 113, 1}, SourcePort: 9,
+		DestPort: olaf.UDPPort, Length: 64, Enable: true}
 	w := make([]uint32, regmap.FlowWords)
 	f.Put(w)
 	d.write(regmap.GeneratorMemSelect, 1)
@@ -425,7 +430,8 @@ func (d *device) settled() uint32 {
 
 func testGeneratorStates(d *device) {
 	d.loadProbe(2, 250_000_000) // one second apart: it stays running
-	const arm, start, stop, abort = regmap.GeneratorCommandArm, regmap.GeneratorCommandStart, regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort
+	const arm, start, stop, abort = regmap.GeneratorCommandArm, regmap.GeneratorCommandStart,
+		regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort
 	steps := []struct {
 		command uint32
 		refused bool
@@ -434,7 +440,8 @@ func testGeneratorStates(d *device) {
 		{start, true, idle}, {stop, false, idle}, {abort, false, idle},
 		{arm, false, armed}, {arm, true, armed}, {stop, false, idle},
 		{arm, false, armed}, {abort, false, idle},
-		{arm, false, armed}, {start, false, running}, {start, true, running}, {arm, true, running}, {abort, false, idle},
+		{arm, false, armed}, {start, false, running}, {start, true, running}, {arm, true, running},
+		{abort, false, idle},
 		{arm, false, armed}, {start, false, running}, {stop, false, done}, {start, true, done}, {stop, false, done},
 		{arm, false, armed}, {arm | start, true, armed},
 	}
@@ -460,11 +467,13 @@ func testGeneratorFaults(d *device) {
 	}{
 		{"underrun", func() { d.write(regmap.GeneratorDescriptors, 3) }, regmap.GeneratorEventsUnderrun},
 		{"unsorted", func() { d.overwriteDescriptor(1, regmap.Descriptor{Time: 5}) }, regmap.GeneratorEventsUnsorted},
-		{"no such flow", func() { d.overwriteDescriptor(1, regmap.Descriptor{Time: 500, Flow: 1}) }, regmap.GeneratorEventsBadFlow},
+		{"no such flow", func() { d.overwriteDescriptor(1, regmap.Descriptor{Time: 500, Flow: 1}) },
+			regmap.GeneratorEventsBadFlow},
 		{"no flows", func() { d.write(regmap.GeneratorFlows, 0) }, regmap.GeneratorEventsBadFlow},
 		{"short", func() { d.overwriteDescriptor(0, regmap.Descriptor{Length: 60}) }, regmap.GeneratorEventsBadLength},
 		{"long", func() { d.overwriteDescriptor(0, regmap.Descriptor{Length: 9040}) }, regmap.GeneratorEventsBadLength},
-		{"half a lane", func() { d.overwriteDescriptor(0, regmap.Descriptor{Length: 66}) }, regmap.GeneratorEventsBadLength},
+		{"half a lane", func() { d.overwriteDescriptor(0, regmap.Descriptor{Length: 66}) },
+			regmap.GeneratorEventsBadLength},
 	}
 	for _, f := range faults {
 		d.write(regmap.CommonCommand, regmap.CommonCommandReset)

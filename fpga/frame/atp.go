@@ -18,13 +18,15 @@ const (
 // ATPReleased is the frame of the released code, ATPPaper the header that the paper shows.
 var (
 	ATPReleased = placed(&Format{
-		Name: "atp-" + atp.Released, Proto: "inaatp", Title: "ATP p4ml", Source: "in-ATP/ATP: common/packet.h, p4src/includes/headers.p4",
+		Name: "atp-" + atp.Released, Proto: "inaatp", Title: "ATP p4ml",
+		Source: "in-ATP/ATP: common/packet.h, p4src/includes/headers.p4",
 		// An IPv4 header that is the same in every packet, of a length and a protocol that are not the packet's.
 		Carrier:  Carrier{EtherType: ATPEtherType, Protocol: 1, FixedLength: 84},
 		Messages: []Message{atpReleased("data", program.Data), atpReleased("ack", program.Ack)},
 	})
 	ATPPaper = placed(&Format{
-		Name: "atp-" + atp.Paper, Proto: "inaatppaper", Title: "ATP paper", Source: "Lao et al., NSDI 2021, Fig. 5; the protocol number is of public re-implementations",
+		Name: "atp-" + atp.Paper, Proto: "inaatppaper", Title: "ATP paper",
+		Source:   "Lao et al., NSDI 2021, Fig. 5; the protocol number is of public re-implementations",
 		Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: ATPProtocol},
 		Messages: []Message{atpPaper("data", program.Data), atpPaper("ack", program.Ack)},
 	})
@@ -48,7 +50,8 @@ func atpReleased(name string, kind program.Kind) Message {
 	return Message{
 		Name: name, Kind: kind,
 		Head: []Field{
-			{Name: "bitmap", Doc: "contributors; one bit of a worker's packet", Bits: 32, Form: Hex, Get: bitmapOf, Set: setBitmap},
+			{Name: "bitmap", Doc: "contributors; one bit of a worker's packet", Bits: 32, Form: Hex, Get: bitmapOf,
+				Set: setBitmap},
 			{Name: "workers", Doc: "how many complete a sum (agtr_time)", Bits: 8, Get: fanOf, Set: setFan},
 			{Name: "overflow", Doc: "lanes are floats", Bits: 1, Form: Mark, Flag: program.Overflow},
 			{Name: "ps", Doc: "which of several servers; 0 here", Bits: 2},
@@ -60,13 +63,16 @@ func atpReleased(name string, kind program.Kind) Message {
 			{Name: "job", Doc: "from 1 (appID)", Bits: 16, Get: jobOf, Set: setJob},
 			{Name: "seq", Doc: "from 1 in every tensor", Bits: 16, Get: segOf, Set: setSeg},
 			{Name: "aggregator", Doc: "of the first half of the lanes (agtr)", Bits: 16, Get: indexOf, Set: setIndex},
-			{Name: "aggregator2", Doc: "of the second half: 20,000 further", Bits: 16, Get: func(p *program.Packet) uint64 { return uint64(uint16(p.Index + secondIndex)) }},
+			{Name: "aggregator2", Doc: "of the second half: 20,000 further", Bits: 16,
+				Get: func(p *program.Packet) uint64 { return uint64(uint16(p.Index + secondIndex)) }},
 		},
 		Lanes: atpLanes,
 		Tail: []Field{
 			{
-				Name: "key", Doc: "of the tensor, in the order of the host's bytes: only hosts read it", Bits: 64, Little: true,
-				Get: func(p *program.Packet) uint64 { return p.Value >> 32 }, Set: func(p *program.Packet, v uint64) { p.Value |= v << 32 },
+				Name: "key", Doc: "of the tensor, in the order of the host's bytes: only hosts read it", Bits: 64,
+				Little: true,
+				Get:    func(p *program.Packet) uint64 { return p.Value >> 32 },
+				Set:    func(p *program.Packet, v uint64) { p.Value |= v << 32 },
 			},
 			length,
 		},
@@ -77,7 +83,8 @@ func atpReleased(name string, kind program.Kind) Message {
 // bitmaps, halves of the packet's Bitmap, and the fan-in of the level that it is on.
 func atpPaper(name string, kind program.Kind) Message {
 	// of is a field of one level, which is left 0, and not read, on the other.
-	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64, set func(*program.Packet, uint64)) Field {
+	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64,
+		set func(*program.Packet, uint64)) Field {
 		mine := func(p *program.Packet) bool { return p.Flags&program.Second != 0 == second }
 		f := Field{Name: name, Doc: doc, Bits: bits}
 		f.Get = func(p *program.Packet) uint64 {
@@ -107,7 +114,8 @@ func atpPaper(name string, kind program.Kind) Message {
 			{Name: "edge", Doc: "on its way to the server's rack", Bits: 1, Form: Mark, Flag: program.Second},
 			ackBit(kind),
 			{Name: "aggregator", Doc: "that the sender chose", Bits: 16, Get: indexOf, Set: setIndex},
-			{Name: "job", Doc: "the upper half of jobIdAndSequenceNumber, which the paper does not part", Bits: 16, Get: jobOf, Set: setJob},
+			{Name: "job", Doc: "the upper half of jobIdAndSequenceNumber, which the paper does not part", Bits: 16,
+				Get: jobOf, Set: setJob},
 			{Name: "seq", Doc: "its lower half", Bits: 16, Get: segOf, Set: setSeg},
 		},
 		Lanes: atpLanes,

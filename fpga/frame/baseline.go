@@ -11,7 +11,8 @@ const BaselinePort = 20303
 // Baseline is the frame of hosts that add up by themselves, a parameter server or a ring of workers: switches pass it on to whom it
 // is addressed. It is as long as iSwitch's, so that systems differ in nothing but what switches do. Jobs are told by addresses.
 var Baseline = placed(&Format{
-	Name: "baseline", Proto: "inabase", Title: "Baseline", Source: "ours, as long as iSwitch's: parameter server and ring",
+	Name: "baseline", Proto: "inabase", Title: "Baseline",
+	Source:  "ours, as long as iSwitch's: parameter server and ring",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: BaselinePort},
 	Messages: []Message{
 		baselineMessage("gradient", program.Data, 0, "who sends it"),
@@ -24,8 +25,10 @@ func baselineMessage(name string, kind program.Kind, code uint64, worker string)
 	return Message{
 		Name: name, Kind: kind, Past: true, Reply: kind == program.Result,
 		Head: []Field{
-			{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code, Names: []string{"gradient", "sum"}},
-			{Name: "step", Doc: "of a ring's 2 (N − 1), from 0; of a server's gradients and sums 0", Bits: 14, Get: indexOf, Set: setIndex},
+			{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code,
+				Names: []string{"gradient", "sum"}},
+			{Name: "step", Doc: "of a ring's 2 (N − 1), from 0; of a server's gradients and sums 0", Bits: 14,
+				Get: indexOf, Set: setIndex},
 			{Name: "worker", Doc: worker, Bits: 16, Get: workerOf, Set: setWorker},
 			{Name: "packet", Doc: "of the vector, of a ring of its chunk", Bits: 32, Get: segOf, Set: setSeg},
 		},

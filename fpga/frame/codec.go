@@ -72,7 +72,8 @@ func (f *Format) putFields(b []byte, fields []Field, p *program.Packet) error {
 		x := &fields[i]
 		v := x.of(p)
 		if bits.Len64(v) > x.Bits {
-			return fmt.Errorf("%w: %s %d needs more than the %d bits that %s has for it", ErrEncode, x.Name, v, x.Bits, f.Name)
+			return fmt.Errorf("%w: %s %d needs more than the %d bits that %s has for it", ErrEncode, x.Name, v, x.Bits,
+				f.Name)
 		}
 		x.put(b, v)
 	}
@@ -303,7 +304,8 @@ func (v *View) Lanes(dst []uint32) int {
 // Outer reads the outer headers.
 func (v *View) Outer() Outer {
 	b := v.frame
-	o := Outer{Addresses: olaf.Addresses{DstMAC: [6]byte(b), SrcMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[offSource:]), DstIP: [4]byte(b[offTarget:])}, Past: v.Message.Past}
+	o := Outer{Addresses: olaf.Addresses{DstMAC: [6]byte(b), SrcMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[offSource:]),
+		DstIP: [4]byte(b[offTarget:])}, Past: v.Message.Past}
 	if b[offProtocol] == protocolUDP {
 		at := offUDP
 		if v.Message.Reply {

@@ -20,7 +20,8 @@ func FuzzDatagrams(f *testing.F) {
 	for i, format := range formats {
 		for j := range format.Messages {
 			m := &format.Messages[j]
-			b, err := (&Datagrams{Format: format}).Encode(make([]byte, olaf.MaxFrame), &program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil, 0, 0)
+			b, err := (&Datagrams{Format: format}).Encode(make([]byte, olaf.MaxFrame),
+				&program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil, 0, 0)
 			if err != nil {
 				continue // a message that is no datagram's
 			}

@@ -43,7 +43,8 @@ func (c *Carrier) lastPort() uint16 { return c.Port | ^c.mask() }
 
 // lua writes a format's table. byHand says that another one is read where nobody says otherwise.
 func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
-	fmt.Fprintf(b, "  { proto = Proto(%q, %q), title = %q, table = %q, pattern = %s, by_hand = %t,\n", f.Proto, f.Title, f.Title, where, pattern, byHand)
+	fmt.Fprintf(b, "  { proto = Proto(%q, %q), title = %q, table = %q, pattern = %s, by_hand = %t,\n", f.Proto, f.Title,
+		f.Title, where, pattern, byHand)
 	if f.Carrier.Port != 0 {
 		fmt.Fprintf(b, "    port = %d, last_port = %d,\n", f.Carrier.Port, f.Carrier.lastPort())
 	}
@@ -147,7 +148,8 @@ func (x *Field) lua(b *strings.Builder) {
 	for _, w := range []struct {
 		word string
 		is   bool
-	}{{"little", x.Little}, {"mark", x.Form == Mark}, {"signed", x.Form == Signed}, {"selects", x.Selects}, {"spare", x.spare()}} {
+	}{{"little", x.Little}, {"mark", x.Form == Mark}, {"signed", x.Form == Signed}, {"selects", x.Selects},
+		{"spare", x.spare()}} {
 		if w.is {
 			fmt.Fprintf(b, ", %s = true", w.word)
 		}

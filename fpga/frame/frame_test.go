@@ -28,7 +28,8 @@ import (
 var update = flag.Bool("update", false, "write goldens and docs/reference/wire.md")
 
 var home = olaf.Addresses{
-	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 1, 1}, SrcPort: 4000,
+	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 1, 1},
+	SrcPort: 4000,
 }
 
 func encoded(t testing.TB, f *Format, to Outer, p *program.Packet, lanes []uint32) []byte {
@@ -61,31 +62,62 @@ func TestGolden(t *testing.T) {
 		// Made by compiling the released packet.h: host 2, 4 workers, app 1, seq 5, agtr 1234, a repeat, key 7, 62 elements.
 		"ATP p4ml": {ATPReleased, Outer{}, released, 34, "000000040404000100050 4d252f2 … 07000000000000000000003e"},
 		// The released template of what is in front of it.
-		"ATP p4ml, in front": {ATPReleased, Outer{Addresses: olaf.Addresses{SrcIP: [4]byte{13, 7, 56, 102}, DstIP: [4]byte{13, 7, 56, 127}}}, released, 12,
+		"ATP p4ml, in front": {ATPReleased, Outer{Addresses: olaf.Addresses{SrcIP: [4]byte{13, 7, 56, 102},
+			DstIP: [4]byte{13, 7, 56, 127}}}, released, 12,
 			"0700 45000054000040004001afb6 0d073866 0d07387f 00000004 0404 0001 0005 04d2 52f2 … 0700000000000000 0000003e"},
-		"ATP paper, first level":  {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000002 00000000 1800 0007 0001 0005 …"},
-		"ATP paper, second level": {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2<<32 | 5, Fan: 3, Flags: program.Second, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000005 00000002 00c2 0007 0001 0005 …"},
-		"ATP paper, answer":       {ATPPaper, Outer{}, &program.Packet{Kind: program.Ack, Flags: program.Overflow | program.Resend | program.Collision | program.ECN, Lanes: 62}, 34, "00000000 00000000 003d 0000 0000 0000 …"},
-		"SwitchML 256":            {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Seg: 0x01020304, Index: 5, Flags: program.Set1, Value: 0x81ff, Lanes: 64}, 34, "0fa0 bee0 0112 0000 11 03 04030201 8005 … 81ff"},
-		"SwitchML 1024, answer":   {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Seg: 1, Index: 5, Lanes: 256}, 34, "bee0 0fa0 0412 0000 13 00 01000000 0005 … 0000"},
-		"P4INC data":              {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Worker: 2, Seg: 0x01020304, Index: 5, Lanes: 64}, 34, "0fa0 4f4e 0114 0000 01 02 0003 01020304 0005 0000 …"},
-		"P4INC result":            {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Job: 3, Seg: 7, Index: 5, Lanes: 1}, 34, "4f4e 0fa0 0018 0000 01 00 0003 00000007 0005 4000 …"},
-		"P4INC mark":              {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: p4inc.Collided, Flags: program.ECN, Job: 3, Worker: 2, Seg: 7, Index: 5}, 14, "4503 0028 0000 4000 4011 25c1 0a000001 0a000101 4f4e 0fa0 0014 0000 01 02 0003 00000007 0005 8000"},
-		"iSwitch data":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Lanes: 2}, 14, "450c 002c 0000 4000 4011 25b4 0a000001 0a000101 0fa0 4f4d 0018 0000 00000000000011f1 …"},
-		"isw-x data":              {ISwitchExact, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Round: 2, Count: 3, Lanes: 2}, 42, "0003 0002 000011f1 …"},
-		"iSwitch answer":          {ISwitch, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 1, Lanes: 2}, 14, "4500 002c"},
-		"iSwitch join":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Join, Value: 1_681_062<<32 | 366<<16 | 2}, 42, "01 0019a6a6 016e 0002"},
-		"iSwitch set h":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.SetH, Value: 3}, 38, "000b 0000 04 0003"},
-		"iSwitch reset":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Reset, Seg: everySegment}, 38, "0009 0000 03"},
-		"XAgg data": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 7, Worker: 3, Seg: 0x10002, Round: 9, Count: 2, Lanes: 2, Trace: program.Trace{NewestNS: 0x010203040506}}, 34,
+		"ATP paper, first level": {ATPPaper, Outer{},
+			&program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34,
+			"00000002 00000000 1800 0007 0001 0005 …"},
+		"ATP paper, second level": {ATPPaper, Outer{},
+			&program.Packet{Kind: program.Data, Bitmap: 2<<32 | 5, Fan: 3, Flags: program.Second, Job: 1, Seg: 5, Index: 7, Lanes: 62},
+			34, "00000005 00000002 00c2 0007 0001 0005 …"},
+		"ATP paper, answer": {ATPPaper, Outer{},
+			&program.Packet{Kind: program.Ack, Flags: program.Overflow | program.Resend | program.Collision | program.ECN, Lanes: 62},
+			34, "00000000 00000000 003d 0000 0000 0000 …"},
+		"SwitchML 256": {SwitchML, Outer{Addresses: home},
+			&program.Packet{Kind: program.Data, Job: 3, Seg: 0x01020304, Index: 5, Flags: program.Set1, Value: 0x81ff, Lanes: 64}, 34,
+			"0fa0 bee0 0112 0000 11 03 04030201 8005 … 81ff"},
+		"SwitchML 1024, answer": {SwitchML, Outer{Addresses: home},
+			&program.Packet{Kind: program.Result, Seg: 1, Index: 5, Lanes: 256}, 34, "bee0 0fa0 0412 0000 13 00 01000000 0005 … 0000"},
+		"P4INC data": {P4INC, Outer{Addresses: home},
+			&program.Packet{Kind: program.Data, Job: 3, Worker: 2, Seg: 0x01020304, Index: 5, Lanes: 64}, 34,
+			"0fa0 4f4e 0114 0000 01 02 0003 01020304 0005 0000 …"},
+		"P4INC result": {P4INC, Outer{Addresses: home},
+			&program.Packet{Kind: program.Result, Job: 3, Seg: 7, Index: 5, Lanes: 1}, 34,
+			"4f4e 0fa0 0018 0000 01 00 0003 00000007 0005 4000 …"},
+		"P4INC mark": {P4INC, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: p4inc.Collided, Flags: program.ECN, Job: 3, Worker: 2, Seg: 7, Index: 5}, 14,
+			"4503 0028 0000 4000 4011 25c1 0a000001 0a000101 4f4e 0fa0 0014 0000 01 02 0003 00000007 0005 8000"},
+		"iSwitch data": {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Lanes: 2}, 14,
+			"450c 002c 0000 4000 4011 25b4 0a000001 0a000101 0fa0 4f4d 0018 0000 00000000000011f1 …"},
+		"isw-x data": {ISwitchExact, Outer{Addresses: home},
+			&program.Packet{Kind: program.Data, Seg: 4593, Round: 2, Count: 3, Lanes: 2}, 42, "0003 0002 000011f1 …"},
+		"iSwitch answer": {ISwitch, Outer{Addresses: home, Past: true},
+			&program.Packet{Kind: program.Result, Seg: 1, Lanes: 2}, 14, "4500 002c"},
+		"iSwitch join": {ISwitch, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: iswitch.Join, Value: 1_681_062<<32 | 366<<16 | 2}, 42,
+			"01 0019a6a6 016e 0002"},
+		"iSwitch set h": {ISwitch, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: iswitch.SetH, Value: 3}, 38, "000b 0000 04 0003"},
+		"iSwitch reset": {ISwitch, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: iswitch.Reset, Seg: everySegment}, 38, "0009 0000 03"},
+		"XAgg data": {XAgg, Outer{Addresses: home},
+			&program.Packet{Kind: program.Data, Job: 7, Worker: 3, Seg: 0x10002, Round: 9, Count: 2, Lanes: 2,
+				Trace: program.Trace{NewestNS: 0x010203040506}}, 34,
 			"0fa0 4f4c 0026 0000 58 51 0007 0003 00010002 0002 010203040506 0009 0000 …"},
-		"XAgg ask": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Ask, Job: 7, Worker: 3, Seg: 64, Round: 9, Value: 8, Bitmap: 5}, 38,
+		"XAgg ask": {XAgg, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: xagg.Ask, Job: 7, Worker: 3, Seg: 64, Round: 9, Value: 8, Bitmap: 5}, 38,
 			"0026 0000 58 60 0007 0003 00000040 06 00 000000000008 0009 0000 0000000000000005"},
-		"XAgg begin": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Begin, Job: 7, Worker: 3, Seg: 0xa0b0c0d0, Value: 20}, 38,
+		"XAgg begin": {XAgg, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: xagg.Begin, Job: 7, Worker: 3, Seg: 0xa0b0c0d0, Value: 20}, 38,
 			"001e 0000 58 60 0007 0003 a0b0c0d0 08 00 000000000014 0000 0000"},
-		"baseline gradient": {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Data, Index: 5, Worker: 3, Seg: 7, Lanes: 2}, 34, "0fa0 4f4f 0018 0000 0005 0003 00000007 …"},
-		"baseline sum":      {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 7, Lanes: 2}, 34, "4f4f 0fa0 0018 0000 4000 0000 00000007 …"},
-		"iSwitch ack":       {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
+		"baseline gradient": {Baseline, Outer{Addresses: home, Past: true},
+			&program.Packet{Kind: program.Data, Index: 5, Worker: 3, Seg: 7, Lanes: 2}, 34, "0fa0 4f4f 0018 0000 0005 0003 00000007 …"},
+		"baseline sum": {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 7, Lanes: 2}, 34,
+			"4f4f 0fa0 0018 0000 4000 0000 00000007 …"},
+		"iSwitch ack": {ISwitch, Outer{Addresses: home},
+			&program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38,
+			"000b 0000 08 04 01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := encoded(t, c.f, c.to, c.p, nil)[c.from:]
@@ -114,8 +146,10 @@ func TestSizes(t *testing.T) {
 		lanes int
 		want  olaf.Size
 	}{
-		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308}, {SwitchML, 65, 1076},
-		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {P4INC, p4inc.Lanes, 310}, {P4INC, 1, Least}, {OLAF, 48, 256},
+		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308},
+		{SwitchML, 65, 1076},
+		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {P4INC, p4inc.Lanes, 310}, {P4INC, 1, Least},
+		{OLAF, 48, 256},
 		{XAgg, 256, 1088}, {XAgg, 0, 64}, {Baseline, iswitch.Lanes, 1514}, {Baseline, 1, Least},
 	} {
 		if have := c.f.Size(c.lanes); have != c.want {
@@ -225,13 +259,15 @@ func TestOLAF(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]uint64{
-		"retransmission": 1, "aggregated": 1, "cluster": 3, "worker": 9, "seq": 77, "count": 4, "generated": 0x0102030405, "reward": 1<<32 - 512,
+		"retransmission": 1, "aggregated": 1, "cluster": 3, "worker": 9, "seq": 77, "count": 4, "generated": 0x0102030405,
+		"reward": 1<<32 - 512,
 	} {
 		if have[name] != want {
 			t.Errorf("%s is %d, want %d", name, have[name], want)
 		}
 	}
-	if n, err := olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil); err != nil || n != int(OLAF.SizeOf(&program.Packet{Kind: program.Ack, Lanes: 2}, false)) {
+	if n, err := olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil); err != nil ||
+		n != int(OLAF.SizeOf(&program.Packet{Kind: program.Ack, Lanes: 2}, false)) {
 		t.Errorf("an ACK is %d bytes, %v", n, err)
 	}
 	ack := &OLAF.Messages[1]
@@ -264,31 +300,41 @@ func TestRefusals(t *testing.T) {
 		is   Fault
 		says string
 	}{
-		"nothing":              {ISwitch, nil, ErrOther, FaultShort, "another frame (isw-1): 0 bytes, too few for its headers, which take 42"},
-		"ARP":                  {ISwitch, set(data(ISwitch, 1), 12, 8, 6), ErrOther, FaultEtherType, "EtherType 0x0806, not 0x0800"},
-		"IPv6":                 {ISwitch, set(data(ISwitch, 1), 14, 0x60), ErrOther, FaultIP, "not IPv4 without options"},
-		"TCP":                  {ISwitch, set(data(ISwitch, 1), 23, 6), ErrOther, FaultProtocol, "IPv4 protocol 6, not 17"},
-		"a fragment":           {ISwitch, set(data(ISwitch, 1), 20, 0x20, 1), ErrOther, FaultFragment, "a fragment"},
-		"another port":         {ISwitch, set(data(ISwitch, 1), 36, 0, 53), ErrOther, FaultPort, "UDP port 53, not 20301"},
-		"another ToS":          {ISwitch, set(data(ISwitch, 1), 15, 0x40), ErrOther, FaultToS, "ToS 0x40"},
-		"cut":                  {ISwitch, data(ISwitch, 100)[:200], ErrMalformed, FaultCut, "malformed frame (isw-1): cut: 200 bytes of 450"},
-		"bytes behind":         {ISwitch, append(data(ISwitch, 100), 0), ErrMalformed, FaultTrailing, "451 bytes, but its packet ends after 450"},
-		"a wrong checksum":     {ISwitch, append([]byte{}, flip(data(ISwitch, 100), 24)...), ErrMalformed, FaultChecksum, "wrong checksum"},
-		"UDP of another size":  {ISwitch, set(data(ISwitch, 100), 38, 0, 9), ErrMalformed, FaultLength, "IPv4 says 436 bytes, UDP 9"},
-		"no IPv4 payload":      {ISwitch, set(data(ISwitch, 1), 16, 0, 20), ErrMalformed, FaultMessage, "payload of 20 bytes; it takes 28"},
-		"half a lane":          {ISwitch, short(set, data(ISwitch, 100), 2), ErrMalformed, FaultLanes, "data payload of 406 bytes; headers and at most 366 lanes of 4 bytes fit"},
-		"no Seg":               {ISwitch, short(set, data(ISwitch, 100), 404), ErrMalformed, FaultLanes, "data payload of 4 bytes"},
-		"an oversized packet":  {ISwitch, long(set, data(ISwitch, 366), 4), ErrMalformed, FaultLanes, "payload of 1476 bytes"},
-		"an unknown action":    {ISwitch, set(append([]byte{}, help...), 42, 9), ErrMalformed, FaultCode, "malformed frame (isw-1): action has the unknown value 9"},
-		"a help without a Seg": {ISwitch, set(append([]byte{}, help...), 42, byte(iswitch.Halt)), ErrMalformed, FaultMessage, "halt payload of 9 bytes; it takes 1"},
-		"an unbuilt size":      {SwitchML, set(data(SwitchML, 64), 42, 0x12), ErrMalformed, FaultCode, "size has the unknown value 2"},
-		"a type of another":    {SwitchML, set(data(SwitchML, 64), 42, 0x21), ErrMalformed, FaultField, "type is 2, it must be 1"},
-		"a size that lies":     {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage, "data 1024 payload of 266 bytes; it takes 1034"},
-		"a server's job":       {P4INC, set(data(P4INC, 64), 42, 0), ErrMalformed, FaultCode, "service has the unknown value 0"},
-		"an unknown type":      {P4INC, set(data(P4INC, 64), 52, 0xc0), ErrMalformed, FaultCode, "type has the unknown value 3"},
-		"a type of nobody":     {Baseline, set(data(Baseline, 1), 42, 0x80), ErrMalformed, FaultCode, "type has the unknown value 2"},
-		"a packet of OLAF":     {XAgg, set(data(XAgg, 1), 42, 0x4f), ErrMalformed, FaultCode, "magic has the unknown value 79"},
-		"a short aggregate":    {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage, "payload of 266 bytes; it takes 274"},
+		"nothing": {ISwitch, nil, ErrOther, FaultShort,
+			"another frame (isw-1): 0 bytes, too few for its headers, which take 42"},
+		"ARP":          {ISwitch, set(data(ISwitch, 1), 12, 8, 6), ErrOther, FaultEtherType, "EtherType 0x0806, not 0x0800"},
+		"IPv6":         {ISwitch, set(data(ISwitch, 1), 14, 0x60), ErrOther, FaultIP, "not IPv4 without options"},
+		"TCP":          {ISwitch, set(data(ISwitch, 1), 23, 6), ErrOther, FaultProtocol, "IPv4 protocol 6, not 17"},
+		"a fragment":   {ISwitch, set(data(ISwitch, 1), 20, 0x20, 1), ErrOther, FaultFragment, "a fragment"},
+		"another port": {ISwitch, set(data(ISwitch, 1), 36, 0, 53), ErrOther, FaultPort, "UDP port 53, not 20301"},
+		"another ToS":  {ISwitch, set(data(ISwitch, 1), 15, 0x40), ErrOther, FaultToS, "ToS 0x40"},
+		"cut": {ISwitch, data(ISwitch, 100)[:200], ErrMalformed, FaultCut,
+			"malformed frame (isw-1): cut: 200 bytes of 450"},
+		"bytes behind": {ISwitch, append(data(ISwitch, 100), 0), ErrMalformed, FaultTrailing,
+			"451 bytes, but its packet ends after 450"},
+		"a wrong checksum": {ISwitch, append([]byte{}, flip(data(ISwitch, 100), 24)...), ErrMalformed, FaultChecksum,
+			"wrong checksum"},
+		"UDP of another size": {ISwitch, set(data(ISwitch, 100), 38, 0, 9), ErrMalformed, FaultLength, "IPv4 says 436 bytes, UDP 9"},
+		"no IPv4 payload": {ISwitch, set(data(ISwitch, 1), 16, 0, 20), ErrMalformed, FaultMessage,
+			"payload of 20 bytes; it takes 28"},
+		"half a lane": {ISwitch, short(set, data(ISwitch, 100), 2), ErrMalformed, FaultLanes,
+			"data payload of 406 bytes; headers and at most 366 lanes of 4 bytes fit"},
+		"no Seg":              {ISwitch, short(set, data(ISwitch, 100), 404), ErrMalformed, FaultLanes, "data payload of 4 bytes"},
+		"an oversized packet": {ISwitch, long(set, data(ISwitch, 366), 4), ErrMalformed, FaultLanes, "payload of 1476 bytes"},
+		"an unknown action": {ISwitch, set(append([]byte{}, help...), 42, 9), ErrMalformed, FaultCode,
+			"malformed frame (isw-1): action has the unknown value 9"},
+		"a help without a Seg": {ISwitch, set(append([]byte{}, help...), 42, byte(iswitch.Halt)), ErrMalformed, FaultMessage,
+			"halt payload of 9 bytes; it takes 1"},
+		"an unbuilt size":   {SwitchML, set(data(SwitchML, 64), 42, 0x12), ErrMalformed, FaultCode, "size has the unknown value 2"},
+		"a type of another": {SwitchML, set(data(SwitchML, 64), 42, 0x21), ErrMalformed, FaultField, "type is 2, it must be 1"},
+		"a size that lies": {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage,
+			"data 1024 payload of 266 bytes; it takes 1034"},
+		"a server's job":   {P4INC, set(data(P4INC, 64), 42, 0), ErrMalformed, FaultCode, "service has the unknown value 0"},
+		"an unknown type":  {P4INC, set(data(P4INC, 64), 52, 0xc0), ErrMalformed, FaultCode, "type has the unknown value 3"},
+		"a type of nobody": {Baseline, set(data(Baseline, 1), 42, 0x80), ErrMalformed, FaultCode, "type has the unknown value 2"},
+		"a packet of OLAF": {XAgg, set(data(XAgg, 1), 42, 0x4f), ErrMalformed, FaultCode, "magic has the unknown value 79"},
+		"a short aggregate": {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage,
+			"payload of 266 bytes; it takes 274"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.f.Decode(c.b)
@@ -327,25 +373,37 @@ func TestUnwritable(t *testing.T) {
 		is    error
 		says  string
 	}{
-		"a kind that is not there": {ISwitch, program.Packet{Kind: program.Ack}, nil, 2000, ErrEncode, "isw-1 has no message of kind ack"},
-		"an unknown action":        {ISwitch, program.Packet{Kind: program.Control, Action: 9}, nil, 2000, ErrEncode, "isw-1 has no action 9"},
-		"too many lanes":           {ISwitch, program.Packet{Kind: program.Data, Lanes: 367}, nil, 2000, ErrEncode, "367 lanes; 366 fit"},
-		"other lanes":              {ISwitch, program.Packet{Kind: program.Data, Lanes: 2}, []uint32{1}, 2000, ErrEncode, "has 2 lanes, 1 were given"},
-		"a job beyond its bits":    {SwitchML, program.Packet{Kind: program.Data, Job: 256}, nil, 2000, ErrEncode, "job 256 needs more than the 8 bits"},
-		"a worker beyond its bits": {P4INC, program.Packet{Kind: program.Data, Worker: 256}, nil, 2000, ErrEncode, "worker 256 needs more than the 8 bits"},
-		"too many fragments":       {P4INC, program.Packet{Kind: program.Data, Seg: 1 << 32}, nil, 2000, ErrEncode, "fragment 4294967296 needs more than the 32 bits"},
-		"too many of ATP's":        {ATPReleased, program.Packet{Kind: program.Data, Seg: 1 << 16}, nil, 2000, ErrEncode, "seq 65536 needs more than the 16 bits"},
-		"a step beyond its bits":   {Baseline, program.Packet{Kind: program.Data, Index: 1 << 14}, nil, 2000, ErrEncode, "step 16384 needs more than the 14 bits"},
-		"no room":                  {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer, "60 bytes into a buffer of 59"},
+		"a kind that is not there": {ISwitch, program.Packet{Kind: program.Ack}, nil, 2000, ErrEncode,
+			"isw-1 has no message of kind ack"},
+		"an unknown action": {ISwitch, program.Packet{Kind: program.Control, Action: 9}, nil, 2000, ErrEncode,
+			"isw-1 has no action 9"},
+		"too many lanes": {ISwitch, program.Packet{Kind: program.Data, Lanes: 367}, nil, 2000, ErrEncode,
+			"367 lanes; 366 fit"},
+		"other lanes": {ISwitch, program.Packet{Kind: program.Data, Lanes: 2}, []uint32{1}, 2000, ErrEncode,
+			"has 2 lanes, 1 were given"},
+		"a job beyond its bits": {SwitchML, program.Packet{Kind: program.Data, Job: 256}, nil, 2000, ErrEncode,
+			"job 256 needs more than the 8 bits"},
+		"a worker beyond its bits": {P4INC, program.Packet{Kind: program.Data, Worker: 256}, nil, 2000, ErrEncode,
+			"worker 256 needs more than the 8 bits"},
+		"too many fragments": {P4INC, program.Packet{Kind: program.Data, Seg: 1 << 32}, nil, 2000, ErrEncode,
+			"fragment 4294967296 needs more than the 32 bits"},
+		"too many of ATP's": {ATPReleased, program.Packet{Kind: program.Data, Seg: 1 << 16}, nil, 2000, ErrEncode,
+			"seq 65536 needs more than the 16 bits"},
+		"a step beyond its bits": {Baseline, program.Packet{Kind: program.Data, Index: 1 << 14}, nil, 2000, ErrEncode,
+			"step 16384 needs more than the 14 bits"},
+		"no room": {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer,
+			"60 bytes into a buffer of 59"},
 	} {
-		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := Find("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
 		t.Errorf("an unknown format: %v", err)
 	}
-	if name := SystemOf(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil), 298); name != "ATP paper (atp-paper)" {
+	if name := SystemOf(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil),
+		298); name != "ATP paper (atp-paper)" {
 		t.Errorf("a frame of ATP's is of %q", name)
 	}
 	if name := SystemOf(make([]byte, 64), 64); name != "" {
@@ -382,7 +440,8 @@ func FuzzDecode(f *testing.F) {
 	for i, format := range All() {
 		for j := range format.Messages {
 			m := &format.Messages[j]
-			f.Add(uint8(i), encoded(f, format, Outer{Addresses: home, Past: m.Past}, &program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil))
+			f.Add(uint8(i), encoded(f, format, Outer{Addresses: home, Past: m.Past},
+				&program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil))
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
@@ -468,8 +527,10 @@ func TestDissector(t *testing.T) {
 	for _, f := range Tables() {
 		file := filepath.Join(dir, f.Name+".pcap")
 		want := written(t, f, file)
-		out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-o", "ip.check_checksum:TRUE", "-d", "udp.port==20301,"+iswitchBy(f), "-r", file,
-			"-T", "fields", "-E", "separator=|", "-e", f.Proto+".message", "-e", "_ws.col.Info", "-e", "_ws.malformed", "-e", "ip.checksum.status").Output()
+		out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-o", "ip.check_checksum:TRUE", "-d",
+			"udp.port==20301,"+iswitchBy(f), "-r", file,
+			"-T", "fields", "-E", "separator=|", "-e", f.Proto+".message", "-e", "_ws.col.Info", "-e", "_ws.malformed", "-e",
+			"ip.checksum.status").Output()
 		if err != nil {
 			t.Fatalf("%s: %v", f.Name, err)
 		}

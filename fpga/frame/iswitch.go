@@ -16,8 +16,10 @@ const (
 // ISwitch is the paper's frame, and ISwitchExact ours with round and count in the upper half of Seg. Nothing on the wire
 // tells one from the other.
 var (
-	ISwitch      = placed(iswitchFormat(iswitch.Published, "isw", "iSwitch", "Li et al., ISCA 2019, Fig. 7 and Table 2; port, ToS values and codes are ours", paperSeg))
-	ISwitchExact = placed(iswitchFormat(iswitch.Exactly, "iswx", "iSwitch isw-x", "ours: isw-1 with round and count in the upper half of Seg", exactSeg))
+	ISwitch = placed(iswitchFormat(iswitch.Published, "isw", "iSwitch",
+		"Li et al., ISCA 2019, Fig. 7 and Table 2; port, ToS values and codes are ours", paperSeg))
+	ISwitchExact = placed(iswitchFormat(iswitch.Exactly, "iswx", "iSwitch isw-x",
+		"ours: isw-1 with round and count in the upper half of Seg", exactSeg))
 )
 
 // paperSeg is the place in the vector, in 8 bytes.
@@ -43,7 +45,8 @@ func setValue(p *program.Packet, v uint64) { p.Value = v }
 func iswitchFormat(name, proto, title, source string, seg func() []Field) *Format {
 	floats := Lanes{Type: "float32", Most: iswitch.Lanes}
 	f := &Format{
-		Name: name, Proto: proto, Title: title, Source: source, Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: ISwitchPort},
+		Name: name, Proto: proto, Title: title, Source: source,
+		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: ISwitchPort},
 		Messages: []Message{
 			{Name: "data", Kind: program.Data, ToS: ISwitchData, Head: seg(), Lanes: floats},
 			{Name: "result", Kind: program.Result, ToS: ISwitchData, Head: seg(), Lanes: floats},
@@ -52,27 +55,35 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 	}
 	control := func(name string, action uint8, whole bool, value ...Field) {
 		fields := append([]Field{{
-			Name: "action", Doc: "what is asked for", Bits: 8, Fixed: true, Selects: true, Value: uint64(action), Names: actionNames,
+			Name: "action", Doc: "what is asked for", Bits: 8, Fixed: true, Selects: true, Value: uint64(action),
+			Names: actionNames,
 		}}, value...)
-		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: ISwitchControl, Whole: whole, Head: fields})
+		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: ISwitchControl,
+			Whole: whole, Head: fields})
 	}
 	control("join", iswitch.Join, false, joinFields()...)
 	control("leave", iswitch.Leave, false)
 	control("reset", iswitch.Reset, true)
 	control("reset segment", iswitch.Reset, false, seg()...)
-	control("set h", iswitch.SetH, false, Field{Name: "h", Doc: "vectors that complete a sum", Bits: 16, Get: valueOf, Set: setValue})
+	control("set h", iswitch.SetH, false, Field{Name: "h", Doc: "vectors that complete a sum", Bits: 16, Get: valueOf,
+		Set: setValue})
 	control("fbcast", iswitch.ForceBroadcast, false, seg()...)
 	control("help", iswitch.Help, false, seg()...)
 	control("halt", iswitch.Halt, false)
 	control("ack", iswitch.Acknowledge, false,
-		Field{Name: "answers", Doc: "the action that is answered", Bits: 8, Names: actionNames, Get: func(p *program.Packet) uint64 { return p.Value >> 8 }, Set: func(p *program.Packet, v uint64) { p.Value |= v << 8 }},
-		Field{Name: "status", Doc: "whether it was done", Bits: 8, Names: []string{"done", "refused"}, Get: func(p *program.Packet) uint64 { return p.Value & 0xff }, Set: func(p *program.Packet, v uint64) { p.Value |= v }},
+		Field{Name: "answers", Doc: "the action that is answered", Bits: 8, Names: actionNames,
+			Get: func(p *program.Packet) uint64 { return p.Value >> 8 },
+			Set: func(p *program.Packet, v uint64) { p.Value |= v << 8 }},
+		Field{Name: "status", Doc: "whether it was done", Bits: 8, Names: []string{"done", "refused"},
+			Get: func(p *program.Packet) uint64 { return p.Value & 0xff },
+			Set: func(p *program.Packet, v uint64) { p.Value |= v }},
 	)
 	return f
 }
 
 // actionNames are the words of the actions, by their codes.
-var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset", iswitch.SetH: "seth",
+var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset",
+	iswitch.SetH:           "seth",
 	iswitch.ForceBroadcast: "fbcast", iswitch.Help: "help", iswitch.Halt: "halt", iswitch.Acknowledge: "ack"}
 
 // joinFields are a Join's value: what the worker's vectors are like.
@@ -85,6 +96,7 @@ func joinFields() []Field {
 		}
 	}
 	return []Field{
-		part("floats", "of a vector", 32, 32), part("per_packet", "floats of a full packet", 16, 16), part("job", "0 is the paper's only one", 16, 0),
+		part("floats", "of a vector", 32, 32), part("per_packet", "floats of a full packet", 16, 16),
+		part("job", "0 is the paper's only one", 16, 0),
 	}
 }

@@ -9,8 +9,9 @@ import (
 // docs/reference/semantics.md is normative.
 var OLAF = placed(&Format{
 	Name: "olaf", Proto: "olaf", Title: "OLAF", Source: "docs/reference/semantics.md", Elsewhere: true,
-	Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
-	Messages: []Message{olafMessage("update", program.Data, 1, olaf.MaxLanes), olafMessage("ack", program.Ack, 2, olaf.MaxAckLanes)},
+	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
+	Messages: []Message{olafMessage("update", program.Data, 1, olaf.MaxLanes),
+		olafMessage("ack", program.Ack, 2, olaf.MaxAckLanes)},
 })
 
 func olafMessage(name string, kind program.Kind, code uint64, lanes int) Message {

@@ -12,7 +12,8 @@ const P4INCPort = 20302
 // P4INC is the frame of P4INC-AOI. The five fields are the paper's; widths, carrier and how a sum is told from a gradient are
 // ours, since it prints nothing of them. Congestion is marked where IPv4 has it.
 var P4INC = placed(&Format{
-	Name: "p4inc", Proto: "p4inc", Title: "P4INC-AOI", Source: "Xie et al., §VI-B, for the five fields; widths, order, port and type are ours",
+	Name: "p4inc", Proto: "p4inc", Title: "P4INC-AOI",
+	Source:  "Xie et al., §VI-B, for the five fields; widths, order, port and type are ours",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: P4INCPort},
 	Messages: []Message{
 		p4incMessage("data", program.Data, 0, "who sends it", p4inc.Lanes),
@@ -27,11 +28,14 @@ func p4incMessage(name string, kind program.Kind, code uint64, worker string, la
 		Name: name, Kind: kind, Reply: kind != program.Data,
 		Head: []Field{
 			{Name: "service", Doc: "who sums the job; packets of another value are not of this format and are passed on", Bits: 8, Fixed: true, Selects: true, Value: 1, Names: []string{"server", "switch"}},
-			{Name: "worker", Doc: worker, Bits: 8, Get: func(p *program.Packet) uint64 { return uint64(p.Worker) }, Set: func(p *program.Packet, v uint64) { p.Worker = olaf.WorkerID(v) }},
+			{Name: "worker", Doc: worker, Bits: 8, Get: func(p *program.Packet) uint64 { return uint64(p.Worker) },
+				Set: func(p *program.Packet, v uint64) { p.Worker = olaf.WorkerID(v) }},
 			{Name: "job", Doc: "of the job table", Bits: 16, Get: jobOf, Set: setJob},
 			{Name: "fragment", Doc: "counted from the job's first gradient on", Bits: 32, Get: segOf, Set: setSeg},
-			{Name: "aggregator", Doc: "that the worker chose in its job's segment (the paper's Index)", Bits: 16, Get: indexOf, Set: setIndex},
-			{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code, Names: []string{"gradient", "sum", "mark"}},
+			{Name: "aggregator", Doc: "that the worker chose in its job's segment (the paper's Index)", Bits: 16,
+				Get: indexOf, Set: setIndex},
+			{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code,
+				Names: []string{"gradient", "sum", "mark"}},
 			{Name: "unused", Bits: 14},
 		},
 		Lanes: Lanes{Type: "int32", Most: lanes},

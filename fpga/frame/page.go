@@ -42,7 +42,8 @@ func Page() string {
 }
 
 func (f *Format) page(b *strings.Builder) {
-	fmt.Fprintf(b, "## %s\n\n`%s`, dissector `%s`. Source: %s.\n\n%s\n", f.Title, f.Name, f.Proto, f.Source, f.Carrier.about())
+	fmt.Fprintf(b, "## %s\n\n`%s`, dissector `%s`. Source: %s.\n\n%s\n", f.Title, f.Name, f.Proto, f.Source,
+		f.Carrier.about())
 	written := map[string]string{}
 	for i := range f.Messages {
 		m := &f.Messages[i]

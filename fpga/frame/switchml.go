@@ -12,11 +12,14 @@ const SwitchMLPort = 0xbee0
 // SwitchML is the frame of the released P4 program and of its client over UDP. An answer comes from the port that the
 // question went to.
 var SwitchML = placed(&Format{
-	Name: "switchml", Proto: "switchml", Title: "SwitchML", Source: "p4lang/p4app-switchML: types.p4, headers.p4, parsers.p4 and the DPDK client",
+	Name: "switchml", Proto: "switchml", Title: "SwitchML",
+	Source:  "p4lang/p4app-switchML: types.p4, headers.p4, parsers.p4 and the DPDK client",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: SwitchMLPort, PortMask: 0xfff0},
 	Messages: []Message{
-		switchmlMessage("data 256", program.Data, 1, switchml.Lanes256), switchmlMessage("data 1024", program.Data, 3, switchml.Lanes1024),
-		switchmlMessage("result 256", program.Result, 1, switchml.Lanes256), switchmlMessage("result 1024", program.Result, 3, switchml.Lanes1024),
+		switchmlMessage("data 256", program.Data, 1, switchml.Lanes256),
+		switchmlMessage("data 1024", program.Data, 3, switchml.Lanes1024),
+		switchmlMessage("result 256", program.Result, 1, switchml.Lanes256),
+		switchmlMessage("result 1024", program.Result, 3, switchml.Lanes1024),
 	},
 })
 
@@ -34,8 +37,13 @@ func switchmlMessage(name string, kind program.Kind, size uint64, lanes int) Mes
 		Head: []Field{
 			{Name: "type", Doc: "both ways the same", Bits: 4, Fixed: true, Value: 1},
 			{Name: "unused", Bits: 1},
-			{Name: "size", Doc: "of the lanes: 128 · 2^size bytes, of which 256 and 1024 are built", Bits: 3, Fixed: true, Selects: true, Value: size},
-			{Name: "job", Doc: "the low bits of its number", Bits: 8, Get: func(p *program.Packet) uint64 { return uint64(p.Job) }, Set: func(p *program.Packet, v uint64) { p.Job = olaf.ClusterID(v) }},
+			{Name: "size", Doc: "of the lanes: 128 · 2^size bytes, of which 256 and 1024 are built", Bits: 3,
+				Fixed: true, Selects: true, Value: size},
+			{Name: "job", Doc: "the low bits of its number", Bits: 8,
+				Get: func(p *program.Packet) uint64 { return uint64(p.Job) }, Set: func(p *program.Packet,
+					v uint64) {
+					p.Job = olaf.ClusterID(v)
+				}},
 			{Name: "packet", Doc: "number of the packet in its vector, in the order of the host's bytes: only hosts read it", Bits: 32, Little: true, Get: segOf, Set: setSeg},
 			{Name: "set", Doc: "which of the slot's two", Bits: 1, Form: Mark, Flag: program.Set1},
 			{Name: "unused", Bits: 1},

@@ -16,7 +16,8 @@ var XAgg = placed(xaggFormat())
 func xaggFormat() *Format {
 	lanes := Lanes{Type: "int32", Most: xaggLanes}
 	f := &Format{
-		Name: "xagg", Proto: "xagg", Title: "XAgg", Source: "ours, for the fields of Zhang et al., IEEE/ACM ToN 2023, Fig. 3; docs/notes/kernel.md says why",
+		Name: "xagg", Proto: "xagg", Title: "XAgg",
+		Source:  "ours, for the fields of Zhang et al., IEEE/ACM ToN 2023, Fig. 3; docs/notes/kernel.md says why",
 		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
 		Messages: []Message{
 			{Name: "data", Kind: program.Data, Head: xaggData(), Lanes: lanes},
@@ -24,7 +25,8 @@ func xaggFormat() *Format {
 		},
 	}
 	control := func(name string, action uint8, value string, names bool) {
-		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, Head: xaggControl(action, value, names)})
+		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action,
+			Head: xaggControl(action, value, names)})
 	}
 	control("ready", xagg.Ready, "bit/s that the child can send", false)
 	control("rate", xagg.Rate, "bit/s that the child may send", false)
@@ -46,8 +48,10 @@ const xaggLanes = 704
 // xaggNames are the words of the codes of kinds and of actions.
 var (
 	xaggKinds   = []string{1: "data", 2: "control"}
-	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost", xagg.Checked: "checked",
-		xagg.Ask: "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first", xagg.Still: "still", xagg.Leave: "leave"}
+	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost",
+		xagg.Checked: "checked",
+		xagg.Ask:     "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first", xagg.Still: "still",
+		xagg.Leave: "leave"}
 )
 
 // xaggHead is how every packet begins, up to the two marks of data.
@@ -72,12 +76,13 @@ func xaggWho(fragment string) []Field {
 func xaggData() []Field {
 	f := append(xaggHead(1),
 		Field{Name: "retransmission", Doc: "sent before", Bits: 1, Form: Mark, Flag: program.Resend},
-		Field{Name: "aggregated", Doc: "more than one vector inside", Bits: 1, Form: Mark, Get: func(p *program.Packet) uint64 {
-			if p.Count > 1 {
-				return 1
-			}
-			return 0
-		}})
+		Field{Name: "aggregated", Doc: "more than one vector inside", Bits: 1, Form: Mark,
+			Get: func(p *program.Packet) uint64 {
+				if p.Count > 1 {
+					return 1
+				}
+				return 0
+			}})
 	f = append(f, xaggWho("of the model, from 0")...)
 	return append(f,
 		Field{Name: "count", Doc: "vectors inside", Bits: 16, Get: countOf, Set: setCount},
@@ -93,17 +98,22 @@ func xaggControl(action uint8, value string, names bool) []Field {
 	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still and leave the number of the question", true: "the first that can be named"}[names]
 	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)
 	f = append(f,
-		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action), Names: xaggActions},
+		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action),
+			Names: xaggActions},
 		Field{Name: "unused", Bits: 8})
 	argument := Field{Name: "value", Doc: value, Bits: 48, Get: valueOf, Set: setValue}
 	if value == "" {
 		argument = Field{Name: "value", Bits: 48}
 	}
-	f = append(f, argument, Field{Name: "epoch", Doc: "of the model", Bits: 16, Get: roundOf, Set: setRound}, Field{Name: "unused", Bits: 16})
+	f = append(f, argument, Field{Name: "epoch", Doc: "of the model", Bits: 16, Get: roundOf, Set: setRound},
+		Field{Name: "unused", Bits: 16})
 	if names {
 		f = append(f, Field{
 			Name: "which", Doc: "a bit a fragment, the lowest the first", Bits: 64, Form: Hex,
-			Get: func(p *program.Packet) uint64 { return p.Bitmap }, Set: func(p *program.Packet, v uint64) { p.Bitmap = v },
+			Get: func(p *program.Packet) uint64 { return p.Bitmap }, Set: func(p *program.Packet,
+				v uint64) {
+				p.Bitmap = v
+			},
 		})
 	}
 	return f

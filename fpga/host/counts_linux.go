@@ -25,13 +25,16 @@ func (c *counts) settle(at int64, d engine.Discipline) {
 func (c *counts) take(s engine.Stats) map[string]uint64 {
 	old := &c.stats
 	sums := map[string]uint64{
-		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "malformed": c.malformed, "misidentified": c.misidentified,
+		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "malformed": c.malformed,
+		"misidentified":   c.misidentified,
 		"beyond_clusters": c.beyond, "lost_before_engine": c.lost, "unlogged": c.unlogged,
 		"delivered_frames": s.Released - old.Released, "delivered_updates": s.SumReleased - old.SumReleased,
 		"flushed_frames": s.Flushed - old.Flushed, "flushed_updates": s.SumFlushed - old.SumFlushed,
-		"discarded_updates": s.SumDiscarded - old.SumDiscarded, "lane_saturations": s.LaneSaturations - old.LaneSaturations,
-		"reward_saturations": s.RewardSaturations - old.RewardSaturations, "count_saturations": s.CountSaturations - old.CountSaturations,
-		"locked_collisions": s.LockedCollisions - old.LockedCollisions,
+		"discarded_updates":  s.SumDiscarded - old.SumDiscarded,
+		"lane_saturations":   s.LaneSaturations - old.LaneSaturations,
+		"reward_saturations": s.RewardSaturations - old.RewardSaturations,
+		"count_saturations":  s.CountSaturations - old.CountSaturations,
+		"locked_collisions":  s.LockedCollisions - old.LockedCollisions,
 	}
 	for class := range s.Class {
 		sums[engine.Class(class).String()] = s.Class[class] - old.Class[class]

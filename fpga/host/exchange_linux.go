@@ -12,8 +12,9 @@ import (
 func (p *plane) answer(at int64) xdp.Exchange {
 	_, updates := p.discipline.QueuedCount()
 	return xdp.Exchange{
-		Slot: -1, AtNS: uint64(at), Waiting: p.discipline.Waiting(), Leaving: int(p.leaving), Active: p.discipline.ActiveClusters(),
-		Peak: p.counts.peak, Updates: updates, OccupancyNS: p.counts.occupancy, Number: p.number,
+		Slot: -1, AtNS: uint64(at), Waiting: p.discipline.Waiting(), Leaving: int(p.leaving),
+		Active: p.discipline.ActiveClusters(),
+		Peak:   p.counts.peak, Updates: updates, OccupancyNS: p.counts.occupancy, Number: p.number,
 	}
 }
 

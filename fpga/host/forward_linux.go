@@ -87,7 +87,8 @@ func (p *plane) mark(b []byte) {
 		return
 	}
 	p.mu.Lock()
-	s := olaf.QueueStatus{Occupancy: uint32(p.discipline.Occupancy()), ActiveClusters: uint16(p.discipline.ActiveClusters()), Slots: uint16(p.settings.Depth)}
+	s := olaf.QueueStatus{Occupancy: uint32(p.discipline.Occupancy()),
+		ActiveClusters: uint16(p.discipline.ActiveClusters()), Slots: uint16(p.settings.Depth)}
 	p.mu.Unlock()
 	if s.Busier(f.QueueStatus()) {
 		f.SetQueueStatus(s)

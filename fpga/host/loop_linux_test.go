@@ -38,7 +38,8 @@ func TestLoop(t *testing.T) {
 	d := switchml.Describe()
 	configure := func() {
 		t.Helper()
-		if err := errors.Join(fpga.ConfigureQueue(context.Background(), c, fpga.QueueConfig{Discipline: "fifo", Depth: 1, Program: &d, H: 2}), fpga.ClearCounters(c)); err != nil {
+		if err := errors.Join(fpga.ConfigureQueue(context.Background(), c,
+			fpga.QueueConfig{Discipline: "fifo", Depth: 1, Program: &d, H: 2}), fpga.ClearCounters(c)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,24 +86,28 @@ func TestLoop(t *testing.T) {
 		t.Errorf("one slot or two were held for %d cycles, and %d slot cycles counted", a.OccupancyCycles, a.OccupancyIntegral)
 	}
 	before := counts.Aggregator.OccupancyCycles
-	if err := errors.Join(c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze), c.Write32(regmap.AggregatorInspectIndex, 0)); err != nil {
+	if err := errors.Join(c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze),
+		c.Write32(regmap.AggregatorInspectIndex, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if at := read(regmap.AggregatorInspectSegment); read(regmap.AggregatorInspectState) == 0 || at != 2 {
 		t.Errorf("slot %d is shown", at)
 	}
-	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "for hosts that wait") {
+	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); !errors.Is(err, fpga.ErrRefused) ||
+		!strings.Contains(err.Error(), "for hosts that wait") {
 		t.Errorf("the generator beside a program: %v", err)
 	}
 	cleared := regmap.AggregatorCount0 + uint32(8*d.Ledger.Index("vectors_cleared"))
 	if err := c.Write32(regmap.QueueCommand, regmap.QueueCommandFlush); err != nil {
 		t.Fatal(err)
 	}
-	if counts, err = fpga.SnapshotProgram(c); err != nil || *counts.Aggregator.At(cleared) != 1 || read(regmap.AggregatorOccupied) != 0 || counts.Aggregator.OccupancyCycles <= before {
+	if counts, err = fpga.SnapshotProgram(c); err != nil || *counts.Aggregator.At(cleared) != 1 ||
+		read(regmap.AggregatorOccupied) != 0 || counts.Aggregator.OccupancyCycles <= before {
 		t.Errorf("after a flush: %+v, %v", counts.Aggregator, err)
 	}
 	configure()
-	if counts, err = fpga.SnapshotProgram(c); err != nil || counts.Aggregator != (regmap.AggregatorCounters{}) || read(regmap.AggregatorOccupied) != 0 {
+	if counts, err = fpga.SnapshotProgram(c); err != nil || counts.Aggregator != (regmap.AggregatorCounters{}) ||
+		read(regmap.AggregatorOccupied) != 0 {
 		t.Errorf("after another start: %+v, %v", counts.Aggregator, err)
 	}
 }

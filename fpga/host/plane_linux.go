@@ -47,7 +47,8 @@ type plane struct {
 var _ realtime.Plane = (*plane)(nil)
 
 func load(discipline string, b xdp.Build) (*plane, error) {
-	p := &plane{name: discipline, build: b, clusters: make([]xdp.ClusterCounts, b.Clusters), lanes: make([]int32, b.FrameLanes)}
+	p := &plane{name: discipline, build: b, clusters: make([]xdp.ClusterCounts, b.Clusters),
+		lanes: make([]int32, b.FrameLanes)}
 	return p, p.Configure(xdp.Settings{Depth: 1})
 }
 

@@ -88,7 +88,8 @@ func TestAsTheKernel(t *testing.T) {
 // begin empties both, and configures them anew.
 func (b both) begin(rng *rand.Rand) {
 	b.Helper()
-	s := xdp.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0, RewardThreshold: int32(rng.IntN(300))}
+	s := xdp.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0,
+		RewardThreshold: int32(rng.IntN(300))}
 	var senders []xdp.Sender
 	for i := range 6 { // the last one's cluster is beyond what is built
 		senders = append(senders, xdp.Sender{Address: address(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
@@ -156,7 +157,8 @@ func (b both) same(what string, k, h xdp.Exchange) {
 
 func (b both) arrive(rng *rand.Rand) {
 	b.Helper()
-	u := olaf.Update{Cluster: olaf.ClusterID(rng.IntN(4)), Worker: olaf.WorkerID(rng.IntN(6)), Seq: rng.Uint32(), GenNS: rng.Uint64() % olaf.GenModulus,
+	u := olaf.Update{Cluster: olaf.ClusterID(rng.IntN(4)), Worker: olaf.WorkerID(rng.IntN(6)), Seq: rng.Uint32(),
+		GenNS:  rng.Uint64() % olaf.GenModulus,
 		Reward: int32(rng.IntN(2000) - 1000), Count: uint16(1 + rng.IntN(2)), Lanes: uint16(4 + rng.IntN(2))}
 	lanes := make([]int32, u.Lanes)
 	for i := range lanes {
@@ -215,7 +217,8 @@ func TestMark(t *testing.T) {
 	}
 	frame := make([]byte, olaf.AckSize(8))
 	for i := range 2 {
-		n, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: address(i).As4()}, &olaf.Update{Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i), Count: 1, Lanes: 4}, nil)
+		n, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: address(i).As4()},
+			&olaf.Update{Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i), Count: 1, Lanes: 4}, nil)
 		if err != nil || p.arrive(frame[:n]) {
 			t.Fatal("an update was bypassed", err)
 		}

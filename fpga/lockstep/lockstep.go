@@ -48,7 +48,8 @@ type Divergence struct {
 }
 
 func (d *Divergence) String() string {
-	return fmt.Sprintf("seed %d (%s), cycle %d, after %s: %s is %s and %s", d.Seed, d.Stream, d.Cycle, d.Step, d.What, d.A, d.B)
+	return fmt.Sprintf("seed %d (%s), cycle %d, after %s: %s is %s and %s", d.Seed, d.Stream, d.Cycle, d.Step, d.What,
+		d.A, d.B)
 }
 
 // Compare leads a and b through the stream of a seed. The divergence is nil where there is none; a returned one names the
@@ -352,8 +353,10 @@ func nameOf(addr uint32) string {
 
 // own are registers that say what a card was built as, and those whose reading moves something.
 var own = []string{
-	"common.role", "common.capabilities", "common.build_hash", "common.build_time", "queue.built_slots", "queue.built_clusters",
-	"queue.built_lanes", "generator.built_flows", "generator.built_descriptors", "generator.built_templates", "generator.mem_data",
+	"common.role", "common.capabilities", "common.build_hash", "common.build_time", "queue.built_slots",
+	"queue.built_clusters",
+	"queue.built_lanes", "generator.built_flows", "generator.built_descriptors", "generator.built_templates",
+	"generator.mem_data",
 	"generator.mem_burst", "generator.mem_status",
 }
 

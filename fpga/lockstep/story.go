@@ -151,7 +151,8 @@ var kinds = []struct {
 	{"malformed and strange", func(s *story) {
 		s.worker = func() int { return s.IntN(flows) }
 		s.flags = func() uint16 {
-			return pick[uint16](s, 0, 0, regmap.FlagBadChecksum, regmap.FlagBadLength, regmap.FlagNotOlaf, regmap.FlagRetransmission)
+			return pick[uint16](s, 0, 0, regmap.FlagBadChecksum, regmap.FlagBadLength, regmap.FlagNotOlaf,
+				regmap.FlagRetransmission)
 		}
 	}},
 	{"frozen, inspected and flushed", func(s *story) { s.during = (*story).meddle }},
@@ -240,7 +241,8 @@ func (s *story) setUp() {
 func (s *story) configure() {
 	kind, _ := engine.Describe(s.discipline)
 	mode := kind.Code
-	for _, bit := range []uint32{regmap.QueueModeRewardFilter, regmap.QueueModeFreeOnStart, regmap.QueueModeProvenance} {
+	for _, bit := range []uint32{regmap.QueueModeRewardFilter, regmap.QueueModeFreeOnStart,
+		regmap.QueueModeProvenance} {
 		if s.chance(40) {
 			mode |= bit
 		}
@@ -266,8 +268,10 @@ func (s *story) load() {
 	words := make([]uint32, flows*regmap.FlowWords)
 	for w := range flows {
 		f := regmap.Flow{
-			SourceIP: addressOf(w), DestIP: Server().As4(), SourceMAC: [6]byte{2, 0, 0, 0, 0, byte(w)}, DestMAC: [6]byte{2, 0, 0, 0, 1, 0},
-			SourcePort: uint16(40000 + w), DestPort: olaf.UDPPort, Cluster: clusterOf(w), Worker: olaf.WorkerID(w), Length: 256,
+			SourceIP: addressOf(w), DestIP: Server().As4(), SourceMAC: [6]byte{2, 0, 0, 0, 0, byte(w)},
+			DestMAC:    [6]byte{2, 0, 0, 0, 1, 0},
+			SourcePort: uint16(40000 + w), DestPort: olaf.UDPPort, Cluster: clusterOf(w), Worker: olaf.WorkerID(w),
+			Length:   256,
 			Template: s.template, Enable: true,
 		}
 		switch w {
@@ -290,7 +294,8 @@ func (s *story) load() {
 	at := uint64(0)
 	for i := range s.frames {
 		d := regmap.Descriptor{
-			Time: at, Flow: uint16(s.worker()), Length: uint16(s.sizes()), Flags: s.flags(), Sequence: uint32(i), Reward: s.reward(),
+			Time: at, Flow: uint16(s.worker()), Length: uint16(s.sizes()), Flags: s.flags(), Sequence: uint32(i),
+			Reward: s.reward(),
 		}
 		d.Put(words[i*regmap.DescriptorWords:])
 		at += s.gap(int(d.Length))
@@ -317,7 +322,8 @@ func (s *story) meddle() {
 	case 3:
 		s.write(regmap.QueueClusterIndex, uint32(s.IntN(clusters+1)))
 	case 4:
-		s.write(pick[uint32](s, regmap.QueueDepth, regmap.QueueMode, regmap.CommonMagic, regmap.QueueInspectIndex, 0x101FFC, regmap.GeneratorFlows), s.Uint32N(9))
+		s.write(pick[uint32](s, regmap.QueueDepth, regmap.QueueMode, regmap.CommonMagic, regmap.QueueInspectIndex,
+			0x101FFC, regmap.GeneratorFlows), s.Uint32N(9))
 	case 5:
 		s.write(regmap.GeneratorCommand, pick[uint32](s, regmap.GeneratorCommandStop, regmap.GeneratorCommandStart))
 	case 6:

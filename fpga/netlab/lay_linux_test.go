@@ -30,7 +30,8 @@ func TestLay(t *testing.T) {
 		{"card0", "card1", false, "is of kind veth and would end with the namespace"},
 		{"card0", "lo", true, "interface lo for b leads nowhere"},
 	} {
-		if _, err := lay(refused.lower, refused.upper, refused.virtual); !errors.Is(err, ErrNetwork) || !strings.Contains(err.Error(), refused.says) {
+		if _, err := lay(refused.lower, refused.upper, refused.virtual); !errors.Is(err, ErrNetwork) ||
+			!strings.Contains(err.Error(), refused.says) {
 			t.Errorf("%+v: %v", refused, err)
 		}
 		if _, err := here.Interface("card0"); err != nil {
@@ -61,7 +62,8 @@ func TestNotJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := joined(one.A, two.B, 3*joinPause); !errors.Is(err, ErrNetwork) || !strings.Contains(err.Error(), "no frame got from interface one0 to two1 in 60ms; are they at the two ends of one cable") {
+	if err := joined(one.A, two.B, 3*joinPause); !errors.Is(err, ErrNetwork) ||
+		!strings.Contains(err.Error(), "no frame got from interface one0 to two1 in 60ms; are they at the two ends of one cable") {
 		t.Error(err)
 	}
 	if err := errors.Join(joined(one.A, one.B, time.Minute), joined(two.B, two.A, time.Minute)); err != nil {

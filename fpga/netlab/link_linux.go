@@ -76,11 +76,13 @@ type End struct {
 // header.
 func Connect(a, b End, mtu int) (*Cable, error) {
 	if mtu < 68 || mtu > 65535 {
-		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode", ErrNetwork, mtu, a.Node.name, b.Node.name, MaxMTU)
+		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode",
+			ErrNetwork, mtu, a.Node.name, b.Node.name, MaxMTU)
 	}
 	err := a.Node.Do(func() error {
 		return netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: a.Name, MTU: mtu}, PeerName: b.Name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Node.file.Fd()),
+			LinkAttrs: netlink.LinkAttrs{Name: a.Name, MTU: mtu}, PeerName: b.Name, PeerMTU: uint32(mtu),
+			PeerNamespace: netlink.NsFd(b.Node.file.Fd()),
 		})
 	})
 	if err != nil {
@@ -121,7 +123,8 @@ func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 func (n *Node) find(name string, virtual bool) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name, n.name, err)
+		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name,
+			n.name, err)
 	}
 	return link, n.mayTake(link, virtual)
 }

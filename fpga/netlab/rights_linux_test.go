@@ -36,7 +36,8 @@ func TestMissing(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for i, name := range []string{"CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW"} {
-		if !strings.Contains(lines[i], name+", to ") || !strings.Contains(lines[i], "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints") {
+		if !strings.Contains(lines[i], name+", to ") ||
+			!strings.Contains(lines[i], "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints") {
 			t.Errorf("%q", lines[i])
 		}
 	}

@@ -51,7 +51,10 @@ func (c *Cable) Join(network netip.Prefix, addresses int) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	err := c.A.Do(func() error { return netlink.RouteAdd(&netlink.Route{LinkIndex: c.A.Index, Gw: net.IP(hub.AsSlice())}) })
+	err := c.A.Do(func() error {
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: c.A.Index,
+			Gw: net.IP(hub.AsSlice())})
+	})
 	if err != nil {
 		return fmt.Errorf("%w: the route of %s: %w", ErrNetwork, c.A.Name, err)
 	}

@@ -52,7 +52,8 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 // Send sends a frame.
 func (s *Socket) Send(frame []byte) error {
 	for {
-		_, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(frame))), uintptr(len(frame)), 0,
+		_, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(frame))),
+			uintptr(len(frame)), 0,
 			uintptr(unsafe.Pointer(&s.to)), unix.SizeofSockaddrLinklayer)
 		switch err {
 		case 0:
@@ -78,7 +79,8 @@ func (s *Socket) Show(on bool) error {
 
 // Receive reads the next frame that came in; the error is ErrAgain where none is there.
 func (s *Socket) Receive(buf []byte) (int, error) {
-	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0)
+	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))),
+		uintptr(len(buf)), 0, 0, 0)
 	switch err {
 	case 0:
 		return int(n), nil
@@ -132,7 +134,8 @@ func (e *Ears) poll(until unix.Timespec) bool {
 		n, err := unix.Ppoll(e.fds, &until, nil)
 		return n > 0 && err == nil
 	}
-	n, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(e.fds))), uintptr(len(e.fds)), uintptr(unsafe.Pointer(&until)), 0, 0, 0)
+	n, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(e.fds))), uintptr(len(e.fds)),
+		uintptr(unsafe.Pointer(&until)), 0, 0, 0)
 	return n > 0 && err == 0
 }
 

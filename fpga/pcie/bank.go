@@ -109,7 +109,8 @@ func (d *Device) latch(given span) error {
 	}
 	for i := range now {
 		if addr := d.bank.words[2*i]; compare && now[i] < before[i] && !d.find(addr).register.Gauge {
-			return fmt.Errorf("%w: %s from %d to %d; clear the counters and begin again", ErrBackwards, d.nameOf(addr), before[i], now[i])
+			return fmt.Errorf("%w: %s from %d to %d; clear the counters and begin again", ErrBackwards, d.nameOf(addr),
+				before[i], now[i])
 		}
 	}
 	return nil
@@ -137,7 +138,8 @@ func (d *Device) unchanged(addr uint32, w *word, v uint32) (uint32, error) {
 	if err := d.verify(); err != nil {
 		return v, fmt.Errorf("read %s: %w", w.name(), err)
 	}
-	return v, fmt.Errorf("read %s: %w: %#x and then %#x without a snapshot between them; take another", w.name(), ErrUnsteady, want, again)
+	return v, fmt.Errorf("read %s: %w: %#x and then %#x without a snapshot between them; take another", w.name(),
+		ErrUnsteady, want, again)
 }
 
 // nearby is by how much a running counter may differ between two looks in a row: milliseconds of a clock, and more frames
@@ -160,7 +162,8 @@ func (d *Device) counting(name string, look func() uint64) (uint64, error) {
 		}
 		first, began = second, now
 	}
-	return 0, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", name, ErrUnsteady)
+	return 0, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", name,
+		ErrUnsteady)
 }
 
 // cycles reads the card's clock, which never goes back.

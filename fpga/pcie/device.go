@@ -23,7 +23,8 @@ const (
 
 // refusalBits are those of common.errors that say that a write was declined. The device takes them over into its own copy
 // after every write, so that it notices the next one; users see both together.
-const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | regmap.CommonErrorsState | regmap.CommonErrorsValue
+const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | regmap.CommonErrorsState |
+	regmap.CommonErrorsValue
 
 // Our blocks lie side by side, so that one array finds the register of an address.
 const (
@@ -88,8 +89,10 @@ func (w *word) name() string { return w.block.Name + "." + w.register.Name }
 
 // windows are registers that read and write through an index, and where that is; moved are registers that those accesses or others change.
 var (
-	windows = map[uint32]uint32{regmap.GeneratorMemData: regmap.GeneratorMemAddress, regmap.ReplicationMemberData: regmap.ReplicationMemberIndex}
-	moved   = map[uint32]bool{regmap.GeneratorMemAddress: true, regmap.ReplicationMemberIndex: true, regmap.ReplicationGroupSize: true}
+	windows = map[uint32]uint32{regmap.GeneratorMemData: regmap.GeneratorMemAddress,
+		regmap.ReplicationMemberData: regmap.ReplicationMemberIndex}
+	moved = map[uint32]bool{regmap.GeneratorMemAddress: true, regmap.ReplicationMemberIndex: true,
+		regmap.ReplicationGroupSize: true}
 )
 
 // layout builds the table of our registers.
@@ -143,7 +146,8 @@ func (d *Device) nameOf(addr uint32) string {
 
 // Identity tells what the checks of Open found.
 func (d *Device) Identity() fpga.Identity {
-	id := fpga.Identity{Address: "pci:" + d.card.BDF, Kind: "pcie", MapVersion: d.mapVersion, ClockHz: d.clockHz, Build: fmt.Sprintf("%08x", d.hash)}
+	id := fpga.Identity{Address: "pci:" + d.card.BDF, Kind: "pcie", MapVersion: d.mapVersion, ClockHz: d.clockHz,
+		Build: fmt.Sprintf("%08x", d.hash)}
 	if !d.ours {
 		id.MapVersion, id.Build = "unknown", "not an OLAF image"
 	}
@@ -212,7 +216,8 @@ func (d *Device) agreed(addr uint32, w *word, v uint32) (uint32, error) {
 	if ok || w.kind == volatile {
 		return v, nil
 	}
-	return v, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", w.name(), ErrUnsteady)
+	return v, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", w.name(),
+		ErrUnsteady)
 }
 
 // agree is the answer that comes twice in a few looks, of which v was the first; the last one where none does.
@@ -244,7 +249,8 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	case w == nil:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case w.kind == window && d.options.ReadOnly:
-		return fmt.Errorf("read %s: %w: reading it moves an index on, and the session is read-only", w.name(), ErrDenied)
+		return fmt.Errorf("read %s: %w: reading it moves an index on, and the session is read-only", w.name(),
+			ErrDenied)
 	}
 	return nil
 }
@@ -263,7 +269,8 @@ func (d *Device) suspect(addr uint32, w *word, v uint32) (uint32, error) {
 	case again != v && again != allOnes && again != placeholder:
 		d.lies++
 		return again, nil
-	case w != nil && (w.kind != volatile || w.register.Wide || defined(w.register) == allOnes), w == nil && again == allOnes:
+	case w != nil && (w.kind != volatile || w.register.Wide || defined(w.register) == allOnes), w == nil &&
+		again == allOnes:
 		return again, nil // of the shell's registers we do not know what they hold
 	case again == placeholder:
 		text, _ := Placeholder(again)
@@ -307,7 +314,8 @@ func (d *Device) lookOnce(addr uint32, w *word) (v, index uint32, err error) {
 	index = d.load(windows[addr])
 	v = d.window.Load32(addr)
 	if after := d.load(windows[addr]); after-index > 1 {
-		err = fmt.Errorf("read %s: %w: its index went from %d to %d; set it and read again", w.name(), ErrUnsteady, index, after)
+		err = fmt.Errorf("read %s: %w: its index went from %d to %d; set it and read again", w.name(), ErrUnsteady,
+			index, after)
 	}
 	return v, index, err
 }
@@ -410,7 +418,8 @@ func (d *Device) checkIdentity() error {
 	case canary != canaryLive:
 		return fmt.Errorf("%w: 0x008 reads %#x; it is being reset", fpga.ErrGone, canary)
 	case !sameBuild:
-		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; start again", ErrChanged, d.built, built)
+		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; start again", ErrChanged, d.built,
+			built)
 	case !d.ours:
 		return nil
 	}
@@ -491,7 +500,8 @@ func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
 		return err
 	}
 	if after := d.load(windows[addr]); after != index+1 {
-		return fmt.Errorf("write %#x to %s: %w: its index went from %d to %d; set it and write again", value, w.name(), ErrLost, index, after)
+		return fmt.Errorf("write %#x to %s: %w: its index went from %d to %d; set it and write again", value, w.name(),
+			ErrLost, index, after)
 	}
 	return nil
 }
@@ -525,7 +535,8 @@ func (d *Device) arrived(addr, value uint32) error {
 		if err := d.verify(); err != nil {
 			return fmt.Errorf("write %#x: %w", addr, err)
 		}
-		return fmt.Errorf("write %#x to %#x: %w: it reads %#x; it may be read-only or clear itself", value, addr, ErrStale, got)
+		return fmt.Errorf("write %#x to %#x: %w: it reads %#x; it may be read-only or clear itself", value, addr,
+			ErrStale, got)
 	}
 	return d.count()
 }
@@ -688,7 +699,8 @@ func (d *Device) fits(n int) error {
 		return err
 	}
 	if limit := uint64(entries) * uint64(m.words); uint64(values[1])+uint64(n) > limit {
-		return fmt.Errorf("write %d words to generator.mem_data at word %d: %w: the memory ends at word %d", n, values[1], fpga.ErrRefused, limit)
+		return fmt.Errorf("write %d words to generator.mem_data at word %d: %w: the memory ends at word %d", n,
+			values[1], fpga.ErrRefused, limit)
 	}
 	return nil
 }

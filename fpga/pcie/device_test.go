@@ -81,29 +81,45 @@ func TestRefused(t *testing.T) {
 		kind     error
 		says     string
 	}{
-		{"image family changed without a warm reboot", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.AllOnesFrom(1) }, fpga.ErrGone, "warm-reboot"},
-		{"power-up reset still running", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Shell[pcie.ShellCanary] = 0 }, fpga.ErrGone, "wait a second"},
-		{"no OpenNIC shell", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Shell[pcie.ShellCanary] = 0x20 }, pcie.ErrNotOurs, "wired to 0"},
-		{"ESnet image, 4 MiB", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(0x8024, regmap.Placeholder) }, pcie.ErrNotOurs, "another map"},
+		{"image family changed without a warm reboot", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.AllOnesFrom(1) },
+			fpga.ErrGone, "warm-reboot"},
+		{"power-up reset still running", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Shell[pcie.ShellCanary] = 0 },
+			fpga.ErrGone, "wait a second"},
+		{"no OpenNIC shell", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Shell[pcie.ShellCanary] = 0x20 }, pcie.ErrNotOurs,
+			"wired to 0"},
+		{"ESnet image, 4 MiB", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(0x8024, regmap.Placeholder) },
+			pcie.ErrNotOurs, "another map"},
 		{"ESnet image, 8 MiB", with(func(f *pcietest.Function) { f.BAR2 = 8 << 20 }), nil, pcie.ErrNotOurs, "ESnet"},
 		{"BAR2 smaller than assumed", with(func(f *pcietest.Function) { f.BAR2 = 1 << 20 }), nil, pcie.ErrNotOurs, "1048576 bytes"},
 		{"no BAR2", with(func(f *pcietest.Function) { f.BAR2 = 0 }), nil, pcie.ErrNotOurs, "no BAR2"},
 		{"factory image", with(func(f *pcietest.Function) { f.Device = 0x505c }), nil, pcie.ErrNotOurs, "factory"},
 		{"no OpenNIC device", with(func(f *pcietest.Function) { f.Device = 0x7038 }), nil, pcie.ErrNoCard, "no OpenNIC function"},
 		{"another vendor", with(func(f *pcietest.Function) { f.Vendor = 0x8086 }), nil, pcie.ErrNoCard, "not Xilinx"},
-		{"memory decoding off after a rescan", with(func(f *pcietest.Function) { f.MemoryOff = true }), nil, pcie.ErrNotReady, "as root: echo 1 > /sys/bus/pci/devices/0000:3b:00.0/enable"},
-		{"memory decoding off with a driver", with(func(f *pcietest.Function) { f.MemoryOff, f.Driver = true, "vfio-pci" }), nil, pcie.ErrNotReady, "COMMAND=2:2"},
-		{"asleep", with(func(f *pcietest.Function) { f.Power, f.Driver, f.MemoryOff = "D3hot", "vfio-pci", true }), nil, pcie.ErrNotReady, "D3hot, with the driver vfio-pci); as root: echo on > /sys/bus/pci/devices/0000:3b:00.0/power/control"},
-		{"dead link", with(func(f *pcietest.Function) { f.DeadLink = true }), nil, fpga.ErrGone, "its configuration space reads all ones: the link is down"},
-		{"no room behind the bridge", with(func(f *pcietest.Function) { f.NoWindow, f.MemoryOff = true, true }), nil, pcie.ErrNotReady, "pci=realloc"},
-		{"OpenNIC of another board", with(func(f *pcietest.Function) { f.Device = 0x6aa0 }), nil, pcie.ErrNotOurs, "a board that this program does not know"},
-		{"stock p2p plugin", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0000000) }, pcie.ErrNotOurs, "stock p2p plugin"},
-		{"p2p plugin of the other box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0010000) }, pcie.ErrNotOurs, "322 MHz"},
+		{"memory decoding off after a rescan", with(func(f *pcietest.Function) { f.MemoryOff = true }), nil, pcie.ErrNotReady,
+			"as root: echo 1 > /sys/bus/pci/devices/0000:3b:00.0/enable"},
+		{"memory decoding off with a driver", with(func(f *pcietest.Function) { f.MemoryOff, f.Driver = true, "vfio-pci" }), nil,
+			pcie.ErrNotReady, "COMMAND=2:2"},
+		{"asleep", with(func(f *pcietest.Function) { f.Power, f.Driver, f.MemoryOff = "D3hot", "vfio-pci", true }), nil,
+			pcie.ErrNotReady, "D3hot, with the driver vfio-pci); as root: echo on > /sys/bus/pci/devices/0000:3b:00.0/power/control"},
+		{"dead link", with(func(f *pcietest.Function) { f.DeadLink = true }), nil, fpga.ErrGone,
+			"its configuration space reads all ones: the link is down"},
+		{"no room behind the bridge", with(func(f *pcietest.Function) { f.NoWindow, f.MemoryOff = true, true }), nil, pcie.ErrNotReady,
+			"pci=realloc"},
+		{"OpenNIC of another board", with(func(f *pcietest.Function) { f.Device = 0x6aa0 }), nil, pcie.ErrNotOurs,
+			"a board that this program does not know"},
+		{"stock p2p plugin", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0000000) }, pcie.ErrNotOurs,
+			"stock p2p plugin"},
+		{"p2p plugin of the other box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xB0010000) }, pcie.ErrNotOurs,
+			"322 MHz"},
 		{"dummy range", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Box(0xD0000000) }, pcie.ErrNotOurs, "dummy"},
-		{"undefined offset answered", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, regmap.Placeholder) }, pcie.ErrNotOurs, "0xDEADBEEF"},
-		{"wrong magic", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, 0x12345678) }, pcie.ErrNotOurs, "not our magic"},
-		{"nothing in the box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, 0) }, pcie.ErrNotOurs, "nothing answers"},
-		{"newer map", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMapVersion, 2<<24) }, pcie.ErrNotOurs, "register map 2.0.0"},
+		{"undefined offset answered", pcietest.OpenNIC(),
+			func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, regmap.Placeholder) }, pcie.ErrNotOurs, "0xDEADBEEF"},
+		{"wrong magic", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, 0x12345678) },
+			pcie.ErrNotOurs, "not our magic"},
+		{"nothing in the box", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMagic, 0) },
+			pcie.ErrNotOurs, "nothing answers"},
+		{"newer map", pcietest.OpenNIC(), func(_ *testing.T, h *host) { h.card.Answer(regmap.CommonMapVersion, 2<<24) },
+			pcie.ErrNotOurs, "register map 2.0.0"},
 		{"another process has it", pcietest.OpenNIC(), func(t *testing.T, h *host) { h.mustOpen(t) }, pcie.ErrBusy, "process"},
 		{"another program maps it", pcietest.OpenNIC(), mapElsewhere, pcie.ErrBusy, "process 4242 (which maps "},
 	}
@@ -178,16 +194,22 @@ func TestLost(t *testing.T) {
 		kind  error
 		says  string
 	}{
-		{"removed during a read", func(c *pcietest.Card) { c.AllOnesFrom(1) }, func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueStatus); return err }, fpga.ErrGone, "all ones"},
+		{"removed during a read", func(c *pcietest.Card) { c.AllOnesFrom(1) },
+			func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueStatus); return err }, fpga.ErrGone, "all ones"},
 		{"removed during a write", func(c *pcietest.Card) { c.AllOnesFrom(2) }, use, fpga.ErrGone, "all ones"},
 		{"removed during a burst", func(c *pcietest.Card) { c.AllOnesFrom(5) }, func(d *pcie.Device) error {
 			return d.WriteBurst(regmap.GeneratorMemData, make([]uint32, 16))
 		}, fpga.ErrGone, "all ones"},
-		{"removed while asleep", func(c *pcietest.Card) { c.AllOnesFrom(1) }, func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, fpga.ErrGone, "all ones"},
-		{"reprogrammed while asleep", func(c *pcietest.Card) { c.Reprogram() }, func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrChanged, "build time changed"},
-		{"stock image loaded", func(c *pcietest.Card) { c.Box(0xB0000000) }, func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrChanged, "p2p"},
-		{"reset by somebody else", func(c *pcietest.Card) { c.Reset() }, func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrForgot, "configured again"},
-		{"system reset", func(c *pcietest.Card) { c.Shell[pcie.ShellCanary] = 0 }, func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, fpga.ErrGone, "being reset"},
+		{"removed while asleep", func(c *pcietest.Card) { c.AllOnesFrom(1) },
+			func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, fpga.ErrGone, "all ones"},
+		{"reprogrammed while asleep", func(c *pcietest.Card) { c.Reprogram() },
+			func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrChanged, "build time changed"},
+		{"stock image loaded", func(c *pcietest.Card) { c.Box(0xB0000000) },
+			func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrChanged, "p2p"},
+		{"reset by somebody else", func(c *pcietest.Card) { c.Reset() },
+			func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, pcie.ErrForgot, "configured again"},
+		{"system reset", func(c *pcietest.Card) { c.Shell[pcie.ShellCanary] = 0 },
+			func(d *pcie.Device) error { return d.Sleep(context.Background(), olaf.Second) }, fpga.ErrGone, "being reset"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,7 +248,8 @@ func TestWritesThatDoNotArrive(t *testing.T) {
 	}
 	h.card.OnStore = nil
 	h.card.StuckBits(regmap.QueueMode, 1, 0)
-	if err := d.Write32(regmap.QueueMode, regmap.QueueModeDisciplineOlaf); !errors.Is(err, pcie.ErrStale) || !strings.Contains(err.Error(), "queue.mode") {
+	if err := d.Write32(regmap.QueueMode, regmap.QueueModeDisciplineOlaf); !errors.Is(err, pcie.ErrStale) ||
+		!strings.Contains(err.Error(), "queue.mode") {
 		t.Errorf("a stuck bit: %v", err)
 	}
 }
@@ -235,7 +258,8 @@ func TestDeniedAddresses(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
 	stores, loads := h.card.Stores, h.card.Loads
-	for _, addr := range []uint32{0x004, 0x00C, 0x014, 0x000, 0x008, 0x1000, 0x82B0, 0xC2B0, 0xB000, 0x10000, 0x140000, 0x1FFFFC, 0x200000, 0x300000, 0x33FFFC, 0x340000, 0x340FFC, 0x341000, 0x3FFFFC, 0x400000, 0x100002, 0xFFFFFFFC} {
+	for _, addr := range []uint32{0x004, 0x00C, 0x014, 0x000, 0x008, 0x1000, 0x82B0, 0xC2B0, 0xB000, 0x10000, 0x140000, 0x1FFFFC,
+		0x200000, 0x300000, 0x33FFFC, 0x340000, 0x340FFC, 0x341000, 0x3FFFFC, 0x400000, 0x100002, 0xFFFFFFFC} {
 		if err := d.Write32(addr, 1); !errors.Is(err, fpga.ErrAddress) {
 			t.Errorf("write %#x: %v", addr, err)
 		}

@@ -33,7 +33,8 @@ func TestOneWriterPerCard(t *testing.T) {
 	h.function(t, second)
 	cards, err := h.bus.Scan()
 	must(t, err)
-	if len(cards) != 2 || cards[0].FunctionOf != "" || cards[1].FunctionOf != pcietest.BDF || !strings.Contains(cards[1].Why, "the same registers") {
+	if len(cards) != 2 || cards[0].FunctionOf != "" || cards[1].FunctionOf != pcietest.BDF ||
+		!strings.Contains(cards[1].Why, "the same registers") {
 		t.Errorf("%+v; want the second function marked as one of the first one's card", cards)
 	}
 	h.mustOpen(t)
@@ -52,11 +53,15 @@ func TestOtherUsersOfACard(t *testing.T) {
 		open  string
 		says  string
 	}{
-		"UIO":                {map[string]string{"uio/uio3/device": "x"}, "7f00-7f40 rw-s 0 00:05 12  /dev/uio3\n", "", "process 4242 (which maps /dev/uio3)"},
-		"VFIO":               {map[string]string{"driver": "../../drivers/vfio-pci", "iommu_group": "../../iommu_groups/17"}, "", "/dev/vfio/17", "process 4242 (which has /dev/vfio/17 open)"},
-		"VFIO of one device": {map[string]string{"driver": "../../drivers/vfio-pci", "vfio-dev/vfio2/x": "x"}, "", "/dev/vfio/devices/vfio2", "which has /dev/vfio/devices/vfio2 open"},
-		"a longer name":      {map[string]string{"uio/uio3/device": "x"}, "7f00-7f40 rw-s 0 00:05 12  /dev/uio33\n", "", ""},
-		"another group":      {map[string]string{"driver": "../../drivers/vfio-pci", "iommu_group": "../../iommu_groups/17"}, "", "/dev/vfio/1", ""},
+		"UIO": {map[string]string{"uio/uio3/device": "x"}, "7f00-7f40 rw-s 0 00:05 12  /dev/uio3\n", "",
+			"process 4242 (which maps /dev/uio3)"},
+		"VFIO": {map[string]string{"driver": "../../drivers/vfio-pci", "iommu_group": "../../iommu_groups/17"}, "",
+			"/dev/vfio/17", "process 4242 (which has /dev/vfio/17 open)"},
+		"VFIO of one device": {map[string]string{"driver": "../../drivers/vfio-pci", "vfio-dev/vfio2/x": "x"}, "",
+			"/dev/vfio/devices/vfio2", "which has /dev/vfio/devices/vfio2 open"},
+		"a longer name": {map[string]string{"uio/uio3/device": "x"}, "7f00-7f40 rw-s 0 00:05 12  /dev/uio33\n", "", ""},
+		"another group": {map[string]string{"driver": "../../drivers/vfio-pci", "iommu_group": "../../iommu_groups/17"}, "",
+			"/dev/vfio/1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, pcietest.OpenNIC())
@@ -94,7 +99,8 @@ func TestRefusedMapping(t *testing.T) {
 		kind   error
 		says   []string
 	}{
-		"a driver owns it":   {"onic", syscall.EINVAL, pcie.ErrBusy, []string{"the driver onic", "'echo 0000:3b:00.0 > /sys/bus/pci/devices/0000:3b:00.0/driver/unbind'", "iomem=relaxed"}},
+		"a driver owns it": {"onic", syscall.EINVAL, pcie.ErrBusy,
+			[]string{"the driver onic", "'echo 0000:3b:00.0 > /sys/bus/pci/devices/0000:3b:00.0/driver/unbind'", "iomem=relaxed"}},
 		"the kernel owns it": {"", syscall.EINVAL, pcie.ErrBusy, []string{"/proc/iomem", "iomem=relaxed"}},
 		"lockdown":           {"", syscall.EPERM, pcie.ErrNotReady, []string{"locked down"}},
 		"no rights":          {"", syscall.EACCES, pcie.ErrNotReady, []string{"root", "udev"}},
@@ -149,7 +155,8 @@ func TestChangesUnderAnOpenCard(t *testing.T) {
 			c.happens(t, h, filepath.Join(h.bus.Sysfs, pcietest.BDF))
 			must(t, h.card.Wait(t.Context(), 100*olaf.Millisecond))
 			stores := h.card.Stores
-			if err := d.Write32(regmap.QueueDepth, 5); !errors.Is(err, c.kind) || !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), c.says) {
+			if err := d.Write32(regmap.QueueDepth, 5); !errors.Is(err, c.kind) || !errors.Is(err, fpga.ErrGone) ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v; want %q of kind %q", err, c.says, c.kind)
 			}
 			if h.card.Stores != stores {
@@ -174,7 +181,8 @@ func TestDeadLinkHasNoSpeed(t *testing.T) {
 func TestOpenNICDevices(t *testing.T) {
 	for id, want := range map[uint16]pcie.State{
 		0x903f: pcie.Loaded, 0x933f: pcie.Loaded, 0x9038: pcie.Loaded, 0x9348: pcie.Loaded, 0x9031: pcie.Loaded, 0x9044: pcie.Loaded,
-		0x943f: pcie.Skipped, 0x904f: pcie.Skipped, 0x9028: pcie.Skipped, 0x9033: pcie.Skipped, 0x7038: pcie.Skipped, 0x6aa0: pcie.Refused,
+		0x943f: pcie.Skipped, 0x904f: pcie.Skipped, 0x9028: pcie.Skipped, 0x9033: pcie.Skipped, 0x7038: pcie.Skipped,
+		0x6aa0: pcie.Refused,
 	} {
 		f := pcietest.OpenNIC()
 		f.Device = id

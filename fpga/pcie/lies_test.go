@@ -113,21 +113,27 @@ func TestLies(t *testing.T) {
 		"a clear is lost": {func(c *pcietest.Card) { loseOnce(c, regmap.CommonCommand) }, func(d *pcie.Device) error {
 			return fpga.ClearCounters(d)
 		}, pcie.ErrLost, "clear them again"},
-		"somebody else clears": {func(c *pcietest.Card) { c.Store32(regmap.CommonCommand, regmap.CommonCommandClear) }, snapshot, pcie.ErrLost, "somebody else's"},
+		"somebody else clears": {func(c *pcietest.Card) { c.Store32(regmap.CommonCommand, regmap.CommonCommandClear) }, snapshot,
+			pcie.ErrLost, "somebody else's"},
 		"a reset is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.CommonCommand) }, func(d *pcie.Device) error {
 			return d.Reset(pcie.ResetOlaf)
 		}, pcie.ErrLost, "try again"},
 		"a reset of the box is lost": {func(c *pcietest.Card) { c.LoseWrites(pcie.UserReset) }, func(d *pcie.Device) error {
 			return d.Reset(pcie.ResetBox)
 		}, pcie.ErrLost, "common.scratch still reads"},
-		"a tick is lost":      {func(c *pcietest.Card) { c.LoseWrites(0x82B0) }, tick, pcie.ErrLost, "port 0"},
-		"a counter flips":     {func(c *pcietest.Card) { c.StuckBits(regmap.QueueIn, 1<<29, 1<<29) }, func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueIn); return err }, pcie.ErrUnsteady, "take another"},
-		"a counter goes back": {func(c *pcietest.Card) { c.Answer(regmap.QueueCoveredCycles, 1) }, snapshot, fpga.ErrDoubtful, "cleared"},
-		"an adapter is reset": {func(c *pcietest.Card) { c.Shell[0xB030] = 3 }, func(d *pcie.Device) error { _, err := d.Adapter(0); return err }, pcie.ErrBackwards, "from 100 to 3"},
-		"a word of a window is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.ReplicationMemberData) }, func(d *pcie.Device) error {
-			return d.Write32(regmap.ReplicationMemberData, 1)
-		}, pcie.ErrLost, "its index went from 0 to 0"},
-		"a status can't be": {func(c *pcietest.Card) { c.Answer(regmap.QueueStatus, ^uint32(0)) }, func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueStatus); return err }, pcie.ErrUnsteady, "device doctor"},
+		"a tick is lost": {func(c *pcietest.Card) { c.LoseWrites(0x82B0) }, tick, pcie.ErrLost, "port 0"},
+		"a counter flips": {func(c *pcietest.Card) { c.StuckBits(regmap.QueueIn, 1<<29, 1<<29) },
+			func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueIn); return err }, pcie.ErrUnsteady, "take another"},
+		"a counter goes back": {func(c *pcietest.Card) { c.Answer(regmap.QueueCoveredCycles, 1) }, snapshot, fpga.ErrDoubtful,
+			"cleared"},
+		"an adapter is reset": {func(c *pcietest.Card) { c.Shell[0xB030] = 3 },
+			func(d *pcie.Device) error { _, err := d.Adapter(0); return err }, pcie.ErrBackwards, "from 100 to 3"},
+		"a word of a window is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.ReplicationMemberData) },
+			func(d *pcie.Device) error {
+				return d.Write32(regmap.ReplicationMemberData, 1)
+			}, pcie.ErrLost, "its index went from 0 to 0"},
+		"a status can't be": {func(c *pcietest.Card) { c.Answer(regmap.QueueStatus, ^uint32(0)) },
+			func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueStatus); return err }, pcie.ErrUnsteady, "device doctor"},
 		"the clock leaps": {func(c *pcietest.Card) {
 			n := uint32(0)
 			c.OnLoad = func(_ int, offset, v uint32) uint32 {

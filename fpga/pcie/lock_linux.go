@@ -104,7 +104,8 @@ func registerFiles(bus Bus, slot string) (mapped, opened []string) {
 			opened = append(opened, "/dev/vfio/devices/"+name)
 		}
 		driver, _ := os.Readlink(filepath.Join(dir, "driver"))
-		if group, err := os.Readlink(filepath.Join(dir, "iommu_group")); err == nil && filepath.Base(driver) == "vfio-pci" {
+		if group, err := os.Readlink(filepath.Join(dir, "iommu_group")); err == nil &&
+			filepath.Base(driver) == "vfio-pci" {
 			opened = append(opened, "/dev/vfio/"+filepath.Base(group), "/dev/vfio/noiommu-"+filepath.Base(group))
 		}
 	}

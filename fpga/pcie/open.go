@@ -140,11 +140,13 @@ func (x *examination) find(bdf string) error {
 		return x.fail("card", card.kind, card.BDF+": "+card.Why, "")
 	}
 	x.card = card
-	x.say("card", Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device, card.BAR2Bytes>>20), "")
+	x.say("card", Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device,
+		card.BAR2Bytes>>20), "")
 	if card.Driver == "" {
 		x.say("driver", Passed, "none bound", "")
 	} else {
-		x.say("driver", Noted, card.Driver+" is bound", "do not run 'ethtool -S' during measurements: it ticks the MAC's counters and takes what they held")
+		x.say("driver", Noted, card.Driver+" is bound",
+			"do not run 'ethtool -S' during measurements: it ticks the MAC's counters and takes what they held")
 	}
 	return nil
 }
@@ -172,9 +174,11 @@ func (x *examination) others() error {
 	case len(users) == 0:
 		x.say("other programs", Passed, "no process that this user can see maps BAR2", "")
 	case !x.writes():
-		x.say("other programs", Noted, list+" can access the registers", "values may be stale where a read meets a write of theirs")
+		x.say("other programs", Noted, list+" can access the registers",
+			"values may be stale where a read meets a write of theirs")
 	default:
-		return x.fail("other programs", ErrBusy, list+" can access the registers without holding the lock", "end it, or open the card read-only")
+		return x.fail("other programs", ErrBusy, list+" can access the registers without holding the lock",
+			"end it, or open the card read-only")
 	}
 	return nil
 }
@@ -188,7 +192,8 @@ func (x *examination) mapBAR() error {
 	}
 	info, err := os.Stat(x.barPath())
 	if err != nil {
-		return x.fail("mapping", fpga.ErrGone, fmt.Sprintf("%s was removed from the PCI bus", x.card.BDF), "'olafctl device list' shows what is there")
+		return x.fail("mapping", fpga.ErrGone, fmt.Sprintf("%s was removed from the PCI bus", x.card.BDF),
+			"'olafctl device list' shows what is there")
 	}
 	w, err := open(x.barPath(), x.card.BAR2Bytes, x.writes())
 	if err != nil {
@@ -209,7 +214,8 @@ func (x *examination) whyUnmapped(err error) (next string, kind error) {
 	switch driver := x.card.Driver; {
 	case errors.Is(err, syscall.EINVAL) && driver != "":
 		return fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) shares it with no program: unbind it with "+
-			"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed), ErrBusy
+				"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed),
+			ErrBusy
 	case errors.Is(err, syscall.EINVAL):
 		return "a part of the kernel owns BAR2: see /proc/iomem, or " + relaxed, ErrBusy
 	case errors.Is(err, syscall.EPERM):
@@ -229,11 +235,14 @@ func (x *examination) link() error {
 	switch {
 	case canary == allOnes || built == allOnes:
 		text, _ := Placeholder(allOnes)
-		return x.fail("answers", fpga.ErrGone, seen+": "+text, "warm-reboot the host after the image changed; look at 'lspci -vv' for the link")
+		return x.fail("answers", fpga.ErrGone, seen+": "+text,
+			"warm-reboot the host after the image changed; look at 'lspci -vv' for the link")
 	case canary == 0:
-		return x.fail("answers", fpga.ErrGone, seen+": the power-up reset has not ended", "wait a second and try again; if it stays, program the card again")
+		return x.fail("answers", fpga.ErrGone, seen+": the power-up reset has not ended",
+			"wait a second and try again; if it stays, program the card again")
 	case canary != canaryLive:
-		return x.fail("answers", ErrNotOurs, seen+": bits 31:1 of 0x008 are wired to 0 in an OpenNIC shell", "program an OpenNIC image with the OLAF box")
+		return x.fail("answers", ErrNotOurs, seen+": bits 31:1 of 0x008 are wired to 0 in an OpenNIC shell",
+			"program an OpenNIC image with the OLAF box")
 	}
 	x.device.built = built
 	x.say("answers", Passed, seen, "")
@@ -245,7 +254,8 @@ func (x *examination) shell() error {
 	version := x.device.sure(cmacBase + cmacVersion)
 	seen := fmt.Sprintf("CMAC 0 is version %#x", version)
 	if text, ok := Placeholder(version); ok {
-		return x.mismatch("ports", seen+": "+text, "an OpenNIC shell has a CMAC at 0x8000; another shell has another map")
+		return x.mismatch("ports", seen+": "+text,
+			"an OpenNIC shell has a CMAC at 0x8000; another shell has another map")
 	}
 	x.device.ports = x.device.ports[:0]
 	for p := range uint32(maxPorts) {
@@ -287,7 +297,8 @@ func (x *examination) image() error {
 	version := d.sure(regmap.CommonMapVersion)
 	d.mapVersion = fmt.Sprintf("%d.%d.%d", version>>24, version>>16&0xFF, version&0xFFFF)
 	if version>>24 != regmap.VersionMajor {
-		return x.mismatch("image", fmt.Sprintf("register map %s; this program knows %d.x", d.mapVersion, regmap.VersionMajor),
+		return x.mismatch("image", fmt.Sprintf("register map %s; this program knows %d.x", d.mapVersion,
+			regmap.VersionMajor),
 			"use the olafctl that came with the image, or program a newer image")
 	}
 	if d.foreign != "" {
@@ -297,7 +308,8 @@ func (x *examination) image() error {
 	d.hash = d.sure(regmap.CommonBuildHash)
 	d.clockHz = uint64(d.sure(regmap.CommonClockHz))
 	if d.clockHz == 0 {
-		return x.fail("clock", ErrNoClock, "common.clock_hz reads 0, so that no rate and no age can be told", "program the image again; if it stays, it was built without one")
+		return x.fail("clock", ErrNoClock, "common.clock_hz reads 0, so that no rate and no age can be told",
+			"program the image again; if it stays, it was built without one")
 	}
 	if err := d.goesOn(); err != nil {
 		return x.fail("clock", err, "", "")

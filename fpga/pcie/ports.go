@@ -98,7 +98,8 @@ func portOf(addr uint32) (port int, ok bool) {
 // checkPort refuses registers of a MAC or adapter that is not built: placeholders answer there.
 func (d *Device) checkPort(addr uint32) error {
 	if p, ok := portOf(addr); ok && len(d.ports) > 0 && p >= len(d.ports) {
-		return fmt.Errorf("%w at %#x: it belongs to port %d, and this image has %s", fpga.ErrAddress, addr, p, d.portCount())
+		return fmt.Errorf("%w at %#x: it belongs to port %d, and this image has %s", fpga.ErrAddress, addr, p,
+			d.portCount())
 	}
 	return nil
 }
@@ -122,7 +123,8 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 		return p.totals, p.foreign, err
 	}
 	if d.options.ReadOnly || d.options.DryRun != nil {
-		return totals, 0, fmt.Errorf("latch the counters of port %d: %w: it clears them, and the session is read-only", i, ErrDenied)
+		return totals, 0, fmt.Errorf("latch the counters of port %d: %w: it clears them, and the session is read-only",
+			i, ErrDenied)
 	}
 	first := p.ticked.IsZero()
 	if err := d.tick(i, p); err != nil {
@@ -142,7 +144,8 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 func (d *Device) tick(i int, p *port) error {
 	base := cmacBase + p.base
 	sinceTick := func() (uint32, error) {
-		c, err := d.counting(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
+		c, err := d.counting(fmt.Sprintf("the clock of port %d", i),
+			func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
 		return uint32(c), err
 	}
 	now := d.clock.Now() // before the MAC is asked, and after it has ticked: whoever is held up in between must not look robbed
@@ -180,7 +183,9 @@ func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, 
 		}
 		last = counted
 	}
-	return counted, errors.Join(d.verify(), fmt.Errorf("the counters of port %d: %w: no two looks agree; end other programs that read them", i, ErrUnsteady))
+	return counted, errors.Join(d.verify(),
+		fmt.Errorf("the counters of port %d: %w: no two looks agree; end other programs that read them", i,
+			ErrUnsteady))
 }
 
 // slowest is the share of its rate at which the MAC's clock counts at least: crystals are good to 100 ppm, and who disciplines
@@ -234,8 +239,10 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 			return nil, err
 		}
 		counts[i] = fpga.Port{
-			Sent: mac.TXPackets, SentDamaged: mac.TXBadFCS, Received: mac.RXPackets, ReceivedDamaged: mac.RXBadFCS + mac.RXOversize + mac.RXTruncated,
-			ReceivedBadFCS: mac.RXBadFCS, ReceivedOversize: mac.RXOversize, Dropped: adapter.RXDropped, Stray: adapter.TXDropped, ForeignTicks: uint64(foreign),
+			Sent: mac.TXPackets, SentDamaged: mac.TXBadFCS, Received: mac.RXPackets,
+			ReceivedDamaged: mac.RXBadFCS + mac.RXOversize + mac.RXTruncated,
+			ReceivedBadFCS:  mac.RXBadFCS, ReceivedOversize: mac.RXOversize, Dropped: adapter.RXDropped,
+			Stray: adapter.TXDropped, ForeignTicks: uint64(foreign),
 		}
 	}
 	return counts, nil
@@ -277,7 +284,8 @@ var rxFaults = []struct {
 	text string
 }{
 	{6, "local fault: no light, a wrong cable, or the far end uses another FEC"}, {7, "internal fault"},
-	{5, "remote fault: the far end does not receive us"}, {4, "high bit error rate"}, {3, "alignment error"}, {2, "misaligned"},
+	{5, "remote fault: the far end does not receive us"}, {4, "high bit error rate"}, {3, "alignment error"},
+	{2, "misaligned"},
 }
 
 // Link reads a port's state. The status registers keep history until they are read, so that each is read twice.
@@ -290,7 +298,8 @@ func (d *Device) Link(i int) (l Link, err error) {
 	reads := []struct {
 		offset uint32
 		to     *uint32
-	}{{cmacRXStatus, &l.RXStatus}, {cmacRXStatus, &l.RXStatus}, {cmacTXStatus, &l.TXStatus}, {cmacTXStatus, &l.TXStatus}}
+	}{{cmacRXStatus, &l.RXStatus}, {cmacRXStatus, &l.RXStatus}, {cmacTXStatus, &l.TXStatus},
+		{cmacTXStatus, &l.TXStatus}}
 	for _, r := range reads {
 		if *r.to, err = d.Read32(base + r.offset); err != nil {
 			return l, err

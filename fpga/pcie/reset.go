@@ -63,7 +63,8 @@ func (d *Device) Reset(t Target) error {
 	case r.port > len(d.ports):
 		return fmt.Errorf("reset %s: %w: this image has %s", t, ErrDenied, d.portCount())
 	case t == ResetQDMA && d.card.Driver != "":
-		return fmt.Errorf("reset %s: %w: the driver %s is bound and would lose its DMA contexts; unbind it first", t, ErrDenied, d.card.Driver)
+		return fmt.Errorf("reset %s: %w: the driver %s is bound and would lose its DMA contexts; unbind it first", t,
+			ErrDenied, d.card.Driver)
 	case t == ResetQDMA && !d.options.Force:
 		return fmt.Errorf("reset %s: %w unless forced: the host's DMA stops", t, ErrDenied)
 	}

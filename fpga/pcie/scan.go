@@ -29,7 +29,8 @@ const (
 // the width of the link, of which f is 16 lanes.
 func isOpenNIC(id uint16) bool {
 	function, generation, width := id>>8&0xf, id>>4&0xf, id&0xf
-	return id>>12 == 9 && function < 4 && (generation == 3 && width == 0xf || (generation == 3 || generation == 4) && slices.Contains([]uint16{1, 2, 4, 8}, width))
+	return id>>12 == 9 && function < 4 && (generation == 3 && width == 0xf || (generation == 3 || generation == 4) &&
+		slices.Contains([]uint16{1, 2, 4, 8}, width))
 }
 
 // State is how far a card may be used.
@@ -113,7 +114,8 @@ func markFunctions(cards []Card) {
 	for i := range cards {
 		c := &cards[i]
 		first := slotOf(c.BDF) + ".0"
-		if c.BDF == first || c.State == Skipped || !slices.ContainsFunc(cards, func(o Card) bool { return o.BDF == first && o.State != Skipped }) {
+		if c.BDF == first || c.State == Skipped ||
+			!slices.ContainsFunc(cards, func(o Card) bool { return o.BDF == first && o.State != Skipped }) {
 			continue
 		}
 		c.FunctionOf = first
@@ -130,11 +132,13 @@ func slotOf(bdf string) string { return bdf[:strings.LastIndexByte(bdf, '.')] }
 func (b Bus) Find(bdf string) (Card, error) {
 	bdf = strings.ToLower(bdf)
 	if !bdfForm.MatchString(bdf) {
-		return Card{}, fmt.Errorf("%w at %q: an address looks like 0000:3b:00.0; 'olafctl device list' shows them", ErrNoCard, bdf)
+		return Card{}, fmt.Errorf("%w at %q: an address looks like 0000:3b:00.0; 'olafctl device list' shows them",
+			ErrNoCard, bdf)
 	}
 	card, err := b.probe(bdf)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Card{}, fmt.Errorf("%w at %s: there is no such PCI device; 'olafctl device list' shows what is there", ErrNoCard, bdf)
+		return Card{}, fmt.Errorf("%w at %s: there is no such PCI device; 'olafctl device list' shows what is there",
+			ErrNoCard, bdf)
 	}
 	if err != nil {
 		return Card{}, err
@@ -191,7 +195,8 @@ func (c *Card) judge(power string, config configuration) {
 	case c.Device != factoryDevice && !isOpenNIC(c.Device):
 		skip(fmt.Sprintf("device %04x is no OpenNIC function", c.Device))
 	case strings.HasPrefix(power, "D") && power != "D0":
-		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, by(c.Driver), sys))
+		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, by(c.Driver),
+			sys))
 	case config.isDead():
 		refuse(fpga.ErrGone, "its configuration space reads all ones: the link is down; look at 'lspci -vv' for the port above it, and warm-reboot the host")
 	case c.Device == factoryDevice:

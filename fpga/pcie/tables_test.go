@@ -21,7 +21,8 @@ func TestTableWindows(t *testing.T) {
 		t.Errorf("%d, %v", v, err)
 	}
 	stores := h.card.Stores
-	for _, addr := range []uint32{pcie.TablesBase - 4, pcie.TablesBase + pcie.TablesBytes, pcie.TablesBase + 2, 0, 0x340000, regmap.QueueDepth} {
+	for _, addr := range []uint32{pcie.TablesBase - 4, pcie.TablesBase + pcie.TablesBytes, pcie.TablesBase + 2, 0, 0x340000,
+		regmap.QueueDepth} {
 		if err := w.Write32(addr, 1); !errors.Is(err, fpga.ErrAddress) {
 			t.Errorf("write %#x: %v", addr, err)
 		}

@@ -89,7 +89,8 @@ func TestDivergence(t *testing.T) {
 		{"a shorter burst", func(d fpga.Device) error {
 			return errors.Join(d.Write32(regmap.QueueDepth, 4), d.WriteBurst(regmap.GeneratorMemData, make([]uint32, 39)))
 		}, "line 4 has: burst of 40 words"},
-		{"one more", func(d fpga.Device) error { return errors.Join(use(d), d.Write32(regmap.QueueDepth, 1)) }, "it ends before: write 0x1"},
+		{"one more", func(d fpga.Device) error { return errors.Join(use(d), d.Write32(regmap.QueueDepth, 1)) },
+			"it ends before: write 0x1"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

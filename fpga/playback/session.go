@@ -60,7 +60,8 @@ type failure struct {
 var kinds = []struct {
 	name string
 	err  error
-}{{"gone", fpga.ErrGone}, {"address", fpga.ErrAddress}, {"refused", fpga.ErrRefused}, {"doubtful", fpga.ErrDoubtful}, {"error", nil}}
+}{{"gone", fpga.ErrGone}, {"address", fpga.ErrAddress}, {"refused", fpga.ErrRefused}, {"doubtful", fpga.ErrDoubtful},
+	{"error", nil}}
 
 func failureOf(err error) *failure {
 	if err == nil {

@@ -31,11 +31,14 @@ func (l Limits) Fill(cfg Config) (Config, error) {
 	}
 	switch {
 	case !slices.Contains(l.Profiles, cfg.Profile):
-		return cfg, fmt.Errorf("%w: %s has no profile %q; it has %s", ErrConfig, l.Name, cfg.Profile, strings.Join(l.Profiles, ", "))
+		return cfg, fmt.Errorf("%w: %s has no profile %q; it has %s", ErrConfig, l.Name, cfg.Profile,
+			strings.Join(l.Profiles, ", "))
 	case cfg.Slots < 1 || cfg.Slots > l.Slots:
-		return cfg, fmt.Errorf("%w: %d %s; %s 1 to %d", ErrConfig, cfg.Slots, l.Places, cmp.Or(l.Reach, "there can be"), l.Slots)
+		return cfg, fmt.Errorf("%w: %d %s; %s 1 to %d", ErrConfig, cfg.Slots, l.Places, cmp.Or(l.Reach, "there can be"),
+			l.Slots)
 	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
-		return cfg, fmt.Errorf("%w: %d lanes for each of the %s; there can be 0 to %d", ErrConfig, cfg.LaneMemory, l.Places, olaf.MaxLanes)
+		return cfg, fmt.Errorf("%w: %d lanes for each of the %s; there can be 0 to %d", ErrConfig, cfg.LaneMemory,
+			l.Places, olaf.MaxLanes)
 	case cfg.Wrap && l.Unwrapped != "":
 		return cfg, fmt.Errorf("%w: %s; there is nothing to wrap", ErrConfig, l.Unwrapped)
 	}

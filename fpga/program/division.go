@@ -71,11 +71,14 @@ func (d Division) Admit(j Job, beside Tenants) (*Tenant, error) {
 	}
 	switch {
 	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > d.Slots:
-		return nil, fmt.Errorf("%w: job %d asks for %s %d to %d of %d", ErrConfig, j.ID, d.Places, j.Base, j.Base+j.Slots-1, d.Slots)
+		return nil, fmt.Errorf("%w: job %d asks for %s %d to %d of %d", ErrConfig, j.ID, d.Places, j.Base,
+			j.Base+j.Slots-1, d.Slots)
 	case len(j.Members) < 1 || len(j.Members) > d.Members:
-		return nil, fmt.Errorf("%w: %d %s; a bitmap has bits for 1 to %d", ErrConfig, len(j.Members), d.Children, d.Members)
+		return nil, fmt.Errorf("%w: %d %s; a bitmap has bits for 1 to %d", ErrConfig, len(j.Members), d.Children,
+			d.Members)
 	case j.Fan != 0 && j.Fan != len(j.Members):
-		return nil, fmt.Errorf("%w: a fan-in of %d for %d %s; %s is complete when all are inside", ErrConfig, j.Fan, len(j.Members), d.Children, d.Sum)
+		return nil, fmt.Errorf("%w: a fan-in of %d for %d %s; %s is complete when all are inside", ErrConfig, j.Fan,
+			len(j.Members), d.Children, d.Sum)
 	}
 	for _, other := range beside {
 		if other == nil {

@@ -15,7 +15,8 @@ import (
 
 // What a program can be built as ends where its limits say, and what is not asked for is its default.
 func TestLimitsFill(t *testing.T) {
-	l := program.Limits{Name: "S", Profiles: []string{"first", "second"}, Slots: 9, Reach: "an index reaches", Default: 4, Places: "slots"}
+	l := program.Limits{Name: "S", Profiles: []string{"first", "second"}, Slots: 9, Reach: "an index reaches", Default: 4,
+		Places: "slots"}
 	unwrapped := l
 	unwrapped.Unwrapped, unwrapped.Reach = "workers choose", ""
 	for _, c := range []struct {
@@ -26,14 +27,16 @@ func TestLimitsFill(t *testing.T) {
 	}{
 		{l, program.Config{}, program.Config{Slots: 4, Profile: "first"}, ""},
 		{l, program.Config{Slots: 1, Profile: "second", Wrap: true}, program.Config{Slots: 1, Profile: "second", Wrap: true}, ""},
-		{l, program.Config{Slots: 9, LaneMemory: olaf.MaxLanes, Lanes: 3}, program.Config{Slots: 9, LaneMemory: olaf.MaxLanes, Lanes: 3, Profile: "first"}, ""},
+		{l, program.Config{Slots: 9, LaneMemory: olaf.MaxLanes, Lanes: 3},
+			program.Config{Slots: 9, LaneMemory: olaf.MaxLanes, Lanes: 3, Profile: "first"}, ""},
 		{unwrapped, program.Config{}, program.Config{Slots: 4, Profile: "first"}, ""},
 		{l, program.Config{Profile: "third"}, program.Config{}, `S has no profile "third"; it has first, second`},
 		{l, program.Config{Slots: -1}, program.Config{}, "-1 slots; an index reaches 1 to 9"},
 		{l, program.Config{Slots: 10}, program.Config{}, "10 slots; an index reaches 1 to 9"},
 		{unwrapped, program.Config{Slots: 10}, program.Config{}, "10 slots; there can be 1 to 9"},
 		{l, program.Config{LaneMemory: -1}, program.Config{}, "-1 lanes for each of the slots; there can be 0 to 2243"},
-		{l, program.Config{LaneMemory: olaf.MaxLanes + 1}, program.Config{}, "2244 lanes for each of the slots; there can be 0 to 2243"},
+		{l, program.Config{LaneMemory: olaf.MaxLanes + 1}, program.Config{},
+			"2244 lanes for each of the slots; there can be 0 to 2243"},
 		{unwrapped, program.Config{Wrap: true}, program.Config{}, "workers choose; there is nothing to wrap"},
 	} {
 		got, err := c.limits.Fill(c.asked)
@@ -50,7 +53,8 @@ func TestLimitsFill(t *testing.T) {
 func drawPart(t *rapid.T, id olaf.ClusterID) program.Job {
 	j := program.Job{ID: id, Base: rapid.IntRange(-1, 9).Draw(t, "base"), Slots: rapid.IntRange(-1, 9).Draw(t, "slots")}
 	for i := range rapid.IntRange(0, 4).Draw(t, "members") {
-		j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(rapid.IntRange(0, 5).Draw(t, "port"))})
+		j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(i),
+			Port: program.Port(rapid.IntRange(0, 5).Draw(t, "port"))})
 	}
 	j.Fan = rapid.SampledFrom([]int{0, 0, len(j.Members), len(j.Members) + 1}).Draw(t, "fan")
 	return j
@@ -101,7 +105,8 @@ func TestDivision(t *testing.T) {
 					t.Fatalf("%+v: behind port %d is %d, want %d", j, port, at, last)
 				}
 			}
-			if most := slices.MaxFunc(j.Members, func(a, b program.Member) int { return int(a.Port - b.Port) }); len(k.Ports) != int(most.Port)+1 {
+			if most := slices.MaxFunc(j.Members,
+				func(a, b program.Member) int { return int(a.Port - b.Port) }); len(k.Ports) != int(most.Port)+1 {
 				t.Fatalf("%+v: %d ports", j, len(k.Ports))
 			}
 			tenants.Put(k)
@@ -144,7 +149,8 @@ func TestOverlaps(t *testing.T) {
 		}
 	})
 	one, two := program.Job{ID: 1, Base: 3, Slots: 5}, program.Job{ID: 2, Base: 7, Slots: 2}
-	if err := one.Beside(&two, "slots"); err == nil || !strings.HasSuffix(err.Error(), "the slots of jobs 2 and 1 overlap: 7 to 8 and 3 to 7; give each its own") {
+	if err := one.Beside(&two, "slots"); err == nil ||
+		!strings.HasSuffix(err.Error(), "the slots of jobs 2 and 1 overlap: 7 to 8 and 3 to 7; give each its own") {
 		t.Error(err)
 	}
 }
@@ -158,7 +164,8 @@ func TestDivisionRefuses(t *testing.T) {
 		"0 racks; a bitmap has bits for 1 to 2":                            {Slots: 1},
 		"3 racks; a bitmap has bits for 1 to 2":                            {Slots: 1, Members: make([]program.Member, 3)},
 		"a fan-in of 1 for 2 racks; a set is complete when all are inside": {Slots: 1, Fan: 1, Members: two},
-		"member 1 has no port of its own":                                  {Slots: 1, Members: []program.Member{{}, {Port: program.Uplink}}},
+		"member 1 has no port of its own": {Slots: 1,
+			Members: []program.Member{{}, {Port: program.Uplink}}},
 	} {
 		if _, err := d.Admit(j, nil); !errors.Is(err, program.ErrConfig) || !strings.HasSuffix(err.Error(), ": "+want) {
 			t.Errorf("%+v: %v; want %q", j, err, want)

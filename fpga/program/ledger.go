@@ -24,11 +24,16 @@ func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 		}
 	}
 	l.Counters = append(l.Counters,
-		olaf.Counter{Name: "vectors_in", Title: "Contributions in", Unit: "vectors", Doc: "workers' contributions inside the packets that were added"},
-		olaf.Counter{Name: "vectors_out", Title: "Contributions out", Unit: "vectors", Doc: "contributions inside the sums that left, each once"},
-		olaf.Counter{Name: "vectors_held", Title: "Contributions held", Column: "HELD", Gauge: true, Unit: "vectors", Doc: "contributions inside the table"},
-		olaf.Counter{Name: "vectors_cleared", Title: "Contributions cleared", Column: "CLEARED", Unit: "vectors", Doc: "contributions that were discarded: overwritten, reset, or removed with their job"})
-	l.Identities = []olaf.Identity{{Left: []string{"vectors_in"}, Right: []string{"vectors_out", "vectors_held", "vectors_cleared"}}}
+		olaf.Counter{Name: "vectors_in", Title: "Contributions in", Unit: "vectors",
+			Doc: "workers' contributions inside the packets that were added"},
+		olaf.Counter{Name: "vectors_out", Title: "Contributions out", Unit: "vectors",
+			Doc: "contributions inside the sums that left, each once"},
+		olaf.Counter{Name: "vectors_held", Title: "Contributions held", Column: "HELD", Gauge: true, Unit: "vectors",
+			Doc: "contributions inside the table"},
+		olaf.Counter{Name: "vectors_cleared", Title: "Contributions cleared", Column: "CLEARED", Unit: "vectors",
+			Doc: "contributions that were discarded: overwritten, reset, or removed with their job"})
+	l.Identities = []olaf.Identity{{Left: []string{"vectors_in"},
+		Right: []string{"vectors_out", "vectors_held", "vectors_cleared"}}}
 	l.Parts, l.Inside = append(l.Parts, "vectors_held", "vectors_cleared"), []string{"vectors_held"}
 	return l
 }

@@ -23,7 +23,8 @@ func TestTraceOfNothing(t *testing.T) {
 	two := program.Contribution(5, 4, 300)
 	two.ReadSum = 8
 	sum.Add(&two)
-	if want := (program.Trace{Inside: one.Inside + two.Inside, NewestNS: 500, OldestNS: 300, SumNS: 800, ReadSum: 14, Vectors: 2}); sum != want {
+	if want := (program.Trace{Inside: one.Inside + two.Inside, NewestNS: 500, OldestNS: 300, SumNS: 800, ReadSum: 14,
+		Vectors: 2}); sum != want {
 		t.Errorf("%+v, want %+v", sum, want)
 	}
 }
@@ -31,7 +32,8 @@ func TestTraceOfNothing(t *testing.T) {
 // What is dropped stands among the parts of an account, and what is no loss does not.
 func TestLedgersHaveTheirParts(t *testing.T) {
 	l := program.NewLedger([]olaf.Counter{{Name: "consumed"}, {Name: "stranger", Column: "STRANGERS"}}, "consumed")
-	if want := []string{"stranger", "vectors_held", "vectors_cleared"}; !slices.Equal(l.Parts, want) || !slices.Equal(l.Output, []string{"consumed"}) {
+	if want := []string{"stranger", "vectors_held", "vectors_cleared"}; !slices.Equal(l.Parts, want) ||
+		!slices.Equal(l.Output, []string{"consumed"}) {
 		t.Errorf("%v, want %v; %v", l.Parts, want, l.Output)
 	}
 }
@@ -75,7 +77,8 @@ func TestMembersBehindNoPort(t *testing.T) {
 		if !members {
 			continue
 		}
-		if _, err := d.Entries(program.Job{ID: 1, Slots: 1, Members: []program.Member{{Worker: 1, Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
+		if _, err := d.Entries(program.Job{ID: 1, Slots: 1,
+			Members: []program.Member{{Worker: 1, Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}

@@ -116,8 +116,9 @@ func MembersTable(control string) Table {
 	return Table{
 		Name: control + ".members", Doc: "Who may contribute to a job, and the port of the switch behind which that is.",
 		Key:    append(JobKey(), Field{Name: "worker", Bits: 16, Means: WorkerID}),
-		Action: "admit", Does: "The worker is a member of the job.", Params: []Field{{Name: "port", Bits: 16, Means: ChildPort}},
-		Miss: "refuse", Without: "Nobody admitted the worker: what it sends is dropped and counted.",
+		Action: "admit", Does: "The worker is a member of the job.",
+		Params: []Field{{Name: "port", Bits: 16, Means: ChildPort}},
+		Miss:   "refuse", Without: "Nobody admitted the worker: what it sends is dropped and counted.",
 	}
 }
 
@@ -186,7 +187,8 @@ func (t *Table) fill(fields []Field, j *Job, m *Member) ([]uint32, error) {
 	for i, f := range fields {
 		v := f.of(j, m)
 		if v < 0 || v>>f.Bits != 0 {
-			return nil, fmt.Errorf("%w: %s of job %d is %d, and %s has %d bits for it", ErrConfig, f.Name, j.ID, v, t.Name, f.Bits)
+			return nil, fmt.Errorf("%w: %s of job %d is %d, and %s has %d bits for it", ErrConfig, f.Name, j.ID, v,
+				t.Name, f.Bits)
 		}
 		values[i] = uint32(v)
 	}
@@ -282,7 +284,8 @@ func read(fields []Field, values []uint32, j *Job, m *Member) {
 }
 
 // complete leaves out jobs of which a table says nothing yet, and sorts the others.
-func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.ClusterID]int, group func(olaf.ClusterID) []Member) (jobs []Job) {
+func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.ClusterID]int,
+	group func(olaf.ClusterID) []Member) (jobs []Job) {
 	want := 0
 	for i := range d.Tables {
 		if !d.Tables[i].ByMember() {
@@ -299,7 +302,10 @@ func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.Clu
 		if !d.Admits() && group != nil {
 			j.Members = slices.Clone(group(id))
 		}
-		slices.SortFunc(j.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Worker, b.Worker)) })
+		slices.SortFunc(j.Members, func(a,
+			b Member) int {
+			return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Worker, b.Worker))
+		})
 		jobs = append(jobs, *j)
 	}
 	slices.SortFunc(jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })

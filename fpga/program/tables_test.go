@@ -68,7 +68,8 @@ func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job 
 	}
 	if d.Admits() {
 		for port := range rapid.IntRange(1, 4).Draw(t, "members") {
-			j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")), Port: program.Port(port)})
+			j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")),
+				Port: program.Port(port)})
 		}
 		if slices.ContainsFunc(d.Tables, func(t program.Table) bool { return t.Rises }) && rapid.Bool().Draw(t, "above") {
 			j.Parent, j.Above = true, olaf.WorkerID(rapid.Uint16().Draw(t, "parent"))
@@ -199,7 +200,8 @@ func TestFollower(t *testing.T) {
 		}
 	}
 	send := func(job olaf.ClusterID, index uint32) program.Class {
-		return sw.Receive(0, 0, &program.Packet{Kind: program.Data, Job: job, Index: index, Trace: program.Contribution(0, 0, 0)}, nil, nowhere{})
+		return sw.Receive(0, 0, &program.Packet{Kind: program.Data, Job: job, Index: index, Trace: program.Contribution(0, 0, 0)}, nil,
+			nowhere{})
 	}
 	follow(0, one, two)
 	if a, b := send(1, 0), send(2, 8); a != p4inc.Consumed || b != p4inc.Consumed {

@@ -16,16 +16,20 @@ import (
 // The words of golden vectors and pages, with what is said of a number that has none.
 func TestWords(t *testing.T) {
 	for want, got := range map[string]fmt.Stringer{
-		"up": program.Up, "down": program.Down, "others": program.Others, "port:0": program.Dest(0), "port:7": program.Dest(7), "port:-4": program.Dest(-4),
-		"other": program.Other, "data": program.Data, "result": program.Result, "ack": program.Ack, "control": program.Control, "kind(5)": program.Kind(5),
-		"opaque": program.Opaque, "float32": program.Float32, "int32 wrapping": program.Wrapping, "int32 saturating": program.Saturating,
+		"up": program.Up, "down": program.Down, "others": program.Others, "port:0": program.Dest(0), "port:7": program.Dest(7),
+		"port:-4": program.Dest(-4),
+		"other":   program.Other, "data": program.Data, "result": program.Result, "ack": program.Ack, "control": program.Control,
+		"kind(5)": program.Kind(5),
+		"opaque":  program.Opaque, "float32": program.Float32, "int32 wrapping": program.Wrapping,
+		"int32 saturating":         program.Saturating,
 		"int32 saturating, sticky": program.Sticky, "arithmetic(5)": program.Arithmetic(5),
 	} {
 		if got.String() != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}}, "added")}
+	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}},
+		"added")}
 	for c, want := range []string{"added", "lost", "class(2)"} {
 		if got := d.ClassName(program.Class(c)); got != want {
 			t.Errorf("class %d is %q, want %q", c, got, want)
@@ -35,9 +39,11 @@ func TestWords(t *testing.T) {
 
 // A program's account holds what it counted under the names of its ledger, in whose order it tells.
 func TestAccountOfAProgram(t *testing.T) {
-	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}}, "added")}
+	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}},
+		"added")}
 	c := d.Account(counted{5, 1, 9, 4, 3, 2})
-	for name, want := range map[string]int64{"added": 5, "lost": 1, "vectors_in": 9, "vectors_out": 4, "vectors_held": 3, "vectors_cleared": 2} {
+	for name, want := range map[string]int64{"added": 5, "lost": 1, "vectors_in": 9, "vectors_out": 4, "vectors_held": 3,
+		"vectors_cleared": 2} {
 		if c.Of(name) != want {
 			t.Errorf("%s is %d, want %d", name, c.Of(name), want)
 		}
@@ -142,8 +148,10 @@ func every() program.Description {
 		return program.Field{Name: name, Bits: n, Means: m}
 	}
 	return program.Description{Name: "every", Tables: []program.Table{
-		{Name: "every.members", Key: []program.Field{bits("job", 16, program.JobID), bits("worker", 16, program.WorkerID)}, Params: []program.Field{bits("port", 8, program.ChildPort)}},
-		{Name: "every.jobs", Key: program.JobKey(), Params: append(program.PartParams(), bits("fan", 5, program.FanIn), bits("parent", 1, program.HasParent))},
+		{Name: "every.members", Key: []program.Field{bits("job", 16, program.JobID), bits("worker", 16, program.WorkerID)},
+			Params: []program.Field{bits("port", 8, program.ChildPort)}},
+		{Name: "every.jobs", Key: program.JobKey(),
+			Params: append(program.PartParams(), bits("fan", 5, program.FanIn), bits("parent", 1, program.HasParent))},
 		{Name: "every.levels", Key: program.JobKey(), Params: []program.Field{bits("level", 3, program.TreeLevel)}, Shared: true},
 	}}
 }
@@ -174,7 +182,8 @@ func TestFieldsSayWhatTheyMean(t *testing.T) {
 				t.Errorf("%s of %d: %v", c.field, n, err)
 			}
 			if err != nil {
-				if !errors.Is(err, program.ErrConfig) || !strings.Contains(err.Error(), fmt.Sprintf("%s of job 1 is %d, and every.", c.field, n)) {
+				if !errors.Is(err, program.ErrConfig) ||
+					!strings.Contains(err.Error(), fmt.Sprintf("%s of job 1 is %d, and every.", c.field, n)) {
 					t.Error(err)
 				}
 				continue
@@ -201,7 +210,8 @@ func TestFieldsSayWhatTheyMean(t *testing.T) {
 func TestOrderOfJobs(t *testing.T) {
 	d := every()
 	members := []program.Member{{Worker: 9, Port: 1}, {Worker: 1, Port: 2}, {Worker: 5, Port: 2}, {Worker: 0, Port: 3}}
-	jobs := []program.Job{{ID: 2, Members: members, Slots: 1}, {ID: 30, Members: members, Slots: 1}, {ID: 400, Members: members, Slots: 1}}
+	jobs := []program.Job{{ID: 2, Members: members, Slots: 1}, {ID: 30, Members: members, Slots: 1},
+		{ID: 400, Members: members, Slots: 1}}
 	entries, err := d.Entries(jobs...)
 	if err != nil {
 		t.Fatal(err)
@@ -265,13 +275,17 @@ func (f *followed) Remove(id olaf.ClusterID) { f.said = append(f.said, fmt.Sprin
 // Whatever changes of a job, the job begins anew; what changes of nothing leaves it.
 func TestFollowerNoticesEveryChange(t *testing.T) {
 	job := func() program.Job {
-		return program.Job{ID: 7, Members: []program.Member{{Worker: 1, Port: 2}}, Fan: 3, Base: 4, Slots: 5, Parent: true, Level: 6, In: 7, Out: 8}
+		return program.Job{ID: 7, Members: []program.Member{{Worker: 1, Port: 2}}, Fan: 3, Base: 4, Slots: 5, Parent: true, Level: 6,
+			In: 7, Out: 8}
 	}
 	for name, change := range map[string]func(*program.Job){
-		"members": func(j *program.Job) { j.Members = append(j.Members, program.Member{}) }, "worker": func(j *program.Job) { j.Members[0].Worker++ },
-		"port": func(j *program.Job) { j.Members[0].Port++ }, "fan": func(j *program.Job) { j.Fan++ }, "base": func(j *program.Job) { j.Base++ },
-		"slots": func(j *program.Job) { j.Slots++ }, "parent": func(j *program.Job) { j.Parent = false }, "level": func(j *program.Job) { j.Level++ },
-		"in": func(j *program.Job) { j.In++ }, "out": func(j *program.Job) { j.Out++ },
+		"members": func(j *program.Job) { j.Members = append(j.Members, program.Member{}) },
+		"worker":  func(j *program.Job) { j.Members[0].Worker++ },
+		"port":    func(j *program.Job) { j.Members[0].Port++ }, "fan": func(j *program.Job) { j.Fan++ },
+		"base":  func(j *program.Job) { j.Base++ },
+		"slots": func(j *program.Job) { j.Slots++ }, "parent": func(j *program.Job) { j.Parent = false },
+		"level": func(j *program.Job) { j.Level++ },
+		"in":    func(j *program.Job) { j.In++ }, "out": func(j *program.Job) { j.Out++ },
 	} {
 		p := &followed{}
 		f := program.Follower{Program: p}

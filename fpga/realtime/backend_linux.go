@@ -12,7 +12,8 @@ func Kernel(mode xdp.Mode) Backend {
 		address += string(mode)
 	}
 	return Backend{
-		Kind: "xdp", Address: address, Build: "xdp-1 " + string(mode), Mode: mode, Rights: xdp.LoadRights, Disciplines: engine.Names(),
+		Kind: "xdp", Address: address, Build: "xdp-1 " + string(mode), Mode: mode, Rights: xdp.LoadRights,
+		Disciplines: engine.Names(),
 		Load: func(discipline string, b xdp.Build) (Plane, error) {
 			q, err := xdp.Load(discipline, b)
 			if err != nil {

@@ -36,7 +36,8 @@ func BenchmarkSingleFrame(b *testing.B) {
 	}
 	defer server.Close()
 	err = errors.Join(c.SetSenders([]xdp.Sender{{Address: from}}),
-		fpga.ConfigureQueue(context.Background(), c, fpga.QueueConfig{Discipline: "olaf", Depth: 4, Output: engine.Output{Rate: engine.Line}}))
+		fpga.ConfigureQueue(context.Background(), c,
+			fpga.QueueConfig{Discipline: "olaf", Depth: 4, Output: engine.Output{Rate: engine.Line}}))
 	if err != nil {
 		b.Fatal(err)
 	}

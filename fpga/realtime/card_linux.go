@@ -300,7 +300,8 @@ func (c *Card) load(discipline string) (Plane, error) {
 		return p, nil
 	}
 	p, err := c.backend.Load(discipline, xdp.Build{
-		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders, LogBytes: cmp.Or(c.backend.LogBytes, logBytes),
+		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders,
+		LogBytes: cmp.Or(c.backend.LogBytes, logBytes),
 	})
 	if err == nil {
 		c.planes[discipline] = p
@@ -368,7 +369,8 @@ func (c *Card) Attached() error {
 		case err != nil:
 			return c.gone(a.at)
 		case number != a.number:
-			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run", fpga.ErrDoubtful, a.name, c.nameOf(a.at))
+			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run",
+				fpga.ErrDoubtful, a.name, c.nameOf(a.at))
 		}
 	}
 	return nil

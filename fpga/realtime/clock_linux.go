@@ -103,14 +103,16 @@ var (
 )
 
 // PriorityRight is what threads need to go before all other programs. Without it they keep time among these, and carry less.
-var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE, For: "let threads that keep time go before other programs"}
+var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE,
+	For: "let threads that keep time go before other programs"}
 
 // OwnThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
 // allowed: it sleeps most of the time, and the kernel keeps some of every second for the others. Which processor it gets is not left to the kernel: it may put two who wait for each other on one.
 func OwnThread(t Thread) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: t.priority}, 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: t.priority},
+		0)
 	var allowed, one unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil || allowed.Count() < 2 {
 		return

@@ -124,7 +124,8 @@ func (c *Card) unheard() (int64, error) {
 
 // classified is how many updates the engine decided about.
 func classified(q *regmap.QueueCounters) uint64 {
-	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward + q.DroppedMismatch
+	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward +
+		q.DroppedMismatch
 }
 
 // generatorState is that of the generator, which is stopping until what it sent has come to the plane, as far as that can be expected:
@@ -270,7 +271,8 @@ func (c *Card) selectCluster(index uint32) error {
 		return err
 	}
 	c.file.ShowCluster(&regfile.Cluster{
-		Class: n.Class, DeliveredFrames: n.DeliveredFrames, DeliveredUpdates: n.DeliveredUpdates, LastDeparture: c.cycles(n.LastDepartureNS),
+		Class: n.Class, DeliveredFrames: n.DeliveredFrames, DeliveredUpdates: n.DeliveredUpdates,
+		LastDeparture: c.cycles(n.LastDepartureNS),
 	})
 	return nil
 }

@@ -190,7 +190,8 @@ func (l *loop) Configure(j program.Job) error {
 }
 
 // Receive implements program.Program.
-func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	l.front.mu.Lock()
 	defer l.front.mu.Unlock()
 	l.front.held.Update(&l.front.own, l.front.cycle(), l.Occupied())

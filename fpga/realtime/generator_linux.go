@@ -133,7 +133,8 @@ func (g *generator) arm() *regfile.Reason {
 	for i := range g.flows {
 		f := &g.flows[i]
 		memories.Flow(i, &f.Flow)
-		f.addresses = olaf.Addresses{SrcMAC: f.SourceMAC, DstMAC: f.DestMAC, SrcIP: f.SourceIP, DstIP: f.DestIP, SrcPort: f.SourcePort}
+		f.addresses = olaf.Addresses{SrcMAC: f.SourceMAC, DstMAC: f.DestMAC, SrcIP: f.SourceIP, DstIP: f.DestIP,
+			SrcPort: f.SourcePort}
 		used[f.Template] = regfile.FlowUsable(&f.Flow)
 	}
 	for template, use := range used {

@@ -91,8 +91,9 @@ func (p *pacing) sent(serviceNS, dueNS, leftNS int64) (stall bool) {
 
 // tell says how a run went that began at an instant, and why its ages must be withheld if they must.
 func (p *pacing) tell(zeroNS int64) *fpga.Pacing {
-	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls, StallAreaNS2: p.area,
-		LatenessNS: olaf.Quantiles{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
+	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
+		StallAreaNS2: p.area,
+		LatenessNS:   olaf.Quantiles{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
 	if p.late.n == 0 {
 		return t
 	}

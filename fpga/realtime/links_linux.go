@@ -81,7 +81,8 @@ func (l *Links) Add(out *netlab.Socket, c LinkConfig) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.links = append(l.links, &link{
-		out: out, clock: engine.Picoseconds(c.Rate, c.Overhead), delay: int64(c.Delay) / psPerNS, loss: uint64(c.Loss * (1 << 63)), salt: splitmix.Mix(c.Seed),
+		out: out, clock: engine.Picoseconds(c.Rate, c.Overhead), delay: int64(c.Delay) / psPerNS,
+		loss: uint64(c.Loss * (1 << 63)), salt: splitmix.Mix(c.Seed),
 	})
 	return len(l.links) - 1
 }

@@ -59,7 +59,8 @@ func (c *Card) measure() error {
 	ended.Wait()
 	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / m.tookNS
 	if c.carry == 0 {
-		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused, c.failure)
+		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused,
+			c.failure)
 	}
 	c.rates = Rates{Senders: perSecond(m.sendNS, m.sent), Pacer: perSecond(m.serveNS, m.served.Load())}
 	if p, ok := c.plane.(timed); ok {
@@ -78,7 +79,8 @@ type timed interface {
 // cost is how many frames a second a plane decides about.
 func (c *Card) cost(p timed, from netip.Addr) (int64, error) {
 	frame := make([]byte, olaf.FrameSize(measureLanes))
-	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()}, &olaf.Update{Count: 1, Lanes: measureLanes}, nil); err != nil {
+	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()},
+		&olaf.Update{Count: 1, Lanes: measureLanes}, nil); err != nil {
 		return 0, err
 	}
 	d, err := p.Cost(frame)
@@ -218,7 +220,8 @@ func (c *Card) carries(limit int64, l *load) *regfile.Reason {
 		return nil
 	}
 	return regfile.Unfit(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
-		2*limit, roundDown(l.rate(limit)), olaf.Size(l.size), nearest(l.offers()), serving(out), l.instead(offered, served, limit), int64(1/fitting(offered, served, limit))+1, timely))
+		2*limit, roundDown(l.rate(limit)), olaf.Size(l.size), nearest(l.offers()), serving(out),
+		l.instead(offered, served, limit), int64(1/fitting(offered, served, limit))+1, timely))
 }
 
 func serving(out engine.Output) string {

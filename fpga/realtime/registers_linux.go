@@ -22,7 +22,8 @@ type queueConfig struct {
 func (q *queueConfig) engine() engine.Config {
 	s := &q.settings
 	return engine.Config{
-		Slots: s.Depth, Clusters: builtClusters, FreeSlotOnStart: s.FreeSlotOnStart, RewardFilter: s.RewardFilter, RewardThreshold: s.RewardThreshold,
+		Slots: s.Depth, Clusters: builtClusters, FreeSlotOnStart: s.FreeSlotOnStart, RewardFilter: s.RewardFilter,
+		RewardThreshold: s.RewardThreshold,
 	}
 }
 

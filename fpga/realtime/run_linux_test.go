@@ -62,7 +62,8 @@ func configure(t testing.TB, c *Card, discipline string, rate olaf.Rate) {
 	t.Helper()
 	increment, err := engine.FromRate(rate)
 	must(t, err)
-	must(t, fpga.ConfigureQueue(context.Background(), c, fpga.QueueConfig{Discipline: discipline, Depth: 4, Output: engine.Output{Rate: increment}}),
+	must(t, fpga.ConfigureQueue(context.Background(), c,
+		fpga.QueueConfig{Discipline: discipline, Depth: 4, Output: engine.Output{Rate: increment}}),
 		fpga.ClearCounters(c))
 }
 
@@ -76,7 +77,8 @@ func within(t testing.TB) context.Context {
 // fire sends everything and waits until it has left, or was lost.
 func fire(t testing.TB, c *Card) fpga.Counters {
 	t.Helper()
-	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
+		c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 	ctx := within(t)
 	for {
 		must(t, c.Sleep(ctx, olaf.Millisecond))
@@ -104,7 +106,8 @@ func runs(t *testing.T, c *Card) {
 			t.Errorf("%s: %+v", discipline, q)
 		}
 		if q.DeliveredFrames != q.Appended || q.DeliveredUpdates != q.Appended+q.Aggregated || q.DeliveredFrames == 0 {
-			t.Errorf("%s: %d frames with %d updates left, %d appended, %d merged", discipline, q.DeliveredFrames, q.DeliveredUpdates, q.Appended, q.Aggregated)
+			t.Errorf("%s: %d frames with %d updates left, %d appended, %d merged", discipline, q.DeliveredFrames, q.DeliveredUpdates,
+				q.Appended, q.Aggregated)
 		}
 		d, err := c.Decisions()
 		must(t, err)
@@ -147,7 +150,8 @@ func wholeFrames(t *testing.T, c *Card) {
 func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
 	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
-	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
+		c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 	ctx := within(t)
 	for x := c.state(); x.Leaving < 0 || x.Waiting < 1; x = c.state() {
 		must(t, c.Sleep(ctx, olaf.Millisecond))
@@ -178,8 +182,10 @@ func TestRefusedRate(t *testing.T) {
 		{"few frames", workload{updates: 20, gap: 10}, "try --burst 1 --rate "},
 		{"two frames", workload{updates: 2, gap: 10}, "the workers offer 51.2Gbps, the output serves 3Mbps; try --burst 1 --rate "},
 		{"one frame", workload{updates: 1, gap: 10}, ""},
-		{"bursts too soon after each other", workload{updates: 540, gap: 500, burst: 135}, "the workers offer 1.02Gbps, the output serves 3Mbps; try --rate "}, // 2 µs a frame
-		{"bursts with hardly a gap", workload{updates: 540, gap: 25, burst: 135}, "the workers offer 20.5Gbps, the output serves 3Mbps; try --rate "},          // 100 ns
+		{"bursts too soon after each other", workload{updates: 540, gap: 500, burst: 135},
+			"the workers offer 1.02Gbps, the output serves 3Mbps; try --rate "}, // 2 µs a frame
+		{"bursts with hardly a gap", workload{updates: 540, gap: 25, burst: 135},
+			"the workers offer 20.5Gbps, the output serves 3Mbps; try --rate "}, // 100 ns
 		{"bursts", workload{updates: 540, gap: 100_000, burst: 135}, ""},
 		{"two bursts", workload{updates: 270, gap: 100_000, burst: 135}, ""},
 		{"spread", workload{updates: 100, gap: 250_000}, ""},
@@ -188,7 +194,10 @@ func TestRefusedRate(t *testing.T) {
 		w.load(t, c)
 		configure(t, c, "olaf", 3*olaf.Mbps)
 		err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-		if (err == nil) != (w.says == "") || err != nil && (!errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), w.says) || !strings.HasPrefix(err.Error(), "device refused: this machine carried ") || strings.Contains(err.Error(), "--out-rate ")) {
+		if (err == nil) != (w.says == "") || err != nil &&
+			(!errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), w.says) ||
+				!strings.HasPrefix(err.Error(), "device refused: this machine carried ") ||
+				strings.Contains(err.Error(), "--out-rate ")) {
 			t.Errorf("%s: %v", w.name, err)
 		}
 		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort))
@@ -220,7 +229,8 @@ func TestInstead(t *testing.T) {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
-	for r, want := range map[olaf.Rate]olaf.Rate{199_999_488: 200_000_000, 2_999_900: 3_000_000, 72_345_000: 72_300_000, 999_960_000: 1_000_000_000, 17: 17} {
+	for r, want := range map[olaf.Rate]olaf.Rate{199_999_488: 200_000_000, 2_999_900: 3_000_000, 72_345_000: 72_300_000,
+		999_960_000: 1_000_000_000, 17: 17} {
 		if got := nearest(r); got != want {
 			t.Errorf("%v is told as %v", r, got)
 		}
@@ -258,7 +268,8 @@ func TestFramesUnderWay(t *testing.T) {
 		load.load(t, c)
 		configure(t, c, "olaf", 5*olaf.Mbps)
 		plane.on = true
-		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
+			c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 		var state uint32
 		for c.generator.state.Load() == running {
 			if n, _ := c.generator.counted(false); never && n.SentPackets > 0 {

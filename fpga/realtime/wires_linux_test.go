@@ -30,7 +30,8 @@ func TestWires(t *testing.T) {
 			}
 			var c *Card
 			must(t, here.Do(func() (err error) {
-				c, err = Open(b, Hosts{Wires: map[int]Wire{0: {Host: "eth0", Hub: "eth1", Virtual: true}, 1: {Host: "eth3", Hub: "eth2", Virtual: true}}})
+				c, err = Open(b, Hosts{Wires: map[int]Wire{0: {Host: "eth0", Hub: "eth1", Virtual: true},
+					1: {Host: "eth3", Hub: "eth2", Virtual: true}}})
 				return err
 			}))
 			defer func() { must(t, c.Close()) }()

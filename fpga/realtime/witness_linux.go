@@ -87,7 +87,8 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	}
 	w, zero := &c.witness, c.generator.zero.Load()
 	if w.beyond > 0 {
-		return nil, fmt.Errorf("%w: %d arrivals are not kept, as there were more than %d", fpga.ErrDoubtful, w.beyond, keptArrivals)
+		return nil, fmt.Errorf("%w: %d arrivals are not kept, as there were more than %d", fpga.ErrDoubtful, w.beyond,
+			keptArrivals)
 	}
 	out := make([]fpga.Arrival, len(w.arrivals))
 	last := int64(0)
@@ -119,11 +120,13 @@ func (c *Card) Faults() (faults []string) {
 	unsent, err := c.pacer.stats.unsent, c.pacer.stats.firstErr
 	c.mu.Unlock()
 	if unsent > 0 {
-		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v", olaf.Plural(unsent, "frame"), err))
+		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v",
+			olaf.Plural(unsent, "frame"), err))
 	}
 	for _, cable := range c.cables() { // a redirect to a peer that does not listen loses frames without a word
 		if lost, err := c.underway(cable); err == nil && lost != 0 {
-			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"), cable.A.Node.Name(), cable.B.Node.Name()))
+			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"),
+				cable.A.Node.Name(), cable.B.Node.Name()))
 		}
 	}
 	return faults

@@ -77,7 +77,8 @@ type File[C any] struct {
 
 // New makes the registers of a device, all 0 until Reset. descriptors is how many its memory holds.
 func New[C any](b *Behaviour[C], device C, l *Layout, descriptors int) File[C] {
-	return File[C]{behaviour: b, device: device, layout: l, regs: make([]uint32, layoutWords), Memories: newMemories(descriptors)}
+	return File[C]{behaviour: b, device: device, layout: l, regs: make([]uint32, layoutWords),
+		Memories: newMemories(descriptors)}
 }
 
 // Reset returns registers, memories and groups to their reset values.

@@ -18,7 +18,8 @@ const (
 type Memories [3]Memory
 
 func newMemories(descriptors int) Memories {
-	return Memories{newMemory(descriptors * regmap.DescriptorWords), newMemory(Flows * regmap.FlowWords), newMemory(Templates * regmap.TemplateWords)}
+	return Memories{newMemory(descriptors * regmap.DescriptorWords), newMemory(Flows * regmap.FlowWords),
+		newMemory(Templates * regmap.TemplateWords)}
 }
 
 func (m *Memories) descriptors() uint32 { return m[DescriptorMemory].limit / regmap.DescriptorWords }

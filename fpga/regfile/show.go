@@ -78,6 +78,8 @@ func (f *File[C]) ShowPartial(p *aggregator.Partial, since uint64) {
 }
 
 var partialRegisters = []uint32{
-	regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
-	regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4,
+	regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize,
+	regmap.AggregatorInspectSegment,
+	regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince,
+	regmap.AggregatorInspectSince + 4,
 }

@@ -173,7 +173,8 @@ func Lookup(name string) (Ref, error) {
 		near = nearby.Names(strings.ToLower(name), all, 3)
 	}
 	if len(near) > 0 {
-		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name, strings.Join(near[:min(4, len(near))], ", "))
+		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name,
+			strings.Join(near[:min(4, len(near))], ", "))
 	}
 	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl reg list' names them", name)
 }
@@ -226,7 +227,8 @@ var fixed = map[string]struct {
 // Text is the value of r in its unit: a block's type as its four letters, fixed point as a number.
 func (r *Register) Text(value uint64) string {
 	if f, ok := fixed[r.Unit]; ok {
-		return strings.TrimSpace(strconv.FormatFloat(float64(value)/float64(uint64(1)<<f.bits), 'f', -1, 64) + " " + f.unit)
+		return strings.TrimSpace(strconv.FormatFloat(float64(value)/float64(uint64(1)<<f.bits), 'f', -1, 64) + " " +
+			f.unit)
 	}
 	letters := string([]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)})
 	if r.Name == "type" && strings.IndexFunc(letters, func(c rune) bool { return c < 'A' || c > 'Z' }) < 0 {

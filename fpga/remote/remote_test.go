@@ -85,7 +85,8 @@ func (c *canned) Drain(buf []olaf.Observation) []olaf.Observation {
 
 func TestObservationsTravelWhole(t *testing.T) {
 	want := []olaf.Observation{
-		{At: 1, Queued: -1, Update: olaf.Update{GenNS: 1<<48 - 1, Seq: 7, Reward: -5, Cluster: 65535, Worker: 3, Count: 2, Lanes: 48, Flags: olaf.Retransmission}},
+		{At: 1, Queued: -1, Update: olaf.Update{GenNS: 1<<48 - 1, Seq: 7, Reward: -5, Cluster: 65535, Worker: 3, Count: 2, Lanes: 48,
+			Flags: olaf.Retransmission}},
 		{At: 2, Contributors: []olaf.Contributor{{GenNS: 4, Seq: 5, Worker: 6}, {GenNS: 7}}},
 		{At: 3, Contributors: []olaf.Contributor{}},
 	}
@@ -133,7 +134,8 @@ func TestSnapshotsComeWhole(t *testing.T) {
 func TestOneWriterManyReaders(t *testing.T) {
 	target, _ := serve(t, newTwin(t), nil)
 	writer := dial(t, target, Options{})
-	if _, err := Dial(context.Background(), target, Options{}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "another program on its host writes to it") {
+	if _, err := Dial(context.Background(), target, Options{}); !errors.Is(err, ErrInUse) ||
+		!strings.Contains(err.Error(), "another program on its host writes to it") {
 		t.Errorf("a second writer: %v", err)
 	}
 	reader := dial(t, target, Options{ReadOnly: true})
@@ -224,7 +226,8 @@ func TestOtherVersions(t *testing.T) {
 // the same when it is written and read again.
 func FuzzGreeting(f *testing.F) {
 	for _, seed := range []string{
-		`{"version":2}`, `{"version":2,"read_only":true}`, `{"version":1}`, `{"version":2.5}`, `{}`, `x`, ``, `null`, `{"version":2}{}`, "{\"versi\non\":2}", `{"version":"2"}`,
+		`{"version":2}`, `{"version":2,"read_only":true}`, `{"version":1}`, `{"version":2.5}`, `{}`, `x`, ``, `null`, `{"version":2}{}`,
+		"{\"versi\non\":2}", `{"version":"2"}`,
 		`{"version":2,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true}`,
 		`{"version":2,"identity":{"build":"\u001b[2J"}}`, `{"version":2,"identity":{"clock_hz":-1}}`, `{"version":2,"identity":null}`,
 	} {
@@ -253,7 +256,8 @@ func FuzzGreeting(f *testing.F) {
 
 // FuzzAnswer sends anything to a server; it answers every time, and the client understands the answer.
 func FuzzAnswer(f *testing.F) {
-	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00", "w\x38\x00\x10\x00\x01\x00\x00\x00",
+	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00",
+		"w\x38\x00\x10\x00\x01\x00\x00\x00",
 		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00", "d", "dd", "c", "p", "pp", "z"} {
 		f.Add([]byte(seed))
 	}

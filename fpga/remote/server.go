@@ -70,7 +70,8 @@ func (s *Server) Do(f func()) {
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	stream := streamDesc
 	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.session(stream) }
-	r.RegisterService(&grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{stream}}, s)
+	r.RegisterService(&grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{stream}}, s)
 }
 
 // session serves one client until it leaves.
@@ -95,7 +96,8 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.LogOf(s.device)
 	answer, err := json.Marshal(greeting{
-		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals, Waits: !fpga.AddsUpdates(s.device),
+		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
+		Waits: !fpga.AddsUpdates(s.device),
 	})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())

@@ -85,9 +85,11 @@ func parseGreeting(b []byte) (g greeting, err error) {
 		return g, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if g.Version != Version {
-		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both", ErrProtocol, g.Version, Version)
+		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both",
+			ErrProtocol, g.Version, Version)
 	}
-	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build, unicode.IsControl) {
+	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
+		unicode.IsControl) {
 		return g, fmt.Errorf("%w: its device does not say in plain words who it is", ErrProtocol) // people are shown them
 	}
 	return g, nil
@@ -113,7 +115,8 @@ var errElse = olaf.NewError(olaf.Device, "the device failed")
 var statuses = []struct {
 	code byte
 	kind error
-}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful}, {'e', errElse}}
+}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful},
+	{'e', errElse}}
 
 const statusDone, statusError = '+', 'e'
 

@@ -71,16 +71,20 @@ func TestArea(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("| slots, frame, read ports | LUT: logic, memory | of an XCU55 | FF | of an XCU55 | RAMB18, RAMB36, URAM | DSP |\n|---|---|---|---|---|---|---|\n")
 	sheet := table.Sheet{Name: "Area", Title: "OlafQueue by yosys for UltraScale+, an estimate",
-		Columns: []table.Column{{Header: "build"}, {Header: "LUTs", Unit: "%", Format: table.General}, {Header: "paper", Unit: "%", Format: table.General},
+		Columns: []table.Column{{Header: "build"}, {Header: "LUTs", Unit: "%", Format: table.General},
+			{Header: "paper", Unit: "%", Format: table.General},
 			{Header: "flip-flops", Unit: "%", Format: table.General}, {Header: "paper", Unit: "%", Format: table.General}},
 		Charts: []table.Chart{
-			{Kind: table.Bars, Title: "LUTs; cross: the paper, with two P4 blocks", YTitle: "of an XCU55 [%]", Series: []table.Series{{Name: "LUTs", Column: 1, PaperColumn: 2}}},
-			{Kind: table.Bars, Title: "Flip-flops; cross: the paper, with two P4 blocks", YTitle: "of an XCU55 [%]", Series: []table.Series{{Name: "flip-flops", Column: 3, PaperColumn: 4}}},
+			{Kind: table.Bars, Title: "LUTs; cross: the paper, with two P4 blocks", YTitle: "of an XCU55 [%]",
+				Series: []table.Series{{Name: "LUTs", Column: 1, PaperColumn: 2}}},
+			{Kind: table.Bars, Title: "Flip-flops; cross: the paper, with two P4 blocks", YTitle: "of an XCU55 [%]",
+				Series: []table.Series{{Name: "flip-flops", Column: 3, PaperColumn: 4}}},
 		}}
 	for _, r := range synthesized(t, "synth/area.tsv") {
 		luts := 100 * (number(t, r["lut"]) + number(t, r["lutram"])) / cardLUTs
 		flops := 100 * number(t, r["ff"]) / cardFlops
-		fmt.Fprintf(&page, "| %s, %s B, %s | %s, %s | %.2f %% | %s | %.2f %% | %s, %s, %s | %s |\n", r["slots"], r["frame"], r["ports"], r["lut"], r["lutram"],
+		fmt.Fprintf(&page, "| %s, %s B, %s | %s, %s | %.2f %% | %s | %.2f %% | %s, %s, %s | %s |\n", r["slots"], r["frame"], r["ports"],
+			r["lut"], r["lutram"],
 			luts, r["ff"], flops, r["ramb18"], r["ramb36"], r["uram"], r["dsp"])
 		build := fmt.Sprintf("%s × %s B", r["slots"], r["frame"])
 		if r["ports"] == "1" {
@@ -103,7 +107,8 @@ func TestPaths(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("| part | LUTs in a row | 4 ns over these | from | to |\n|---|---|---|---|---|\n")
 	for _, r := range synthesized(t, "synth/path.tsv") {
-		fmt.Fprintf(&page, "| `%s` | %s | %.0f ps | `%s` | `%s` |\n", r["part"], r["levels"], cyclePS/number(t, r["levels"]), r["from"], r["to"])
+		fmt.Fprintf(&page, "| `%s` | %s | %.0f ps | `%s` | `%s` |\n", r["part"], r["levels"], cyclePS/number(t, r["levels"]), r["from"],
+			r["to"])
 	}
 	golden.Page(t, "../../docs/notes/rtl-sizes.md", "<!-- paths: make area -->", "<!-- end of paths -->", page.String())
 }

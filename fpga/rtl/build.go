@@ -76,7 +76,8 @@ func ParseBuild(text string) (Build, error) {
 		word, value, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(value)
 		if err != nil || b.field(word) == nil {
-			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part, sizeWords())
+			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part,
+				sizeWords())
 		}
 		if n == 0 { // which would stand for the default
 			return b, fmt.Errorf("%w: %s is 0; leave it out for the usual size", ErrSize, word)
@@ -185,7 +186,8 @@ const (
 
 // flags of Verilator. Signals start as what costs least: everything that matters is reset.
 var flags = []string{
-	"--cc", "--exe", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--top-module", topName, "-Mdir", "build", "-o", programName,
+	"--cc", "--exe", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--top-module", topName, "-Mdir",
+	"build", "-o", programName,
 }
 
 // arguments are those of Verilator for b.
@@ -205,7 +207,8 @@ func (c *Config) program(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled, training()}, c.Build.arguments()...), "\n")))
+	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled, training()},
+		c.Build.arguments()...), "\n")))
 	folder := c.Cache
 	if folder == "" {
 		user, err := os.UserCacheDir()
@@ -308,7 +311,8 @@ const (
 func (c *Config) compile(ctx context.Context, folder string) (program string, err error) {
 	program = filepath.Join(folder, programName)
 	build := func(how string) error {
-		return runTool(ctx, folder, "make", "-s", "-j", strconv.Itoa(runtime.GOMAXPROCS(0)), "-f", makefile, "CXX=c++", "LINK=c++",
+		return runTool(ctx, folder, "make", "-s", "-j", strconv.Itoa(runtime.GOMAXPROCS(0)), "-f", makefile, "CXX=c++",
+			"LINK=c++",
 			"OPT_FAST="+optimize+" "+how, "OPT_GLOBAL=-O2 "+how, "OPT_SLOW=-O0", "LDFLAGS="+how)
 	}
 	if err := build("-fprofile-generate"); err != nil {

@@ -65,7 +65,8 @@ func start(program string, patience time.Duration, heard listener) (*child, erro
 	c.in = bufio.NewReaderSize(c.from, 1<<16)
 	answer, err := c.ask([]byte{'h'}, 12, 0)
 	if err == nil && binary.LittleEndian.Uint32(answer) != protocol {
-		err = c.fail(fmt.Errorf("it speaks version %d of the protocol, not %d", binary.LittleEndian.Uint32(answer), protocol))
+		err = c.fail(fmt.Errorf("it speaks version %d of the protocol, not %d", binary.LittleEndian.Uint32(answer),
+			protocol))
 	}
 	if err != nil {
 		return nil, err

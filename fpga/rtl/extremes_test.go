@@ -31,12 +31,14 @@ func TestExtremes(t *testing.T) {
 		all := sent{}
 		for i := range c.build.Slots + 100 {
 			cluster := c.build.Clusters - 1 - i%c.build.Clusters
-			u := olaf.Update{Seq: uint32(i), Cluster: olaf.ClusterID(cluster), Worker: olaf.WorkerID(i), Count: 1, Lanes: uint16((c.frame - olaf.HeaderBytes) / olaf.LaneBytes)}
+			u := olaf.Update{Seq: uint32(i), Cluster: olaf.ClusterID(cluster), Worker: olaf.WorkerID(i), Count: 1,
+				Lanes: uint16((c.frame - olaf.HeaderBytes) / olaf.LaneBytes)}
 			lanes := make([]int32, u.Lanes)
 			for k := range lanes {
 				lanes[k] = int32(i * k)
 			}
-			if err := b.child.inject(&injection{cycle: b.child.cycle + 1, known: true, cluster: u.Cluster, worker: u.Worker, bytes: encode(t, &u, lanes)}); err != nil {
+			if err := b.child.inject(&injection{cycle: b.child.cycle + 1, known: true, cluster: u.Cluster, worker: u.Worker,
+				bytes: encode(t, &u, lanes)}); err != nil {
 				t.Fatal(err)
 			}
 			all[olaf.Contributor{Worker: u.Worker, Seq: u.Seq}] = offered{u, lanes}

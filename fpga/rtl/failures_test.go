@@ -26,7 +26,8 @@ func TestMissingTools(t *testing.T) {
 
 // TestSizes holds that sizes which are not built are refused before anything is.
 func TestSizes(t *testing.T) {
-	for _, text := range []string{"ports=3", "ports", "slots=0", "slots=4097", "clusters=65537", "frame=63", "size=3", "ports=1,ports=x"} {
+	for _, text := range []string{"ports=3", "ports", "slots=0", "slots=4097", "clusters=65537", "frame=63", "size=3",
+		"ports=1,ports=x"} {
 		if _, err := ParseBuild(text); !errors.Is(err, ErrSize) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -84,7 +85,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 	tools, cache := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
-	script := "#!/bin/sh\ncase $1 in --version) echo mine;; *) mkdir -p build && printf '" + programName + ":\\n\\tcp " + sound + " $@\\n' >build/" + makefile + ";; esac\n"
+	script := "#!/bin/sh\ncase $1 in --version) echo mine;; *) mkdir -p build && printf '" + programName + ":\\n\\tcp " + sound +
+		" $@\\n' >build/" + makefile + ";; esac\n"
 	write(t, filepath.Join(tools, "verilator"), script)
 	damaged, err := (&Config{Build: usual(), Cache: cache}).program(t.Context())
 	if err != nil {
@@ -100,7 +102,8 @@ func TestDamagedCache(t *testing.T) {
 		_ = card.Close()
 	}
 	write(t, filepath.Join(tools, "verilator"), "#!/bin/sh\necho '%Error: no such thing' >&2\nexit 1\n")
-	if _, err := Open(t.Context(), Config{Cache: t.TempDir()}); !errors.Is(err, ErrBuild) || !strings.Contains(err.Error(), "no such thing") {
+	if _, err := Open(t.Context(), Config{Cache: t.TempDir()}); !errors.Is(err, ErrBuild) ||
+		!strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("a broken tool: %v", err)
 	}
 }

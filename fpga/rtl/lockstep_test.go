@@ -50,7 +50,8 @@ func TestLockstep(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer logic.Close()
-			model, err := twin.New(twin.Config{ReadPorts: ports, Tables: workers(), Wire: true, Slots: 64, Clusters: 1024, Descriptors: 32768})
+			model, err := twin.New(twin.Config{ReadPorts: ports, Tables: workers(), Wire: true, Slots: 64, Clusters: 1024,
+				Descriptors: 32768})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,8 @@ func TestLockstep(t *testing.T) {
 				list = append(list, seed)
 			}
 			for _, seed := range list {
-				d, _, err := lockstep.Compare(t.Context(), lockstep.Side{Device: model, Tap: model}, lockstep.Side{Device: logic, Tap: logic}, seed)
+				d, _, err := lockstep.Compare(t.Context(), lockstep.Side{Device: model, Tap: model},
+					lockstep.Side{Device: logic, Tap: logic}, seed)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -36,14 +36,16 @@ func (b *bench) offer(t *testing.T, n int) sent {
 		size := []int{64, 256, 256, 1500, 9036}[r.IntN(5)]
 		worker := r.IntN(12)
 		u := olaf.Update{
-			GenNS: uint64(i), Seq: uint32(i), Reward: r.Int32() - r.Int32(), Cluster: olaf.ClusterID(worker % 3), Worker: olaf.WorkerID(worker),
-			Count: 1, Lanes: uint16((size - olaf.HeaderBytes) / olaf.LaneBytes),
+			GenNS: uint64(i), Seq: uint32(i), Reward: r.Int32() - r.Int32(), Cluster: olaf.ClusterID(worker % 3),
+			Worker: olaf.WorkerID(worker),
+			Count:  1, Lanes: uint16((size - olaf.HeaderBytes) / olaf.LaneBytes),
 		}
 		lanes := make([]int32, u.Lanes)
 		for k := range lanes {
 			lanes[k] = int32(r.Uint32())
 		}
-		if err := b.child.inject(&injection{cycle: at, known: true, cluster: u.Cluster, worker: u.Worker, bytes: encode(t, &u, lanes)}); err != nil {
+		if err := b.child.inject(&injection{cycle: at, known: true, cluster: u.Cluster, worker: u.Worker,
+			bytes: encode(t, &u, lanes)}); err != nil {
 			t.Fatal(err)
 		}
 		all[olaf.Contributor{Worker: u.Worker, Seq: u.Seq, GenNS: u.GenNS}] = offered{u, lanes}
@@ -111,7 +113,8 @@ func (b *bench) judge(t *testing.T, all sent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.In != uint64(len(all)) || c.DeliveredFrames != uint64(len(b.frames)) || c.DeliveredUpdates != inside || c.Appended != c.DeliveredFrames ||
+	if c.In != uint64(len(all)) || c.DeliveredFrames != uint64(len(b.frames)) || c.DeliveredUpdates != inside ||
+		c.Appended != c.DeliveredFrames ||
 		inside+c.DiscardedUpdates != c.Appended+c.Aggregated+c.Replaced {
 		t.Errorf("%d updates were offered and %d are in %d frames: %+v", len(all), inside, len(b.frames), c)
 	}
@@ -248,7 +251,8 @@ func TestResetInFrame(t *testing.T) {
 		for i := range updates {
 			u := &updates[i]
 			frame := encode(t, u, make([]int32, u.Lanes))
-			if err := b.child.inject(&injection{cycle: b.child.cycle + 1, known: true, cluster: u.Cluster, worker: u.Worker, bytes: frame}); err != nil {
+			if err := b.child.inject(&injection{cycle: b.child.cycle + 1, known: true, cluster: u.Cluster, worker: u.Worker,
+				bytes: frame}); err != nil {
 				t.Fatal(err)
 			}
 		}

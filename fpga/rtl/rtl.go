@@ -193,9 +193,11 @@ func (c *Card) fits(n int) error {
 	if err != nil {
 		return err
 	}
-	limits := [...]int{c.cfg.Descriptors * regmap.DescriptorWords, c.cfg.Flows * regmap.FlowWords, templates * regmap.TemplateWords}
+	limits := [...]int{c.cfg.Descriptors * regmap.DescriptorWords, c.cfg.Flows * regmap.FlowWords,
+		templates * regmap.TemplateWords}
 	if int(selected) < len(limits) && int(at)+n > limits[selected] {
-		return fmt.Errorf("rtl: write to generator.mem_data: %w: the memory ends at word %d", fpga.ErrRefused, limits[selected])
+		return fmt.Errorf("rtl: write to generator.mem_data: %w: the memory ends at word %d", fpga.ErrRefused,
+			limits[selected])
 	}
 	return nil
 }
@@ -223,7 +225,8 @@ func refusal(response uint8, did string, addr uint32) error {
 	case response == axiDecErr:
 		return fmt.Errorf("rtl: %w at %s", fpga.ErrAddress, name)
 	}
-	return fmt.Errorf("rtl: %s %s: %w: its state or limits forbid it; common.errors says which", did, name, fpga.ErrRefused)
+	return fmt.Errorf("rtl: %s %s: %w: its state or limits forbid it; common.errors says which", did, name,
+		fpga.ErrRefused)
 }
 
 // Sleep lets d of the card's time pass, rounded up to whole cycles. It looks at ctx every few thousand cycles; when ctx is

@@ -29,7 +29,8 @@ func (b *bench) stream(tb testing.TB, n, size int) {
 	flows := len(lockstep.Workers())
 	words = make([]uint32, n*regmap.DescriptorWords)
 	for i := range n {
-		d := regmap.Descriptor{Time: uint64(i * ((size + 63) / 64)), Flow: uint16(i * 5 % flows), Length: uint16(size), Sequence: uint32(i)}
+		d := regmap.Descriptor{Time: uint64(i * ((size + 63) / 64)), Flow: uint16(i * 5 % flows), Length: uint16(size),
+			Sequence: uint32(i)}
 		d.Put(words[i*regmap.DescriptorWords:])
 	}
 	b.load(tb, 0, words)

@@ -62,10 +62,11 @@ func (t *tap) packet(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf
 		arena = append(arena, int32(binary.BigEndian.Uint32(b[at:])))
 	}
 	t.lanes[t.laneSide] = arena
-	return twin.Packet{At: at, Queued: queued, Kind: kind, Update: *u, Lanes: arena[from:len(arena):len(arena)], Addresses: twin.Addresses{
-		DestMAC: [6]byte(b), SourceMAC: [6]byte(b[6:]), SourceIP: [4]byte(b[26:]), DestIP: [4]byte(b[30:]),
-		SourcePort: binary.BigEndian.Uint16(b[34:]), DestPort: binary.BigEndian.Uint16(b[36:]),
-	}}
+	return twin.Packet{At: at, Queued: queued, Kind: kind, Update: *u, Lanes: arena[from:len(arena):len(arena)],
+		Addresses: twin.Addresses{
+			DestMAC: [6]byte(b), SourceMAC: [6]byte(b[6:]), SourceIP: [4]byte(b[26:]), DestIP: [4]byte(b[30:]),
+			SourcePort: binary.BigEndian.Uint16(b[34:]), DestPort: binary.BigEndian.Uint16(b[36:]),
+		}}
 }
 
 // Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is when the last beat was on

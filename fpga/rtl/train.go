@@ -36,7 +36,8 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 	for _, w := range []struct{ addr, value uint32 }{
 		{regmap.QueueMode, 1 | regmap.QueueModeProvenance}, {regmap.QueueDepth, uint32(min(8, c.Slots))},
 		{regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable}, {regmap.QueueLimiterIncrement, trainRate},
-		{regmap.QueueControl, regmap.QueueControlEnable}, {regmap.GeneratorFlows, uint32(flows)}, {regmap.GeneratorDescriptors, uint32(frames)},
+		{regmap.QueueControl, regmap.QueueControlEnable}, {regmap.GeneratorFlows, uint32(flows)},
+		{regmap.GeneratorDescriptors, uint32(frames)},
 	} {
 		if err := card.Write32(w.addr, w.value); err != nil {
 			return err
@@ -87,7 +88,8 @@ func (trainees) Version() uint64 { return 0 }
 func trainingFlows(n int) []uint32 {
 	words := make([]uint32, n*regmap.FlowWords)
 	for i := range n {
-		f := regmap.Flow{SourceIP: [4]byte{10, 0, 0, byte(i)}, DestPort: olaf.UDPPort, Worker: olaf.WorkerID(i), Enable: true}
+		f := regmap.Flow{SourceIP: [4]byte{10, 0, 0, byte(i)}, DestPort: olaf.UDPPort, Worker: olaf.WorkerID(i),
+			Enable: true}
 		f.Put(words[i*regmap.FlowWords:])
 	}
 	return words
@@ -101,7 +103,8 @@ func trainingDescriptors(n, flows, longest int) []uint32 {
 		if i%64 == 0 {
 			size = 1500
 		}
-		d := regmap.Descriptor{Flow: uint16(i * 5 % flows), Length: uint16(min(size, longest) / olaf.LaneBytes * olaf.LaneBytes), Sequence: uint32(i)}
+		d := regmap.Descriptor{Flow: uint16(i * 5 % flows),
+			Length: uint16(min(size, longest) / olaf.LaneBytes * olaf.LaneBytes), Sequence: uint32(i)}
 		d.Put(words[i*regmap.DescriptorWords:])
 	}
 	return words

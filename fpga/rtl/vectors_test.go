@@ -57,10 +57,13 @@ func TestFlushAroundLocks(t *testing.T) {
 	for _, discipline := range []string{"olaf", "fifo"} {
 		for cycle := range int64(10) {
 			in := func(at int64, cluster olaf.ClusterID, lanes uint16) enginetest.Event {
-				return enginetest.Event{Kind: enginetest.In, Cycle: at, Update: olaf.Update{Cluster: cluster, Worker: olaf.WorkerID(cluster), Count: 1, Lanes: lanes}}
+				return enginetest.Event{Kind: enginetest.In, Cycle: at,
+					Update: olaf.Update{Cluster: cluster, Worker: olaf.WorkerID(cluster), Count: 1, Lanes: lanes}}
 			}
-			v := &enginetest.Vector{Name: "flush-around-locks", Engine: discipline, Config: engine.Config{Slots: 4, Clusters: 9}, Output: engine.Output{Rate: 1 << 30},
-				Events: []enginetest.Event{in(0, 0, 48), in(0, 1, 48), {Kind: enginetest.Flush, Cycle: cycle}, in(cycle+20, 2, 32), in(cycle+20, 3, 16)}}
+			v := &enginetest.Vector{Name: "flush-around-locks", Engine: discipline, Config: engine.Config{Slots: 4, Clusters: 9},
+				Output: engine.Output{Rate: 1 << 30},
+				Events: []enginetest.Event{in(0, 0, 48), in(0, 1, 48), {Kind: enginetest.Flush, Cycle: cycle}, in(cycle+20, 2, 32),
+					in(cycle+20, 3, 16)}}
 			if cycle >= 4 {
 				v.Events = slices.Insert(v.Events, 2, in(4, 4, 48))
 			}
@@ -73,7 +76,8 @@ func TestFlushAroundLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want.String(), got.String()); d != "" {
-				t.Errorf("%s, flushed in cycle %d: the logic must count and send as the queue does (-queue +logic):\n%s", discipline, cycle, d)
+				t.Errorf("%s, flushed in cycle %d: the logic must count and send as the queue does (-queue +logic):\n%s", discipline,
+					cycle, d)
 			}
 		}
 	}
@@ -270,7 +274,8 @@ func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o e
 	for _, bit := range []struct {
 		on   bool
 		mask uint32
-	}{{c.RewardFilter, regmap.QueueModeRewardFilter}, {c.FreeSlotOnStart, regmap.QueueModeFreeOnStart}, {c.Provenance, regmap.QueueModeProvenance}} {
+	}{{c.RewardFilter, regmap.QueueModeRewardFilter}, {c.FreeSlotOnStart, regmap.QueueModeFreeOnStart},
+		{c.Provenance, regmap.QueueModeProvenance}} {
 		if bit.on {
 			mode |= bit.mask
 		}
@@ -291,7 +296,8 @@ func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o e
 }
 
 // outer is the addresses of every frame of a test.
-var outer = olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 1000}
+var outer = olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1},
+	DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 1000}
 
 // encode is the frame of u.
 func encode(t *testing.T, u *olaf.Update, lanes []int32) []byte {

@@ -60,7 +60,8 @@ func TestAdmission(t *testing.T) {
 	}
 	want := func(stranger, in, held, cleared uint64) {
 		t.Helper()
-		for name, n := range map[string]uint64{"stranger": stranger, "vectors_in": in, "vectors_held": held, "vectors_cleared": cleared} {
+		for name, n := range map[string]uint64{"stranger": stranger, "vectors_in": in, "vectors_held": held,
+			"vectors_cleared": cleared} {
 			if got := b.frontCount(name); got != n {
 				t.Errorf("%s = %d, want %d", name, got, n)
 			}

@@ -111,7 +111,8 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	}
 	b.clusters = min(builtSegments, t.cfg.Clusters) / c.segments
 	var err error
-	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.clusters, Segments: c.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
+	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.clusters, Segments: c.segments, H: c.h,
+		Lanes: c.lanes, Up: t.enqueueSum})
 	return err
 }
 

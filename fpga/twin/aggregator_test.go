@@ -60,7 +60,8 @@ func TestProgramInFrontOfTheQueue(t *testing.T) {
 	if u := got[1].Update; u.Cluster != 1 || u.Count != 3 || u.Seq != 5 {
 		t.Errorf("the other cluster's sum is %+v", u)
 	}
-	for name, want := range map[string]uint64{"consumed": 5, "completed": 2, "vectors_in": 7, "vectors_out": 6, "vectors_held": 1, "vectors_cleared": 0} {
+	for name, want := range map[string]uint64{"consumed": 5, "completed": 2, "vectors_in": 7, "vectors_out": 6, "vectors_held": 1,
+		"vectors_cleared": 0} {
 		if n := b.frontCount(name); n != want {
 			t.Errorf("%s = %d, want %d", name, n, want)
 		}
@@ -120,7 +121,8 @@ func TestHeldOverTime(t *testing.T) {
 	hold := func(when string, slots, cycles uint64) {
 		t.Helper()
 		if got := b.frontOwn(); got.OccupancyIntegral != slots || got.OccupancyCycles != cycles {
-			t.Errorf("%s: %d segment cycles in %d cycles, want %d in %d", when, got.OccupancyIntegral, got.OccupancyCycles, slots, cycles)
+			t.Errorf("%s: %d segment cycles in %d cycles, want %d in %d", when, got.OccupancyIntegral, got.OccupancyCycles, slots,
+				cycles)
 		}
 		b.sleep(olaf.Microsecond)
 	}
@@ -179,7 +181,8 @@ func TestTwinAgreesWithTheProgramAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawTraffic(rt)
 		h := rapid.IntRange(1, 6).Draw(rt, "h")
-		b := rapidBench(t, rt, Config{Tables: c.tables(), Programs: []program.Description{summing}, Wire: rapid.Bool().Draw(rt, "wire")})
+		b := rapidBench(t, rt, Config{Tables: c.tables(), Programs: []program.Description{summing},
+			Wire: rapid.Bool().Draw(rt, "wire")})
 		b.write(regmap.QueueControl, 0)
 		b.write(regmap.AggregatorProgram, summing.Code)
 		b.write(regmap.AggregatorH, uint32(h))
@@ -264,7 +267,8 @@ func TestSegments(t *testing.T) {
 		for i, s := range got.Held {
 			k := &known.Held[i]
 			newest := k.Inside[len(k.Inside)-1]
-			if s.Cluster != k.Cluster || s.Seg != k.Seg || s.Count != 2 || k.Count != 2 || s.Newest != newest.Worker || s.GenNS != newest.GenNS || s.Since != uint64(cycleOf(k.Since)) {
+			if s.Cluster != k.Cluster || s.Seg != k.Seg || s.Count != 2 || k.Count != 2 || s.Newest != newest.Worker ||
+				s.GenNS != newest.GenNS || s.Since != uint64(cycleOf(k.Since)) {
 				t.Errorf("%+v, the twin says %+v", s, k)
 			}
 		}
@@ -309,8 +313,10 @@ func TestIntegralOfOlderMap(t *testing.T) {
 		"map 1.2": {olderMap{b, 1<<24 | 2<<16, regmap.AggregatorOccupancyIntegral}, 0, 0},
 	} {
 		got, err := fpga.SnapshotProgram(c.Device)
-		if a := &got.Aggregator; err != nil || a.OccupancyIntegral != c.slots || a.OccupancyCycles != c.cycles || got.MostSegments != 1 {
-			t.Errorf("%s: %d segment cycles in %d, %d at most, %v; want %d in %d", name, a.OccupancyIntegral, a.OccupancyCycles, got.MostSegments, err, c.slots, c.cycles)
+		if a := &got.Aggregator; err != nil || a.OccupancyIntegral != c.slots || a.OccupancyCycles != c.cycles ||
+			got.MostSegments != 1 {
+			t.Errorf("%s: %d segment cycles in %d, %d at most, %v; want %d in %d", name, a.OccupancyIntegral, a.OccupancyCycles,
+				got.MostSegments, err, c.slots, c.cycles)
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (b *bus) empty() bool { return b.fired.beats == 0 && b.first.beats == 0 && 
 // send takes the frame that the generator fires now.
 func (t *Twin) send(f *flow, d *regmap.Descriptor, size int) {
 	b := &t.bus
-	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now, genNS: t.generator.genNS(t.now)}
+	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now,
+		genNS: t.generator.genNS(t.now)}
 	t.generator.busFree = never
 	t.move()
 }

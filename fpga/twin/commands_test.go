@@ -36,7 +36,8 @@ func TestCommandsObeyTheirBits(t *testing.T) {
 		}
 		b.write(c.register, c.bits)
 		b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
-		if inside, held, sent := b.read(regmap.QueueOccupancy), b.read(regmap.AggregatorOccupied), b.read(regmap.GeneratorSentPackets); inside != c.inside || held != c.held || sent != c.sent {
+		if inside, held, sent := b.read(regmap.QueueOccupancy), b.read(regmap.AggregatorOccupied),
+			b.read(regmap.GeneratorSentPackets); inside != c.inside || held != c.held || sent != c.sent {
 			t.Errorf("%s: %d frames inside, %d sums held, %d packets sent; want %+v", name, inside, held, sent, c)
 		}
 	}
@@ -61,11 +62,15 @@ func TestFailuresRaiseTheirReason(t *testing.T) {
 		spoil func(b *bench)
 		want  uint32
 	}{
-		"done":       {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}) }, regmap.GeneratorEventsDone},
-		"underrun":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}); b.write(regmap.GeneratorDescriptors, 2) }, regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun},
-		"unsorted":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Time: 5}, regmap.Descriptor{Time: 4}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsUnsorted},
-		"bad flow":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Flow: 1}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsBadFlow},
-		"bad length": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Length: 66}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsBadLength},
+		"done": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}) }, regmap.GeneratorEventsDone},
+		"underrun": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}); b.write(regmap.GeneratorDescriptors, 2) },
+			regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun},
+		"unsorted": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Time: 5}, regmap.Descriptor{Time: 4}) },
+			regmap.GeneratorEventsError | regmap.GeneratorEventsUnsorted},
+		"bad flow": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Flow: 1}) },
+			regmap.GeneratorEventsError | regmap.GeneratorEventsBadFlow},
+		"bad length": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Length: 66}) },
+			regmap.GeneratorEventsError | regmap.GeneratorEventsBadLength},
 	} {
 		b := newBench(t, Config{Tables: newTables(1, 1)})
 		b.configure(fifo, 8, 20)
@@ -98,7 +103,8 @@ func TestResetForgetsCleared(t *testing.T) {
 // TestRearmingLeavesOneAnswerAlone loads other flows while one ACK, or one sum for workers, is on its way: it goes where its update
 // came from.
 func TestRearmingLeavesOneAnswerAlone(t *testing.T) {
-	for name, b := range map[string]*bench{"an ACK": newBench(t, Config{Tables: newTables(1, 1), Wire: true}), "a sum": newAnsweringBench(t, Config{Wire: true})} {
+	for name, b := range map[string]*bench{"an ACK": newBench(t, Config{Tables: newTables(1, 1), Wire: true}),
+		"a sum": newAnsweringBench(t, Config{Wire: true})} {
 		flows := 1
 		if name == "an ACK" {
 			b.configure(fifo, 8, 64)
@@ -143,7 +149,8 @@ func TestRearmingAtAnyCycle(t *testing.T) {
 			}
 			b.configure(fifo, 8, 20)
 			b.loadFlows(1, 3, nil)
-			b.loadDescriptors(regmap.Descriptor{Length: 1500}, regmap.Descriptor{Flow: 1}, regmap.Descriptor{Flow: 2, Flags: regmap.FlagNotOlaf})
+			b.loadDescriptors(regmap.Descriptor{Length: 1500}, regmap.Descriptor{Flow: 1},
+				regmap.Descriptor{Flow: 2, Flags: regmap.FlagNotOlaf})
 			b.start()
 			if err := b.Sleep(t.Context(), olaf.Duration(cycle)*olaf.Cycle); err != nil {
 				t.Fatal(err)

@@ -110,6 +110,7 @@ func (t *Twin) selectCluster(index uint32) {
 		c = t.counters.clusters[index]
 	}
 	t.file.ShowCluster(&regfile.Cluster{
-		Class: c.class, DeliveredFrames: c.delivered, DeliveredUpdates: c.updates, LastDeparture: uint64(c.lastDeparture),
+		Class: c.class, DeliveredFrames: c.delivered, DeliveredUpdates: c.updates,
+		LastDeparture: uint64(c.lastDeparture),
 	})
 }

@@ -23,18 +23,21 @@ func TestFramesFindTheirWay(t *testing.T) {
 		want   regmap.QueueCounters
 	}{
 		{name: "known", want: regmap.QueueCounters{In: 1, Appended: 1, DeliveredFrames: 1, DeliveredUpdates: 1}},
-		{name: "retransmission", flags: regmap.FlagRetransmission, want: regmap.QueueCounters{In: 1, Appended: 1, DeliveredFrames: 1, DeliveredUpdates: 1}},
+		{name: "retransmission", flags: regmap.FlagRetransmission,
+			want: regmap.QueueCounters{In: 1, Appended: 1, DeliveredFrames: 1, DeliveredUpdates: 1}},
 		{name: "bad checksum", flags: regmap.FlagBadChecksum, want: regmap.QueueCounters{Malformed: 1}},
 		{name: "bad length", flags: regmap.FlagBadLength, want: regmap.QueueCounters{Malformed: 1}},
 		{name: "not OLAF", flags: regmap.FlagNotOlaf, want: regmap.QueueCounters{Bypassed: 1}},
 		{name: "not OLAF and bad", flags: regmap.FlagNotOlaf | regmap.FlagBadChecksum, want: regmap.QueueCounters{Bypassed: 1}},
 		{name: "another port", change: func(f *regmap.Flow) { f.DestPort = 53 }, want: regmap.QueueCounters{Bypassed: 1}},
-		{name: "unknown source", change: func(f *regmap.Flow) { f.SourceIP = [4]byte{8, 8, 8, 8} }, want: regmap.QueueCounters{Bypassed: 1}},
+		{name: "unknown source", change: func(f *regmap.Flow) { f.SourceIP = [4]byte{8, 8, 8, 8} },
+			want: regmap.QueueCounters{Bypassed: 1}},
 		{name: "claims another cluster", change: func(f *regmap.Flow) { f.Cluster = 9 },
 			want: regmap.QueueCounters{In: 1, Appended: 1, DeliveredFrames: 1, DeliveredUpdates: 1, Misidentified: 1}},
 		{name: "claims another worker", change: func(f *regmap.Flow) { f.Worker = 9 },
 			want: regmap.QueueCounters{In: 1, Appended: 1, DeliveredFrames: 1, DeliveredUpdates: 1, Misidentified: 1}},
-		{name: "beyond the built clusters", change: func(f *regmap.Flow) { f.SourceIP = [4]byte{10, 99, 0, 0} }, want: regmap.QueueCounters{Bypassed: 1}},
+		{name: "beyond the built clusters", change: func(f *regmap.Flow) { f.SourceIP = [4]byte{10, 99, 0, 0} },
+			want: regmap.QueueCounters{Bypassed: 1}},
 		{name: "disabled", off: true, want: regmap.QueueCounters{LostBeforeEngine: 1}},
 	}
 	for _, c := range cases {
@@ -73,7 +76,8 @@ func TestFramesFindTheirWay(t *testing.T) {
 			if set := b.read(regmap.QueueErrors)&regmap.QueueErrorsClusterRange != 0; set != beyond {
 				t.Errorf("queue.errors.cluster_range = %v", set)
 			}
-			if wrong := b.read(regmap.QueueErrors) == regmap.QueueErrorsClusterRange && b.read(regmap.CommonErrors)&regmap.CommonErrorsQueue != 0; wrong != beyond {
+			if wrong := b.read(regmap.QueueErrors) == regmap.QueueErrorsClusterRange &&
+				b.read(regmap.CommonErrors)&regmap.CommonErrorsQueue != 0; wrong != beyond {
 				t.Errorf("queue.errors %#x, common.errors %#x", b.read(regmap.QueueErrors), b.read(regmap.CommonErrors))
 			}
 		})
@@ -255,7 +259,8 @@ func TestGeneratorPacing(t *testing.T) {
 		sum        uint64
 	}{
 		{"in time", []regmap.Descriptor{{Time: 0}, {Time: 4}, {Time: 1000}}, 0, []uint64{0, 16, 4000}, 0, 0, 0},
-		{"the bus moves 64 B a cycle", []regmap.Descriptor{{Time: 5}, {Time: 5}, {Time: 6, Length: 64}, {Time: 7}}, 0, []uint64{20, 36, 52, 56}, 3, 7, 4 + 7 + 7},
+		{"the bus moves 64 B a cycle", []regmap.Descriptor{{Time: 5}, {Time: 5}, {Time: 6, Length: 64}, {Time: 7}}, 0,
+			[]uint64{20, 36, 52, 56}, 3, 7, 4 + 7 + 7},
 		{"stop after two", []regmap.Descriptor{{Time: 1}, {Time: 10}, {Time: 20}}, 2, []uint64{4, 40}, 0, 0, 0},
 	}
 	for _, c := range cases {
@@ -358,7 +363,8 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 	b.write(regmap.ModelAckDelay, 44)
 	b.loadFlows(2, 2, nil)
 	// Cluster 0 leaves at 256; its ACK passes at 300, when two clusters are inside: 1 leaving and 0 again, merged.
-	b.loadDescriptors(regmap.Descriptor{Time: 0, Flow: 0}, regmap.Descriptor{Time: 10, Flow: 2}, regmap.Descriptor{Time: 20, Flow: 0, Sequence: 1},
+	b.loadDescriptors(regmap.Descriptor{Time: 0, Flow: 0}, regmap.Descriptor{Time: 10, Flow: 2},
+		regmap.Descriptor{Time: 20, Flow: 0, Sequence: 1},
 		regmap.Descriptor{Time: 280, Flow: 1})
 	b.start()
 	b.finish()
@@ -376,7 +382,12 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 		cycle  int64
 		worker olaf.WorkerID
 		status olaf.QueueStatus
-	}{{300, 0, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}}, {300, 1, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}}, {556, 2, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}}, {556, 3, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}}, {812, 0, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}}, {812, 1, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}}} {
+	}{{300, 0, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}},
+		{300, 1, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}},
+		{556, 2, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}},
+		{556, 3, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}},
+		{812, 0, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}},
+		{812, 1, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}}} {
 		a := acks[i]
 		if a.At != cycleTime(want.cycle) || a.Update.Worker != want.worker || a.Status != want.status {
 			t.Errorf("ack %d: at cycle %d to %d with %+v, want %+v", i, cycleOf(a.At), a.Update.Worker, a.Status, want)
@@ -425,7 +436,8 @@ func TestManyAcksKeepTheirOrder(t *testing.T) {
 			continue
 		}
 		sent := int64(8*next) + 4 // and four cycles on the way out
-		if due := max(sent+50, min(sent+500, 3000)); p.Update.Seq != next || cycleOf(p.At) < sent+50 || sent < 2000 && cycleOf(p.At) != due {
+		if due := max(sent+50, min(sent+500, 3000)); p.Update.Seq != next || cycleOf(p.At) < sent+50 || sent < 2000 &&
+			cycleOf(p.At) != due {
 			t.Fatalf("ack of %d at cycle %d, want %d at %d", p.Update.Seq, cycleOf(p.At), next, due)
 		}
 		next++
@@ -628,7 +640,8 @@ func TestSleepObeysContextAndClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.Read32(regmap.CommonMagic)
-	for _, err := range []error{err, b.Write32(regmap.CommonScratch, 1), b.WriteBurst(regmap.GeneratorMemData, []uint32{1}), b.Sleep(ctx, 1)} {
+	for _, err := range []error{err, b.Write32(regmap.CommonScratch, 1), b.WriteBurst(regmap.GeneratorMemData, []uint32{1}),
+		b.Sleep(ctx, 1)} {
 		if !errors.Is(err, fpga.ErrGone) {
 			t.Errorf("after Close: %v", err)
 		}

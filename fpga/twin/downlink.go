@@ -75,7 +75,8 @@ func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
 	u := a.update
 	u.Worker, u.Lanes, u.Count, u.Reward = to, 0, 0, 0
 	t.tap.packets = append(t.tap.packets, Packet{
-		At: t.runTime(cycleTime(t.now)), Queued: -1, Kind: Ack, Addresses: downlinkAddresses(a.flow), Update: u, Port: port,
+		At: t.runTime(cycleTime(t.now)), Queued: -1, Kind: Ack, Addresses: downlinkAddresses(a.flow), Update: u,
+		Port: port,
 		Status: olaf.QueueStatus{
 			Occupancy:      uint32(t.queue.Discipline().Occupancy()),
 			ActiveClusters: uint16(min(t.queue.Discipline().ActiveClusters(), 1<<16-1)),

@@ -169,7 +169,8 @@ func (t *Twin) replicate(a *answer, o *olaf.Observation) (copies int) {
 			lanes = t.tap.keepLanes(a.lanes)
 		}
 		t.tap.packets = append(t.tap.packets, Packet{
-			At: o.At, Queued: o.Queued, Kind: Answered, Addresses: downlinkAddresses(t.flowOf(a.update.Cluster, w, a.flow)), Update: a.update,
+			At: o.At, Queued: o.Queued, Kind: Answered,
+			Addresses: downlinkAddresses(t.flowOf(a.update.Cluster, w, a.flow)), Update: a.update,
 			Seg: a.flow.Seg, ToS: a.flow.ToS, Port: port, Lanes: lanes, Contributors: o.Contributors,
 		})
 	})
@@ -201,7 +202,8 @@ func (t *Twin) flowOf(c olaf.ClusterID, w olaf.WorkerID, otherwise *flow) *flow 
 		if t.tables.lookup == nil {
 			continue
 		}
-		if cluster, worker, ok := t.tables.lookup.Worker(netip.AddrFrom4(f.SourceIP)); ok && cluster == c && worker == w {
+		if cluster, worker, ok := t.tables.lookup.Worker(netip.AddrFrom4(f.SourceIP)); ok && cluster == c &&
+			worker == w {
 			return f
 		}
 	}

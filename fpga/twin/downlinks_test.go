@@ -125,7 +125,8 @@ func TestSumsGoToWorkers(t *testing.T) {
 // Where the program's tables name a switch above, a job's sums leave by the uplink, from the first that leaves after they said so, and
 // those of other jobs go to the workers.
 func TestSumsOfJobsBelowAnotherSwitch(t *testing.T) {
-	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}, above: map[olaf.ClusterID]bool{1: true}}
+	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{},
+		above: map[olaf.ClusterID]bool{1: true}}
 	tables.set(0, 0, 1, 2)
 	tables.set(1, 3, 4, 5)
 	b := newAnsweringBench(t, Config{Wire: true, Tables: tables})
@@ -202,7 +203,8 @@ func TestLinksAreACapability(t *testing.T) {
 	}
 	b.write(regmap.QueueControl, 0)
 	for _, bad := range []struct{ addr, value uint32 }{
-		{regmap.AggregatorDownlinkIncrement, 0}, {regmap.AggregatorDownlinkIncrement, uint32(engine.Line) + 1}, {regmap.AggregatorSegments, 0},
+		{regmap.AggregatorDownlinkIncrement, 0}, {regmap.AggregatorDownlinkIncrement, uint32(engine.Line) + 1},
+		{regmap.AggregatorSegments, 0},
 		{regmap.AggregatorSegments, builtSegments + 1},
 	} {
 		if err := b.Write32(bad.addr, bad.value); !errors.Is(err, fpga.ErrRefused) {
@@ -300,7 +302,8 @@ func TestOlderImages(t *testing.T) {
 		t.Errorf("%+v, %v", table, err)
 	}
 	c.Downlink = engine.Line
-	if err := fpga.ConfigureQueue(t.Context(), card, c); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "no links to the workers") {
+	if err := fpga.ConfigureQueue(t.Context(), card, c); !errors.Is(err, fpga.ErrRefused) ||
+		!strings.Contains(err.Error(), "no links to the workers") {
 		t.Errorf("%v", err)
 	}
 }

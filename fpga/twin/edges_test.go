@@ -21,8 +21,10 @@ func TestEndOfTimeOfLoops(t *testing.T) {
 	if err := p.Configure(threeOf(0, 0, 8)); err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range []struct{ at, now int64 }{{maxCycle - 1, maxCycle - 1}, {maxCycle, maxCycle}, {maxCycle + 1, maxCycle}, {5, maxCycle}} {
-		p.Receive(cycleTime(c.at), program.Port(i%3), &program.Packet{Kind: program.Data, Trace: program.Contribution(0, 0, 0)}, nil, &outlet{})
+	for i, c := range []struct{ at, now int64 }{{maxCycle - 1, maxCycle - 1}, {maxCycle, maxCycle}, {maxCycle + 1, maxCycle},
+		{5, maxCycle}} {
+		p.Receive(cycleTime(c.at), program.Port(i%3), &program.Packet{Kind: program.Data, Trace: program.Contribution(0, 0, 0)}, nil,
+			&outlet{})
 		if b.now != c.now {
 			t.Errorf("a packet in cycle %d: it is cycle %d, want %d", c.at, b.now, c.now)
 		}
@@ -33,7 +35,8 @@ func TestEndOfTimeOfLoops(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	b := newBench(t, Config{})
 	v := b.read(regmap.CommonMapVersion)
-	want := fpga.Identity{Address: "twin:", Kind: "twin", MapVersion: fmt.Sprintf("%d.%d.%d", v>>24, v>>16&0xff, v&0xffff), Build: ModelVersion, ClockHz: uint64(b.read(regmap.CommonClockHz))}
+	want := fpga.Identity{Address: "twin:", Kind: "twin", MapVersion: fmt.Sprintf("%d.%d.%d", v>>24, v>>16&0xff, v&0xffff),
+		Build: ModelVersion, ClockHz: uint64(b.read(regmap.CommonClockHz))}
 	if d := cmp.Diff(want, b.Identity()); d != "" || want.ClockHz != 250_000_000 {
 		t.Error(d, want.ClockHz)
 	}
@@ -48,10 +51,13 @@ func TestLimitsOfBuilds(t *testing.T) {
 		cfg  Config
 		says string // nothing where it can be built
 	}{
-		{Config{Slots: 1, Clusters: 1, Descriptors: 1, ReadPorts: 2}, ""}, {Config{Slots: engine.MaxSlots, Clusters: 65536, Descriptors: 1 << 28}, ""},
-		{Config{Slots: -1}, says(-1, "slots", engine.MaxSlots)}, {Config{Slots: engine.MaxSlots + 1}, says(engine.MaxSlots+1, "slots", engine.MaxSlots)},
+		{Config{Slots: 1, Clusters: 1, Descriptors: 1, ReadPorts: 2}, ""},
+		{Config{Slots: engine.MaxSlots, Clusters: 65536, Descriptors: 1 << 28}, ""},
+		{Config{Slots: -1}, says(-1, "slots", engine.MaxSlots)},
+		{Config{Slots: engine.MaxSlots + 1}, says(engine.MaxSlots+1, "slots", engine.MaxSlots)},
 		{Config{Clusters: -1}, says(-1, "clusters", 65536)}, {Config{Clusters: 65537}, says(65537, "clusters", 65536)},
-		{Config{Descriptors: -5}, says(-5, "descriptors", 1<<28)}, {Config{Descriptors: 1<<28 + 1}, says(1<<28+1, "descriptors", 1<<28)},
+		{Config{Descriptors: -5}, says(-5, "descriptors", 1<<28)},
+		{Config{Descriptors: 1<<28 + 1}, says(1<<28+1, "descriptors", 1<<28)},
 		{Config{ReadPorts: 3}, says(3, "read ports", 2)},
 	} {
 		said := ""
@@ -63,7 +69,8 @@ func TestLimitsOfBuilds(t *testing.T) {
 		}
 	}
 	b := newBench(t, Config{})
-	if slots, clusters := b.read(regmap.QueueBuiltSlots), b.read(regmap.QueueBuiltClusters); slots != 4096 || clusters != 65536 || b.cfg.Descriptors != 1<<24 {
+	if slots, clusters := b.read(regmap.QueueBuiltSlots), b.read(regmap.QueueBuiltClusters); slots != 4096 || clusters != 65536 ||
+		b.cfg.Descriptors != 1<<24 {
 		t.Errorf("by default %d slots, %d clusters, %d descriptors", slots, clusters, b.cfg.Descriptors)
 	}
 }
@@ -137,7 +144,8 @@ func TestRunsAllocateNothing(t *testing.T) {
 		answer bool
 	}{
 		"plain": {Config{}, false}, "wire": {Config{Wire: true}, false}, "one read port": {Config{ReadPorts: 1, Wire: true}, false},
-		"a program": {Config{Programs: []program.Description{summing}, Wire: true}, false}, "answers": {Config{Programs: []program.Description{summing}, Wire: true}, true},
+		"a program":                     {Config{Programs: []program.Description{summing}, Wire: true}, false},
+		"answers":                       {Config{Programs: []program.Description{summing}, Wire: true}, true},
 		"a program that takes its time": {Config{Programs: []program.Description{summing}, Unit: &slow}, true},
 	} {
 		c.cfg.Tables = newTables(3, 3)

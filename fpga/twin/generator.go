@@ -82,7 +82,8 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 func (t *Twin) arm() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
-	if cap(g.flows) < n || !t.queue.empty() || !t.unit.empty() || t.server.pendingAcks() > 0 || len(t.down.onTheWay) > 0 || !t.bus.empty() {
+	if cap(g.flows) < n || !t.queue.empty() || !t.unit.empty() || t.server.pendingAcks() > 0 ||
+		len(t.down.onTheWay) > 0 || !t.bus.empty() {
 		g.flows = make([]flow, n)
 	}
 	g.flows = g.flows[:n]
@@ -255,8 +256,9 @@ func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 	}
 	t.queue.advance(t.now) // what left before is recorded before
 	t.arrive()
-	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size, genNS),
-		Seg: f.Seg, ToS: f.ToS, Format: f.Format}
+	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f),
+		Update: t.header(d, size, genNS),
+		Seg:    f.Seg, ToS: f.ToS, Format: f.Format}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.generator.templates[f.Template][:p.Update.Lanes])
 	if d.Flags&regmap.FlagNotOlaf != 0 {

@@ -55,7 +55,8 @@ func (t *Twin) admission() aggregator.Admission {
 }
 
 // Receive lets the device's time pass up to the first cycle in which the packet is there, and presents it.
-func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	cycle := cycleBy(now)
 	l.twin.reach(l.zero + cycle)
 	l.twin.presents()

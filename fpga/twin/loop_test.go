@@ -82,11 +82,13 @@ func TestLoopIsTheProgram(t *testing.T) {
 		peak := 0
 		for range 2000 {
 			now += olaf.Time(r.IntN(20_000))
-			p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(r.IntN(3)), Index: uint32(r.IntN(9)), Lanes: 64, Flags: program.Set1 * program.Flags(r.IntN(2)),
+			p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(r.IntN(3)), Index: uint32(r.IntN(9)), Lanes: 64,
+				Flags: program.Set1 * program.Flags(r.IntN(2)),
 				Trace: program.Contribution(0, 0, uint64(now)/1000)}
 			from := program.Port(r.IntN(4))
 			var want, have outlet
-			if c, l := alone.Receive(now, from, &p, nil, &want), loop.Receive(now, from, &p, nil, &have); c != l || !slices.Equal(want, have) {
+			if c, l := alone.Receive(now, from, &p, nil, &want), loop.Receive(now, from, &p, nil, &have); c != l ||
+				!slices.Equal(want, have) {
 				t.Fatalf("%+v from %d: class %d and %v, want %d and %v", p, from, l, have, c, want)
 			}
 			peak = max(peak, alone.Occupied())
@@ -239,7 +241,9 @@ func TestLoopsKeepTheirAccounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out outlet
-			p.Receive(olaf.Time(job)*olaf.Time(olaf.Microsecond), 0, &program.Packet{Kind: program.Data, Job: olaf.ClusterID(job), Index: uint32(3 * job), Trace: program.Contribution(0, 0, 0)}, nil, &out)
+			p.Receive(olaf.Time(job)*olaf.Time(olaf.Microsecond), 0,
+				&program.Packet{Kind: program.Data, Job: olaf.ClusterID(job), Index: uint32(3 * job),
+					Trace: program.Contribution(0, 0, 0)}, nil, &out)
 		}
 		held := func(what string, in, held, cleared uint64) {
 			t.Helper()

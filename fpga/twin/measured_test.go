@@ -14,13 +14,15 @@ import (
 
 // crowded is a programme that fills the bus, the input and the queue, with frames that bypass among those that wait.
 func crowded(r *rand.Rand) traffic {
-	c := traffic{mode: []uint32{smart, fifo}[r.IntN(2)] | regmap.QueueModeProvenance, depth: 1 + r.Uint32N(9), increment: uint32(engine.Line) / (1 + r.Uint32N(6)),
-		overhead: 24, dequeue: 2, merge: 1, clusters: 1 + r.IntN(5), workers: 3, unlisted: 1, delay: r.Uint32N(500)}
+	c := traffic{mode: []uint32{smart, fifo}[r.IntN(2)] | regmap.QueueModeProvenance, depth: 1 + r.Uint32N(9),
+		increment: uint32(engine.Line) / (1 + r.Uint32N(6)),
+		overhead:  24, dequeue: 2, merge: 1, clusters: 1 + r.IntN(5), workers: 3, unlisted: 1, delay: r.Uint32N(500)}
 	at := uint64(0)
 	for i := range 160 {
 		at += []uint64{0, 0, 0, 1, 7, 40}[r.IntN(6)]
-		c.descriptors = append(c.descriptors, regmap.Descriptor{Time: at, Flow: uint16(r.IntN(c.clusters * c.workers)), Sequence: uint32(i),
-			Length: []uint16{0, 64, 300, 1024, 1500}[r.IntN(5)], Reward: r.Int32N(800) - 400, Flags: []uint16{0, 0, 0, 1}[r.IntN(4)]})
+		c.descriptors = append(c.descriptors, regmap.Descriptor{Time: at, Flow: uint16(r.IntN(c.clusters * c.workers)),
+			Sequence: uint32(i),
+			Length:   []uint16{0, 64, 300, 1024, 1500}[r.IntN(5)], Reward: r.Int32N(800) - 400, Flags: []uint16{0, 0, 0, 1}[r.IntN(4)]})
 	}
 	return c
 }
@@ -51,7 +53,8 @@ func TestMeasuredRuns(t *testing.T) {
 			w.finish()
 			fmt.Fprintf(&b, "== %d ports, seed %d: %+v\n", ports, seed, w.count())
 			for _, o := range w.Drain(nil) {
-				fmt.Fprintf(&b, "%d after %d: worker %d sequence %d, %d updates\n", o.At, o.Queued, o.Update.Worker, o.Update.Seq, o.Update.Count)
+				fmt.Fprintf(&b, "%d after %d: worker %d sequence %d, %d updates\n", o.At, o.Queued, o.Update.Worker, o.Update.Seq,
+					o.Update.Count)
 			}
 		}
 	}

@@ -101,7 +101,8 @@ func rapidBench(t *testing.T, rt *rapid.T, cfg Config) *bench {
 type collector struct{ got []olaf.Observation }
 
 func (c *collector) Deliver(d *engine.Departure) {
-	c.got = append(c.got, olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: append([]olaf.Contributor(nil), d.Frame.Contributors...)})
+	c.got = append(c.got, olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update,
+		Contributors: append([]olaf.Contributor(nil), d.Frame.Contributors...)})
 }
 
 // reference plays c through the queue alone.
@@ -114,9 +115,11 @@ func (c *traffic) played(t *rapid.T, offer func(out *engine.Port, at olaf.Time, 
 	sink := new(collector)
 	kind, _ := engine.Coded(c.mode & regmap.QueueModeDisciplineMask)
 	out, err := engine.NewPort(kind.Name, engine.Config{
-		Slots: int(c.depth), Clusters: 64, FreeSlotOnStart: c.mode&regmap.QueueModeFreeOnStart != 0, RewardFilter: c.mode&regmap.QueueModeRewardFilter != 0,
+		Slots: int(c.depth), Clusters: 64, FreeSlotOnStart: c.mode&regmap.QueueModeFreeOnStart != 0,
+		RewardFilter:    c.mode&regmap.QueueModeRewardFilter != 0,
 		RewardThreshold: int32(c.threshold), Provenance: c.mode&regmap.QueueModeProvenance != 0,
-	}, engine.Output{Rate: engine.Increment(c.increment), OverheadBytes: int(c.overhead), DequeueCycles: int(c.dequeue), MergeCycles: int(c.merge)}, sink)
+	}, engine.Output{Rate: engine.Increment(c.increment), OverheadBytes: int(c.overhead), DequeueCycles: int(c.dequeue),
+		MergeCycles: int(c.merge)}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,8 @@ func TestTwinAgreesWithTheQueueAlone(t *testing.T) {
 		if n.DeliveredFrames != uint64(len(got)) || n.QueuedFrames != 0 {
 			rt.Fatalf("delivered %d, queued %d, observed %d", n.DeliveredFrames, n.QueuedFrames, len(got))
 		}
-		if cfg.Observer != nil && watcher.err == nil && (watcher.arrivals != int(n.In) || watcher.starts != len(got) || watcher.departures != len(got)) {
+		if cfg.Observer != nil && watcher.err == nil &&
+			(watcher.arrivals != int(n.In) || watcher.starts != len(got) || watcher.departures != len(got)) {
 			rt.Fatalf("observer saw %+v of %d in, %d out", *watcher, n.In, len(got))
 		}
 		if watcher.err != nil {
@@ -307,7 +311,8 @@ func pull(b *bench, tables *fakeTables, c *traffic, lever int) {
 }
 
 func TestReplicasRunInParallel(t *testing.T) {
-	c := traffic{mode: smart | regmap.QueueModeProvenance, depth: 4, increment: 3 << 24, clusters: 5, workers: 3, descriptors: burst(500, 15, 20)}
+	c := traffic{mode: smart | regmap.QueueModeProvenance, depth: 4, increment: 3 << 24, clusters: 5, workers: 3,
+		descriptors: burst(500, 15, 20)}
 	first := newBench(t, Config{Tables: c.tables()})
 	c.programme(first)
 	replicas := make([]*bench, 4)

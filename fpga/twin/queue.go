@@ -103,7 +103,8 @@ func (t *Twin) configured() queueConfig {
 		c.engine.LaneMemory = olaf.MaxLanes
 	}
 	if t.cfg.buildsPrograms() {
-		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)), lanes: c.engine.LaneMemory, segments: int(t.reg(regmap.AggregatorSegments))}
+		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)),
+			lanes: c.engine.LaneMemory, segments: int(t.reg(regmap.AggregatorSegments))}
 		c.down = t.downlinked()
 	}
 	return c
@@ -244,11 +245,13 @@ func (s *uplink) Deliver(d *engine.Departure) {
 func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay olaf.Duration) {
 	u, out := &d.Frame.Update, t.runTime(leaves)
 	inside := t.tap.keepContributors(d.Frame.Contributors)
-	t.tap.observations = append(t.tap.observations, olaf.Observation{At: out, Queued: stay, Update: *u, Contributors: inside})
+	t.tap.observations = append(t.tap.observations,
+		olaf.Observation{At: out, Queued: stay, Update: *u, Contributors: inside})
 	f := t.queue.slotFlow[d.Slot]
 	if t.recording {
 		t.tap.packets = append(t.tap.packets, Packet{
-			At: out, Queued: stay, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
+			At: out, Queued: stay, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u,
+			Lanes:        t.tap.keepLanes(d.Frame.Lanes),
 			Contributors: inside, Seg: f.Seg, ToS: f.ToS,
 		})
 	}

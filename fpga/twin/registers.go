@@ -68,13 +68,15 @@ var live = map[uint32]func(*Twin) uint32{
 
 // capabilities are the options of the build.
 func (c *Config) capabilities() uint32 {
-	bits := regmap.CommonCapabilitiesModelCycles | regmap.CommonCapabilitiesProvenance | regmap.CommonCapabilitiesFreeOnStart |
+	bits := regmap.CommonCapabilitiesModelCycles | regmap.CommonCapabilitiesProvenance |
+		regmap.CommonCapabilitiesFreeOnStart |
 		regmap.CommonCapabilitiesFaultInjection | regmap.CommonCapabilitiesServerModel
 	if c.Wire {
 		bits |= regmap.CommonCapabilitiesLanes
 	}
 	if c.buildsPrograms() {
-		bits |= regmap.CommonCapabilitiesAggregator | regmap.CommonCapabilitiesDownlinks | regmap.CommonCapabilitiesWireFormats
+		bits |= regmap.CommonCapabilitiesAggregator | regmap.CommonCapabilitiesDownlinks |
+			regmap.CommonCapabilitiesWireFormats
 	}
 	return bits
 }
@@ -91,7 +93,10 @@ var limits = map[uint32]func(*Twin) (low, high uint32){
 	regmap.AggregatorH:                 func(*Twin) (uint32, uint32) { return 1, 1<<16 - 1 },
 	regmap.AggregatorInspectIndex:      func(*Twin) (uint32, uint32) { return 0, builtSegments },
 	regmap.AggregatorDownlinkIncrement: func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
-	regmap.AggregatorSegments:          func(t *Twin) (uint32, uint32) { return 1, uint32(min(builtSegments, t.cfg.Clusters)) },
+	regmap.AggregatorSegments: func(t *Twin) (uint32, uint32) {
+		return 1,
+			uint32(min(builtSegments, t.cfg.Clusters))
+	},
 }
 
 // effects are what writing a register does beside storing the value; a reason means that nothing was done.

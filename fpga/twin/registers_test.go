@@ -153,7 +153,8 @@ func TestInspectorShowsFlags(t *testing.T) {
 	b.loadFlows(1, 3, func(_ int, f *regmap.Flow) { f.Length = 64 })
 	ds := []regmap.Descriptor{{Time: 0, Flow: 2}}
 	for i := range 1<<16 + 1 {
-		ds = append(ds, regmap.Descriptor{Time: uint64(10 + i), Flow: uint16(i % 2), Sequence: uint32(i), Flags: regmap.FlagRetransmission})
+		ds = append(ds, regmap.Descriptor{Time: uint64(10 + i), Flow: uint16(i % 2), Sequence: uint32(i),
+			Flags: regmap.FlagRetransmission})
 	}
 	b.loadDescriptors(ds...)
 	b.start()

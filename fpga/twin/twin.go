@@ -93,7 +93,8 @@ func New(cfg Config) (*Twin, error) {
 	limits := []struct {
 		what       string
 		value, max int
-	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters}, {"descriptors", cfg.Descriptors, regfile.MaxDescriptors},
+	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters},
+		{"descriptors", cfg.Descriptors, regfile.MaxDescriptors},
 		{"read ports", max(1, cfg.ReadPorts), engine.MaxReadPorts}}
 	for _, l := range limits {
 		if l.value < 1 || l.value > l.max {

@@ -80,7 +80,8 @@ func newScript(t *testing.T, seed uint64) *script {
 	}
 	s.load = mixed(s.r, s.sizes()...)
 	s.answers = &admitting{fakeTables: s.load.tables()}
-	cfg := Config{Tables: s.answers, Slots: s.one(4, 9), Clusters: s.one(2, 3, 64), Descriptors: s.one(40, 64), Wire: s.one(0, 1) == 1, ReadPorts: s.r.IntN(3)}
+	cfg := Config{Tables: s.answers, Slots: s.one(4, 9), Clusters: s.one(2, 3, 64), Descriptors: s.one(40, 64), Wire: s.one(0, 1) == 1,
+		ReadPorts: s.r.IntN(3)}
 	cfg.Programs = [][]program.Description{nil, {summing}, {pooling}, {summing, pooling}}[s.r.IntN(4)]
 	if len(cfg.Programs) > 0 && s.one(0, 1) == 1 {
 		cfg.Unit = &aggregator.Unit{BusBytes: 32, Beat: olaf.Duration(s.one(5, 50)) * olaf.Nanosecond, Pipeline: 16, Room: s.one(2, 6)}
@@ -107,7 +108,8 @@ func pick[T any](s *script, of []T) T { return of[s.r.IntN(len(of))] }
 
 // sizes are lengths of frames for one programme; the last list has one that no frame can have.
 func (s *script) sizes() []uint16 {
-	return [][]uint16{{0, 64, 300}, {0}, {0}, {0}, {0, 0, 0, 64, 1500, 68}, {0, 0, 64, 300}, {0, 0, 0, 0, 0, 0, 0, 0, 1500, 65, 66}}[s.r.IntN(7)]
+	return [][]uint16{{0, 64, 300}, {0}, {0}, {0}, {0, 0, 0, 64, 1500, 68}, {0, 0, 64, 300},
+		{0, 0, 0, 0, 0, 0, 0, 0, 1500, 65, 66}}[s.r.IntN(7)]
 }
 
 // kind is how the card was built.
@@ -133,10 +135,12 @@ var settings = []struct {
 	addr   uint32
 	values []uint32
 }{
-	{regmap.QueueMode, []uint32{fifo, smart, smart | regmap.QueueModeProvenance, smart | regmap.QueueModeFreeOnStart, smart | regmap.QueueModeRewardFilter | regmap.QueueModeProvenance, 15}},
+	{regmap.QueueMode, []uint32{fifo, smart, smart | regmap.QueueModeProvenance, smart | regmap.QueueModeFreeOnStart,
+		smart | regmap.QueueModeRewardFilter | regmap.QueueModeProvenance, 15}},
 	{regmap.QueueDepth, []uint32{0, 1, 3, 4, 5, 9, 10}},
 	{regmap.QueueLimiterControl, []uint32{0, regmap.QueueLimiterControlEnable}},
-	{regmap.QueueLimiterIncrement, []uint32{0, uint32(engine.Line), uint32(engine.Line) / 3, uint32(engine.Line) / 20, uint32(engine.Line) + 1}},
+	{regmap.QueueLimiterIncrement, []uint32{0, uint32(engine.Line), uint32(engine.Line) / 3, uint32(engine.Line) / 20,
+		uint32(engine.Line) + 1}},
 	{regmap.QueueLimiterOverhead, []uint32{0, 24}},
 	{regmap.QueueDequeueCycles, []uint32{0, 1, 3}},
 	{regmap.QueueMergeCycles, []uint32{0, 1, 3}},
@@ -177,10 +181,13 @@ func (s *script) step() {
 	}
 	run, freeze := control(regmap.QueueControlEnable), control(regmap.QueueControlEnable|regmap.QueueControlFreeze)
 	pick(s, []func(){
-		pass, pass, pass, pass, pass, pass, pass, pass, run, run, run, freeze, freeze, control(pick(s, []uint32{0, regmap.QueueControlFreeze})), s.drain, s.show, s.inspect, s.move, s.send, s.send,
+		pass, pass, pass, pass, pass, pass, pass, pass, run, run, run, freeze, freeze,
+		control(pick(s, []uint32{0, regmap.QueueControlFreeze})), s.drain, s.show, s.inspect, s.move, s.send, s.send,
 		command(regmap.QueueCommand, 0, regmap.QueueCommandFlush), command(regmap.AggregatorCommand, 0, regmap.AggregatorCommandClear),
-		command(regmap.CommonCommand, 0, regmap.CommonCommandSnapshot, regmap.CommonCommandClear, regmap.CommonCommandSnapshot|regmap.CommonCommandClear),
-		command(regmap.GeneratorCommand, regmap.GeneratorCommandArm, regmap.GeneratorCommandStart, regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort),
+		command(regmap.CommonCommand, 0, regmap.CommonCommandSnapshot, regmap.CommonCommandClear,
+			regmap.CommonCommandSnapshot|regmap.CommonCommandClear),
+		command(regmap.GeneratorCommand, regmap.GeneratorCommandArm, regmap.GeneratorCommandStart, regmap.GeneratorCommandStop,
+			regmap.GeneratorCommandAbort),
 		s.play, s.play, s.configure,
 	})()
 }
@@ -219,8 +226,10 @@ func (s *script) stop() {
 
 // play loads a programme and starts it, where that is allowed.
 func (s *script) play() {
-	if s.read(regmap.GeneratorState) == uint32(running) || s.read(regmap.GeneratorState) == uint32(stopping) || s.read(regmap.GeneratorState) == uint32(armed) {
-		s.try(regmap.GeneratorCommand, pick(s, []uint32{regmap.GeneratorCommandStart, regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort}))
+	if s.read(regmap.GeneratorState) == uint32(running) || s.read(regmap.GeneratorState) == uint32(stopping) ||
+		s.read(regmap.GeneratorState) == uint32(armed) {
+		s.try(regmap.GeneratorCommand, pick(s, []uint32{regmap.GeneratorCommandStart, regmap.GeneratorCommandStop,
+			regmap.GeneratorCommandAbort}))
 		return
 	}
 	next := mixed(s.r, s.sizes()...)
@@ -285,7 +294,8 @@ func textOf[T any](list []T) string {
 func (s *script) show() {
 	for _, block := range regmap.Blocks() {
 		for _, r := range block.Registers {
-			if r.Access == regmap.Command || block.Base == regmap.CommonBase && r.Offset < regmap.CommonScratch-regmap.CommonBase || strings.HasPrefix(r.Name, "mem_") {
+			if r.Access == regmap.Command || block.Base == regmap.CommonBase && r.Offset < regmap.CommonScratch-regmap.CommonBase ||
+				strings.HasPrefix(r.Name, "mem_") {
 				continue
 			}
 			for off := uint32(0); off < r.Bytes(); off += 4 {
@@ -368,7 +378,8 @@ func (s *script) send() {
 	for range 5 {
 		now += olaf.Time(s.r.IntN(9000))
 		var out outlet
-		p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(s.r.IntN(3)), Index: uint32(s.r.IntN(9)), Lanes: 64, Flags: program.Set1 * program.Flags(s.r.IntN(2)),
+		p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(s.r.IntN(3)), Index: uint32(s.r.IntN(9)), Lanes: 64,
+			Flags: program.Set1 * program.Flags(s.r.IntN(2)),
 			Trace: program.Contribution(0, 0, uint64(now)/1000)}
 		class := s.loop.Receive(now, program.Port(s.r.IntN(4)), &p, nil, &out)
 		fmt.Fprintf(s.packets, "at %d class %d: %v\n", s.now, class, out)

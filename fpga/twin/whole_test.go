@@ -41,13 +41,16 @@ func (h hearing) Answer(at olaf.Time, o *olaf.Observation) {
 
 // mixed is a programme of few frames of every kind, flags among them, for a card with clusters of three.
 func mixed(r *rand.Rand, sizes ...uint16) traffic {
-	c := traffic{mode: smart | regmap.QueueModeProvenance, depth: 4, increment: uint32(engine.Line) / 5, overhead: 24, dequeue: 2, merge: 1, clusters: 3, workers: 3, unlisted: 1,
+	c := traffic{mode: smart | regmap.QueueModeProvenance, depth: 4, increment: uint32(engine.Line) / 5, overhead: 24, dequeue: 2,
+		merge: 1, clusters: 3, workers: 3, unlisted: 1,
 		delay: 150}
 	at := uint64(0)
 	for i := range 40 {
 		at += []uint64{0, 1, 7, 40}[r.IntN(4)]
-		c.descriptors = append(c.descriptors, regmap.Descriptor{Time: at, Flow: uint16(r.IntN(c.clusters * c.workers)), Sequence: uint32(i),
-			Length: sizes[r.IntN(len(sizes))], Reward: r.Int32N(800) - 400, Flags: []uint16{0, 0, 0, 0, 0, 0, 1, 2, 4, 8}[r.IntN(10)]})
+		c.descriptors = append(c.descriptors, regmap.Descriptor{Time: at, Flow: uint16(r.IntN(c.clusters * c.workers)),
+			Sequence: uint32(i),
+			Length:   sizes[r.IntN(len(sizes))], Reward: r.Int32N(800) - 400,
+			Flags: []uint16{0, 0, 0, 0, 0, 0, 1, 2, 4, 8}[r.IntN(10)]})
 	}
 	return c
 }
@@ -57,7 +60,8 @@ func (b *bench) registers(w io.Writer, clusters, inside int) {
 	b.Helper()
 	b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
 	b.shown(w, func(name string) bool {
-		return !strings.HasPrefix(name, "queue.cluster_") && !strings.Contains(name, ".inspect_") && !strings.Contains(name, ".mem_") && name != "common.build_hash"
+		return !strings.HasPrefix(name, "queue.cluster_") && !strings.Contains(name, ".inspect_") && !strings.Contains(name, ".mem_") &&
+			name != "common.build_hash"
 	})
 	for c := range clusters {
 		b.write(regmap.QueueClusterIndex, uint32(c))
@@ -90,7 +94,8 @@ func (b *bench) buildsPrograms() bool { return b.cfg.buildsPrograms() }
 
 func (b *bench) shown(w io.Writer, which func(name string) bool) {
 	b.Helper()
-	fresh := newBench(b.TB, Config{Clusters: b.cfg.Clusters, ReadPorts: b.cfg.ReadPorts, Programs: b.cfg.Programs, Wire: b.cfg.Wire, Unit: b.cfg.Unit})
+	fresh := newBench(b.TB, Config{Clusters: b.cfg.Clusters, ReadPorts: b.cfg.ReadPorts, Programs: b.cfg.Programs, Wire: b.cfg.Wire,
+		Unit: b.cfg.Unit})
 	for _, block := range regmap.Blocks() {
 		if block.Base == regmap.AggregatorType && !b.buildsPrograms() {
 			continue
@@ -131,7 +136,8 @@ func TestWholeRuns(t *testing.T) {
 		{"a program that answers", Config{Programs: summer}, 0, true, []uint16{0}},
 		{"a program that takes its time", Config{Programs: summer, Unit: &slow}, 0, true, []uint16{0}},
 		{"one read port in front of a program", Config{ReadPorts: 1, Programs: summer}, 0, false, []uint16{0}},
-		{"one read port in front of a program that takes its time", Config{ReadPorts: 1, Programs: summer, Unit: &slow}, 0, false, []uint16{0}},
+		{"one read port in front of a program that takes its time", Config{ReadPorts: 1, Programs: summer, Unit: &slow}, 0, false,
+			[]uint16{0}},
 	} {
 		fmt.Fprintf(&b, "== %s\n", c.name)
 		load := mixed(rand.New(rand.NewPCG(uint64(i), 14)), c.sizes...)
@@ -181,7 +187,8 @@ func TestWholeRuns(t *testing.T) {
 			fmt.Fprintf(&b, "%d after %d: %+v of %v\n", o.At, o.Queued, o.Update, o.Contributors)
 		}
 		for _, p := range w.DrainPackets(nil) {
-			fmt.Fprintf(&b, "%d after %d: kind %d by %d, segment %d, tos %d, %d lanes %v, %v, %v:%d to %v:%d, %+v\n", p.At, p.Queued, p.Kind, p.Port, p.Seg, p.ToS, len(p.Lanes), p.Lanes[:min(len(p.Lanes), 2)], p.Status,
+			fmt.Fprintf(&b, "%d after %d: kind %d by %d, segment %d, tos %d, %d lanes %v, %v, %v:%d to %v:%d, %+v\n", p.At, p.Queued,
+				p.Kind, p.Port, p.Seg, p.ToS, len(p.Lanes), p.Lanes[:min(len(p.Lanes), 2)], p.Status,
 				p.Addresses.SourceIP, p.Addresses.SourcePort, p.Addresses.DestIP, p.Addresses.DestPort, p.Update)
 		}
 	}
@@ -193,7 +200,8 @@ func TestWholeRuns(t *testing.T) {
 func TestAfterAResetACardIsNew(t *testing.T) {
 	slow := aggregator.Unit{BusBytes: 32, Beat: 50 * olaf.Nanosecond, Pipeline: 16, Room: 6}
 	for _, cfg := range []Config{
-		{}, {ReadPorts: 1}, {ReadPorts: 2}, {Programs: []program.Description{summing}}, {ReadPorts: 1, Programs: []program.Description{summing}, Unit: &slow},
+		{}, {ReadPorts: 1}, {ReadPorts: 2}, {Programs: []program.Description{summing}},
+		{ReadPorts: 1, Programs: []program.Description{summing}, Unit: &slow},
 	} {
 		for seed := range uint64(8) {
 			before, after := crowded(rand.New(rand.NewPCG(seed, 17))), crowded(rand.New(rand.NewPCG(seed, 18)))
@@ -263,7 +271,8 @@ func TestSegmentsOfClusters(t *testing.T) {
 		around   uint64
 	}{
 		{64, 1, 63, 0}, {64, 2, 31, 0}, {64, 2, 32, 1}, {64, 64, 0, 0}, {64, 64, 1, 1},
-		{0, 1, builtSegments - 1, 0}, {0, 1, builtSegments, 1}, {0, 2, builtSegments/2 - 1, 0}, {0, 2, builtSegments / 2, 1}, {0, builtSegments, 0, 0}, {0, builtSegments, 1, 1},
+		{0, 1, builtSegments - 1, 0}, {0, 1, builtSegments, 1}, {0, 2, builtSegments/2 - 1, 0}, {0, 2, builtSegments / 2, 1},
+		{0, builtSegments, 0, 0}, {0, builtSegments, 1, 1},
 	} {
 		tables := newTables(1, 1)
 		for a := range tables.workers {
@@ -372,8 +381,10 @@ func TestDecisionsAfterEachOther(t *testing.T) {
 		first regmap.Descriptor
 		after int64
 	}{
-		"bad checksum": {regmap.Descriptor{Flags: regmap.FlagBadChecksum}, decisionCycles}, "bad length": {regmap.Descriptor{Flags: regmap.FlagBadLength}, decisionCycles},
-		"not OLAF": {regmap.Descriptor{Flags: regmap.FlagNotOlaf}, beats + decisionCycles}, "unknown source": {regmap.Descriptor{Flow: 1}, beats + decisionCycles},
+		"bad checksum":   {regmap.Descriptor{Flags: regmap.FlagBadChecksum}, decisionCycles},
+		"bad length":     {regmap.Descriptor{Flags: regmap.FlagBadLength}, decisionCycles},
+		"not OLAF":       {regmap.Descriptor{Flags: regmap.FlagNotOlaf}, beats + decisionCycles},
+		"unknown source": {regmap.Descriptor{Flow: 1}, beats + decisionCycles},
 	} {
 		if got := arrive(c.first); len(got) != 1 || got[0]-stored[0] != c.after {
 			t.Errorf("%s: the update after it is decided on in cycle %v, want %d", name, got, stored[0]+c.after)
@@ -404,12 +415,15 @@ func TestInspectorForgets(t *testing.T) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
 	shown := func(addr uint32) uint64 { return uint64(b.read(addr)) | uint64(b.read(addr+4))<<32 }
 	b.write(regmap.AggregatorInspectIndex, 0)
-	if generated, since := shown(regmap.AggregatorInspectGeneration), shown(regmap.AggregatorInspectSince); generated != 4*late || since != late {
+	if generated, since := shown(regmap.AggregatorInspectGeneration), shown(regmap.AggregatorInspectSince); generated != 4*late ||
+		since != late {
 		t.Errorf("generated at %d, since %d", generated, since)
 	}
 	b.write(regmap.AggregatorInspectIndex, 1)
-	for _, at := range []uint32{regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
-		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4} {
+	for _, at := range []uint32{regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize,
+		regmap.AggregatorInspectSegment,
+		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince,
+		regmap.AggregatorInspectSince + 4} {
 		if v := b.read(at); v != 0 {
 			t.Errorf("of nothing %#x shows %#x", at, v)
 		}

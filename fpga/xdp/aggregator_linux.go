@@ -65,7 +65,8 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 		return nil, fmt.Errorf("xdp: xagg: %w", err)
 	}
 	if build.Fragments < 1 || build.Lanes < 1 {
-		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; there must be one at least", build.Fragments, build.Lanes)
+		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; there must be one at least", build.Fragments,
+			build.Lanes)
 	}
 	group := cmp.Or(build.Group, DefaultGroup)
 	if group < 1 || bits.OnesCount(uint(group)) != 1 {
@@ -76,7 +77,8 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec.Maps["sums"].ValueSize = uint32(laneWords(build.Lanes) * wordBytes)
 	a := &Aggregator{build: build}
 	err = a.load("xagg", spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
-		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping, "GROUP": uint32(group),
+		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping,
+		"GROUP":  uint32(group),
 		"LOCKED": !build.unlocked, "GATED": build.gated,
 	})
 	if err != nil {
@@ -163,8 +165,10 @@ func (a *Aggregator) state(i int) (xagg.Fragment, error) {
 		return xagg.Fragment{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
 	}
 	return xagg.Fragment{
-		Epoch: binary.NativeEndian.Uint16(b[4:]), Lanes: binary.NativeEndian.Uint16(b[6:]), Bitmap: binary.NativeEndian.Uint64(b[8:]),
-		NewestNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])), Count: int(binary.NativeEndian.Uint32(b[36:])),
+		Epoch: binary.NativeEndian.Uint16(b[4:]), Lanes: binary.NativeEndian.Uint16(b[6:]),
+		Bitmap:   binary.NativeEndian.Uint64(b[8:]),
+		NewestNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])),
+		Count: int(binary.NativeEndian.Uint32(b[36:])),
 	}, nil
 }
 
@@ -179,6 +183,7 @@ func (a *Aggregator) NextCheck() (Check, bool, error) {
 		return Check{}, false, fmt.Errorf("xdp: xagg: take a check: %w", err)
 	}
 	return Check{
-		Child: olaf.WorkerID(binary.NativeEndian.Uint16(b)), Epoch: binary.NativeEndian.Uint16(b[2:]), Fragment: binary.NativeEndian.Uint32(b[4:]),
+		Child: olaf.WorkerID(binary.NativeEndian.Uint16(b)), Epoch: binary.NativeEndian.Uint16(b[2:]),
+		Fragment: binary.NativeEndian.Uint32(b[4:]),
 	}, true, nil
 }

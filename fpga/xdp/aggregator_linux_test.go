@@ -32,7 +32,8 @@ type data struct {
 // encode writes a packet's frame: an OLAF frame but for its magic and its last header field.
 func (p *data) encode(t testing.TB, source [4]byte) []byte {
 	t.Helper()
-	u := olaf.Update{Cluster: olaf.ClusterID(p.job), Worker: olaf.WorkerID(p.child), Seq: p.fragment, Count: p.count, GenNS: p.gen, Lanes: uint16(len(p.lanes))}
+	u := olaf.Update{Cluster: olaf.ClusterID(p.job), Worker: olaf.WorkerID(p.child), Seq: p.fragment, Count: p.count, GenNS: p.gen,
+		Lanes: uint16(len(p.lanes))}
 	frame := make([]byte, u.Size())
 	a := olaf.Addresses{SrcIP: source, DstIP: [4]byte{10, 255, 0, 1}}
 	if _, err := olaf.EncodeUpdate(frame, &a, &u, p.lanes); err != nil {
@@ -53,7 +54,8 @@ func decode(t testing.TB, frame []byte) (data, olaf.Addresses) {
 		t.Fatal(err)
 	}
 	u := f.Update()
-	p := data{job: uint16(u.Cluster), child: uint16(u.Worker), epoch: epoch, fragment: u.Seq, count: u.Count, gen: u.GenNS, lanes: make([]int32, u.Lanes)}
+	p := data{job: uint16(u.Cluster), child: uint16(u.Worker), epoch: epoch, fragment: u.Seq, count: u.Count, gen: u.GenNS,
+		lanes: make([]int32, u.Lanes)}
 	f.Lanes(p.lanes)
 	return p, f.Addresses()
 }
@@ -144,7 +146,8 @@ func loadAggregator(t testing.TB, b AggregatorBuild, children int) *Aggregator {
 	}
 	err = errors.Join(a.SetSenders(senders), a.Run(true), a.Configure(Parent{
 		Job: 7, Children: children, Child: 3,
-		Source: olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 9, 0, 1}, DstIP: [4]byte{10, 9, 0, 2}},
+		Source: olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 9, 0, 1},
+			DstIP: [4]byte{10, 9, 0, 2}},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -162,8 +165,10 @@ func TestAggregator(t *testing.T) {
 	for _, c := range cases {
 		t.Run(fmt.Sprintf("%dx%d wrapping=%v", c.children, c.lanes, c.wrapping), func(t *testing.T) {
 			const fragments = 20
-			a := loadAggregator(t, AggregatorBuild{Fragments: fragments, Lanes: c.lanes, Wrapping: c.wrapping, Senders: 64, LogBytes: 1 << 17}, c.children)
-			slow := &slowAggregator{children: c.children, wrapping: c.wrapping, inside: map[uint32][]data{}, counts: map[string]uint64{}}
+			a := loadAggregator(t, AggregatorBuild{Fragments: fragments, Lanes: c.lanes, Wrapping: c.wrapping, Senders: 64,
+				LogBytes: 1 << 17}, c.children)
+			slow := &slowAggregator{children: c.children, wrapping: c.wrapping, inside: map[uint32][]data{},
+				counts: map[string]uint64{}}
 			for _, name := range a.CounterNames() {
 				slow.counts[name] = 0
 			}
@@ -174,7 +179,8 @@ func TestAggregator(t *testing.T) {
 					compareDecisions(t, a, slow)
 					epoch++
 				}
-				p := data{job: 7, child: uint16(rng.IntN(c.children)), epoch: epoch, fragment: uint32(rng.IntN(fragments)), count: uint16(1 + rng.IntN(3)), gen: uint64(rng.IntN(1000)), lanes: make([]int32, c.lanes)}
+				p := data{job: 7, child: uint16(rng.IntN(c.children)), epoch: epoch, fragment: uint32(rng.IntN(fragments)),
+					count: uint16(1 + rng.IntN(3)), gen: uint64(rng.IntN(1000)), lanes: make([]int32, c.lanes)}
 				if rng.IntN(30) == 0 {
 					p.epoch += uint16(rng.IntN(3)) - 1
 				}
@@ -199,7 +205,8 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	slow.counts[class]++
 	slow.log = append(slow.log, Decision{
 		Class: engine.Class(slices.Index(a.CounterNames(), class)), Slot: engine.Slot(p.fragment),
-		Update: olaf.Update{GenNS: p.gen, Seq: p.fragment, Reward: int32(p.epoch), Cluster: 7, Worker: olaf.WorkerID(p.child), Count: p.count, Lanes: uint16(len(p.lanes))},
+		Update: olaf.Update{GenNS: p.gen, Seq: p.fragment, Reward: int32(p.epoch), Cluster: 7, Worker: olaf.WorkerID(p.child),
+			Count: p.count, Lanes: uint16(len(p.lanes))},
 	})
 	slow.counts["in_bytes"] += uint64(len(frame))
 	verdict, err := a.Arrive(frame)
@@ -252,7 +259,8 @@ func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
 			continue
 		}
 		sum := slow.sum(held)
-		want := xagg.Fragment{Epoch: sum.epoch, Lanes: uint16(len(sum.lanes)), NewestNS: sum.gen, Inside: len(held), Count: int(sum.count)}
+		want := xagg.Fragment{Epoch: sum.epoch, Lanes: uint16(len(sum.lanes)), NewestNS: sum.gen, Inside: len(held),
+			Count: int(sum.count)}
 		for _, h := range held {
 			want.Bitmap |= 1 << h.child
 		}
@@ -411,7 +419,8 @@ func TestChecks(t *testing.T) {
 		k := &asked{T: t, Aggregator: loadAggregator(t, AggregatorBuild{Fragments: 2*size + 5, Lanes: 2, Senders: 2, Group: group}, 2)}
 		agent, err := xagg.NewAgent(program.Config{Slots: k.build.Fragments, LaneMemory: 2}, k)
 		if err == nil {
-			err = errors.Join(agent.Acknowledge(group), agent.Configure(program.Job{ID: 7, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}))
+			err = errors.Join(agent.Acknowledge(group),
+				agent.Configure(program.Job{ID: 7, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}))
 		}
 		if err != nil {
 			t.Fatal(err)

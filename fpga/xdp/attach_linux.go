@@ -45,14 +45,17 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 	}
 	var attached link.Link
 	err := at.Do(func() (err error) {
-		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs[program], Interface: at.Index, Flags: f})
+		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs[program], Interface: at.Index,
+			Flags: f})
 		return err
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) && mode == Native {
-		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver has no hook for programs; use mode %s", p.name, program, at.Name, ErrKernel, Generic)
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver has no hook for programs; use mode %s", p.name,
+			program, at.Name, ErrKernel, Generic)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("xdp: %s: attach %s to %s in mode %s: %w: %w", p.name, program, at.Name, mode, ErrKernel, err)
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s in mode %s: %w: %w", p.name, program, at.Name, mode, ErrKernel,
+			err)
 	}
 	return attached, nil
 }

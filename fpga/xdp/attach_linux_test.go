@@ -83,7 +83,8 @@ func TestRealFrames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := r.Compare(x.Number); c.Void != "" || c.Equal != c.Checked || sums["appended"] != 4*rounds || sums["aggregated"] != (workers-4)*rounds {
+			if c := r.Compare(x.Number); c.Void != "" || c.Equal != c.Checked || sums["appended"] != 4*rounds ||
+				sums["aggregated"] != (workers-4)*rounds {
 				t.Fatalf("%+v, %v", c, sums)
 			}
 		})
@@ -159,7 +160,8 @@ func TestTooLargeForNative(t *testing.T) {
 	c := cableOf(t, 9000)
 	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()
-	if _, err := k.Attach(c.B, Native); !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), "an MTU of 9000 bytes is above the 3000") {
+	if _, err := k.Attach(c.B, Native); !errors.Is(err, ErrKernel) ||
+		!strings.Contains(err.Error(), "an MTU of 9000 bytes is above the 3000") {
 		t.Errorf("%v", err)
 	}
 	l, err := k.Attach(c.B, Generic)

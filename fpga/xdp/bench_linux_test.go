@@ -101,10 +101,12 @@ func BenchmarkAggregator(b *testing.B) {
 	for _, wrapping := range []bool{false, true} {
 		for _, lanes := range []int{48, 256} {
 			b.Run(fmt.Sprintf("lanes=%d/wrapping=%v", lanes, wrapping), func(b *testing.B) {
-				a := loadAggregator(b, AggregatorBuild{Fragments: 2, Lanes: lanes, Wrapping: wrapping, Senders: MaxChildren}, MaxChildren)
+				a := loadAggregator(b, AggregatorBuild{Fragments: 2, Lanes: lanes, Wrapping: wrapping, Senders: MaxChildren},
+					MaxChildren)
 				p.lanes = p.lanes[:lanes]
 				// Sums go on as if the last child sent them, so that the next packet can be made of one.
-				if err := a.Configure(Parent{Job: 7, Children: MaxChildren, Source: olaf.Addresses{SrcIP: addressOf(MaxChildren - 1).As4()}}); err != nil {
+				if err := a.Configure(Parent{Job: 7, Children: MaxChildren,
+					Source: olaf.Addresses{SrcIP: addressOf(MaxChildren - 1).As4()}}); err != nil {
 					b.Fatal(err)
 				}
 				frame := p.encode(b, addressOf(0).As4())
@@ -116,7 +118,8 @@ func BenchmarkAggregator(b *testing.B) {
 				}
 				sums, err := a.Latch()
 				packets := sums["in_bytes"] / uint64(len(frame))
-				if err != nil || packets == 0 || sums["consumed"]+sums["completed"] != packets || sums["completed"] != packets/MaxChildren {
+				if err != nil || packets == 0 || sums["consumed"]+sums["completed"] != packets ||
+					sums["completed"] != packets/MaxChildren {
 					b.Fatalf("%v, %v", sums, err)
 				}
 			})
@@ -138,35 +141,36 @@ func turns(b *testing.B, next *ebpf.Program) *ebpf.Program {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { calls.Close() })
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "Apache-2.0", Instructions: asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
-		asm.LoadMapPtr(asm.R1, counter.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "out"),
-		asm.LoadMem(asm.R7, asm.R0, 0, asm.DWord),
-		asm.Mov.Reg(asm.R1, asm.R7), asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, 0, asm.Word), // data
-		asm.LoadMem(asm.R2, asm.R6, 4, asm.Word), // data_end
-		asm.Mov.Reg(asm.R3, asm.R1), asm.Add.Imm(asm.R3, olaf.HeaderBytes),
-		asm.JGT.Reg(asm.R3, asm.R2, "out"),
-		asm.Mov.Reg(asm.R4, asm.R7), asm.And.Imm(asm.R4, MaxChildren-1), // child
-		asm.Mov.Imm(asm.R5, MaxChildren), asm.Sub.Reg(asm.R5, asm.R4),
-		asm.StoreMem(asm.R1, 19, asm.R5, asm.Byte), // identification
-		asm.Add.Imm(asm.R4, 1),
-		asm.StoreMem(asm.R1, 29, asm.R4, asm.Byte), // source address
-		asm.RSh.Imm(asm.R7, 6),                     // epoch
-		asm.HostTo(asm.BE, asm.R7, asm.Half),
-		asm.StoreMem(asm.R1, 60, asm.R7, asm.Half),
-		asm.Mov.Reg(asm.R1, asm.R6),
-		asm.LoadMapPtr(asm.R2, calls.FD()),
-		asm.Mov.Imm(asm.R3, 0),
-		asm.FnTailCall.Call(),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
-		asm.Return(),
-	}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{
+			asm.Mov.Reg(asm.R6, asm.R1),
+			asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+			asm.LoadMapPtr(asm.R1, counter.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
+			asm.FnMapLookupElem.Call(),
+			asm.JEq.Imm(asm.R0, 0, "out"),
+			asm.LoadMem(asm.R7, asm.R0, 0, asm.DWord),
+			asm.Mov.Reg(asm.R1, asm.R7), asm.Add.Imm(asm.R1, 1),
+			asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
+			asm.LoadMem(asm.R1, asm.R6, 0, asm.Word), // data
+			asm.LoadMem(asm.R2, asm.R6, 4, asm.Word), // data_end
+			asm.Mov.Reg(asm.R3, asm.R1), asm.Add.Imm(asm.R3, olaf.HeaderBytes),
+			asm.JGT.Reg(asm.R3, asm.R2, "out"),
+			asm.Mov.Reg(asm.R4, asm.R7), asm.And.Imm(asm.R4, MaxChildren-1), // child
+			asm.Mov.Imm(asm.R5, MaxChildren), asm.Sub.Reg(asm.R5, asm.R4),
+			asm.StoreMem(asm.R1, 19, asm.R5, asm.Byte), // identification
+			asm.Add.Imm(asm.R4, 1),
+			asm.StoreMem(asm.R1, 29, asm.R4, asm.Byte), // source address
+			asm.RSh.Imm(asm.R7, 6),                     // epoch
+			asm.HostTo(asm.BE, asm.R7, asm.Half),
+			asm.StoreMem(asm.R1, 60, asm.R7, asm.Half),
+			asm.Mov.Reg(asm.R1, asm.R6),
+			asm.LoadMapPtr(asm.R2, calls.FD()),
+			asm.Mov.Imm(asm.R3, 0),
+			asm.FnTailCall.Call(),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
+			asm.Return(),
+		}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -43,8 +43,9 @@ func decodeDecision(b []byte) Decision {
 	return Decision{
 		Number: u64(0), AtNS: u64(8), Slot: engine.Slot(int32(u32(32))), Saturated: u32(36),
 		Update: olaf.Update{
-			GenNS: u64(16), Seq: u32(24), Reward: int32(u32(28)), Cluster: olaf.ClusterID(u16(40)), Worker: olaf.WorkerID(u16(42)),
-			Count: u16(44), Lanes: u16(46), Flags: olaf.Flags(b[50]),
+			GenNS: u64(16), Seq: u32(24), Reward: int32(u32(28)), Cluster: olaf.ClusterID(u16(40)),
+			Worker: olaf.WorkerID(u16(42)),
+			Count:  u16(44), Lanes: u16(46), Flags: olaf.Flags(b[50]),
 		},
 		Kind: DecisionKind(b[48]), Class: engine.Class(b[49]),
 	}

@@ -72,7 +72,8 @@ func newDiscipline(t testing.TB, k *Queue, cfg engine.Config, known map[identity
 		frame: make([]byte, olaf.MaxFrame), out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
 	d.must(k.Run(false))
 	d.must(k.Reset())
-	d.must(k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter, RewardThreshold: cfg.RewardThreshold}))
+	d.must(k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
+		RewardThreshold: cfg.RewardThreshold}))
 	d.must(k.Run(true))
 	return d
 }

@@ -141,10 +141,12 @@ func decodeExchange(b []byte) Exchange {
 	return Exchange{
 		Released: u32(8)&askRelease != 0, Started: u32(8)&askStart != 0, Slot: int(int32(u32(12))), AtNS: u64(16),
 		Update: olaf.Update{
-			GenNS: u64(24), Seq: u32(40), Reward: int32(u32(44)), Cluster: olaf.ClusterID(u16(48)), Worker: olaf.WorkerID(u16(50)),
-			Count: u16(52), Lanes: u16(54), Flags: olaf.Flags(u32(56)),
+			GenNS: u64(24), Seq: u32(40), Reward: int32(u32(44)), Cluster: olaf.ClusterID(u16(48)),
+			Worker: olaf.WorkerID(u16(50)),
+			Count:  u16(52), Lanes: u16(54), Flags: olaf.Flags(u32(56)),
 		},
-		AppendedNS: u64(32), Waiting: int(u32(60)), Leaving: int(int32(u32(64))), Active: int(u32(68)), Peak: int(u32(72)), Bank: u32(76),
+		AppendedNS: u64(32), Waiting: int(u32(60)), Leaving: int(int32(u32(64))), Active: int(u32(68)),
+		Peak: int(u32(72)), Bank: u32(76),
 		Updates: u64(80), OccupancyNS: u64(88), Number: u64(96),
 	}
 }

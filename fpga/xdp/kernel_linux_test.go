@@ -84,7 +84,8 @@ func TestFeatures(t *testing.T) {
 				all[what] = true
 				err := object.load(older{lacks: map[any]bool{what: true}})
 				want := "the kernel lacks " + f.Name + ", " + f.Use + "; run Linux " + f.Since + " or newer"
-				if !errors.Is(err, ErrFeature) || errors.Is(err, ErrKernel) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				if !errors.Is(err, ErrFeature) || errors.Is(err, ErrKernel) || !strings.HasPrefix(err.Error(), want) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("without %v: %v; want %q", what, err, want)
 				}
 			}
@@ -106,7 +107,8 @@ func TestLacks(t *testing.T) {
 		t.Error(got, err)
 	}
 	got, err := Lacks(older{lacks: map[any]bool{ebpf.RingBuf: true, ebpf.Queue: true, asm.FnLoop: true}})
-	if err != nil || len(got) != 3 || got[0] != mapFeatures[ebpf.Queue] || got[1] != mapFeatures[ebpf.RingBuf] || got[2] != helperFeatures[asm.FnLoop] {
+	if err != nil || len(got) != 3 || got[0] != mapFeatures[ebpf.Queue] || got[1] != mapFeatures[ebpf.RingBuf] ||
+		got[2] != helperFeatures[asm.FnLoop] {
 		t.Error(got, err)
 	}
 }

@@ -37,8 +37,10 @@ func TestMark(t *testing.T) {
 	}{
 		{"nothing", olaf.QueueStatus{}, own},
 		{"a hop less busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 1, Slots: 2}, own},
-		{"a hop as busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6}, olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6}},
-		{"a busier hop", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3}, olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3}},
+		{"a hop as busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6},
+			olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6}},
+		{"a busier hop", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3},
+			olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3}},
 	} {
 		u := olaf.Update{Cluster: 1, Worker: 2, Seq: 3, Count: 1, Lanes: 2}
 		frame := make([]byte, olaf.AckSize(2))

@@ -40,7 +40,8 @@ type path struct {
 }
 
 func newPath(b *testing.B, lanes int) *path {
-	p := &path{cable: cable(b), lanes: lanes, queue: load(b, "olaf", Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
+	p := &path{cable: cable(b), lanes: lanes, queue: load(b, "olaf",
+		Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
 	b.Cleanup(func() { _ = p.queue.Close() })
 	p.frames = prepare(b, p.queue, lanes)
 	for i, frame := range p.frames { // each lane of the second is 1, of the first 0

@@ -51,7 +51,8 @@ type Queue struct {
 func Load(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
-		return nil, fmt.Errorf("xdp: there is no program for queue %q; there are %s", discipline, strings.Join(slices.Sorted(maps.Keys(disciplines)), ", "))
+		return nil, fmt.Errorf("xdp: there is no program for queue %q; there are %s", discipline,
+			strings.Join(slices.Sorted(maps.Keys(disciplines)), ", "))
 	}
 	spec, err := load()
 	if err != nil {
@@ -61,7 +62,8 @@ func Load(discipline string, build Build) (*Queue, error) {
 	spec.Maps["clusters"].ValueSize = uint32(build.Clusters * clusterBytes)
 	q := &Queue{build: build}
 	err = q.load(discipline, spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
-		"SLOTS": uint32(build.Slots), "CLUSTERS": uint32(build.Clusters), "LANES": uint32(build.Lanes), "FRAME_LANES": uint32(build.FrameLanes),
+		"SLOTS": uint32(build.Slots), "CLUSTERS": uint32(build.Clusters), "LANES": uint32(build.Lanes),
+		"FRAME_LANES": uint32(build.FrameLanes),
 	})
 	if err == nil {
 		err = errors.Join(q.Reset(), q.Configure(Settings{Depth: 1}))
@@ -129,7 +131,8 @@ func (q *Queue) configure() error {
 	s := &q.settings
 	holds := 1 - bit(s.FreeSlotOnStart)
 	depth := uint32(s.Depth)
-	return q.put("config", words(bit(q.running), depth, depth+1-holds, holds, bit(s.RewardFilter), uint32(s.RewardThreshold)))
+	return q.put("config", words(bit(q.running), depth, depth+1-holds, holds, bit(s.RewardFilter),
+		uint32(s.RewardThreshold)))
 }
 
 func words(values ...uint32) []byte {

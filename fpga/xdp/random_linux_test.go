@@ -37,12 +37,14 @@ type differential struct {
 
 func newDifferential(t *testing.T, name string, cfg engine.Config, seed uint64) *differential {
 	d := &differential{t: t, rng: rand.New(rand.NewPCG(seed, 0)), cfg: cfg, leaving: engine.NoSlot, sums: map[string]uint64{},
-		beside: map[string]uint64{"bypassed": 0, "malformed": 0, "misidentified": 0, "beyond_clusters": 0, "lost_before_engine": 0, "unlogged": 0, "in_bytes": 0, "delivered_bytes": 0},
-		out:    make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
+		beside: map[string]uint64{"bypassed": 0, "malformed": 0, "misidentified": 0, "beyond_clusters": 0, "lost_before_engine": 0,
+			"unlogged": 0, "in_bytes": 0, "delivered_bytes": 0},
+		out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
 	for i := range 40 {
 		d.senders = append(d.senders, Sender{addressOf(i), olaf.ClusterID(i % (cfg.Clusters + 1)), olaf.WorkerID(d.rng.IntN(4))})
 	}
-	d.k = load(t, name, Build{Slots: cfg.Slots + 1, Clusters: cfg.Clusters, Lanes: cfg.LaneMemory, FrameLanes: cfg.LaneMemory, Senders: 64, LogBytes: 1 << 20})
+	d.k = load(t, name, Build{Slots: cfg.Slots + 1, Clusters: cfg.Clusters, Lanes: cfg.LaneMemory, FrameLanes: cfg.LaneMemory,
+		Senders: 64, LogBytes: 1 << 20})
 	t.Cleanup(func() { _ = d.k.Close() })
 	e, err := engine.New(name, cfg)
 	if err != nil {
@@ -50,7 +52,8 @@ func newDifferential(t *testing.T, name string, cfg engine.Config, seed uint64) 
 	}
 	d.e = e
 	d.must(d.k.SetSenders(d.senders))
-	d.must(d.k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter, RewardThreshold: cfg.RewardThreshold}))
+	d.must(d.k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
+		RewardThreshold: cfg.RewardThreshold}))
 	d.must(d.k.Run(true))
 	return d
 }
@@ -157,7 +160,8 @@ func (d *differential) turn() {
 	release, start := d.rng.IntN(8) > 0, d.rng.IntN(8) > 0
 	if release && d.leaving != engine.NoSlot {
 		u := d.view(d.leaving).Update
-		d.want = append(d.want, Decision{Kind: Release, Slot: d.leaving, Update: olaf.Update{Cluster: u.Cluster, Count: u.Count, Lanes: u.Lanes}})
+		d.want = append(d.want, Decision{Kind: Release, Slot: d.leaving,
+			Update: olaf.Update{Cluster: u.Cluster, Count: u.Count, Lanes: u.Lanes}})
 		d.beside["delivered_bytes"] += uint64(u.Size())
 		d.e.Release(d.leaving)
 		d.leaving = engine.NoSlot
@@ -176,7 +180,8 @@ func (d *differential) turn() {
 	}
 	d.leaving = slot
 	f := d.view(slot)
-	d.want = append(d.want, Decision{Kind: Start, Slot: slot, Update: olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}})
+	d.want = append(d.want, Decision{Kind: Start, Slot: slot,
+		Update: olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}})
 	if x.Update != f.Update || x.Slot != int(slot) {
 		d.t.Fatalf("slot %d starts with %+v, the engine's %d with %+v", x.Slot, x.Update, slot, f.Update)
 	}
@@ -237,7 +242,8 @@ func (d *differential) compare() {
 	}
 	s := d.e.Stats()
 	if inside != frames || x.Updates != updates || x.Active != d.e.ActiveClusters() || x.Peak != s.PeakOccupancy {
-		d.t.Fatalf("%+v; the engine has %d frames, %d updates, %d clusters, peak %d", x, frames, updates, d.e.ActiveClusters(), s.PeakOccupancy)
+		d.t.Fatalf("%+v; the engine has %d frames, %d updates, %d clusters, peak %d", x, frames, updates, d.e.ActiveClusters(),
+			s.PeakOccupancy)
 	}
 }
 

@@ -141,7 +141,8 @@ func TestReplayFindsDifferences(t *testing.T) {
 	}{
 		{"nothing", func([]Decision) {}, ""},
 		{"out of order", func(d []Decision) { d[0], d[5] = d[5], d[0] }, ""},
-		{"class", func(d []Decision) { d[4].Class = engine.Aggregated }, "decision 4: aggregated in slot 1, the engine's is replaced in slot 1"},
+		{"class", func(d []Decision) { d[4].Class = engine.Aggregated },
+			"decision 4: aggregated in slot 1, the engine's is replaced in slot 1"},
 		{"slot", func(d []Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, the engine's is appended in slot 1"},
 		{"frame", func(d []Decision) { d[1].Update.Count = 2 }, "decision 1: slot 0 starts with"},
 		{"release", func(d []Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, the engine's is 0"},
@@ -160,7 +161,8 @@ func TestReplayFindsDifferences(t *testing.T) {
 				r.Add(&log[i])
 			}
 			got := r.Compare(uint64(len(log)))
-			if got.Void != "" || got.Checked != len(log) || !strings.HasPrefix(got.First, c.want) || (c.want == "") != (got.Equal == got.Checked) {
+			if got.Void != "" || got.Checked != len(log) || !strings.HasPrefix(got.First, c.want) ||
+				(c.want == "") != (got.Equal == got.Checked) {
 				t.Errorf("%+v, want %q", got, c.want)
 			}
 		})

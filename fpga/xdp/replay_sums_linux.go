@@ -25,7 +25,8 @@ type sequence struct {
 }
 
 // decided are the classes of the kernel's program, in the order of bpf/xagg.c.
-var decided = [...]program.Class{xagg.Consumed, xagg.Completed, xagg.Duplicate, xagg.Late, xagg.Mismatched, xagg.OutOfRange}
+var decided = [...]program.Class{xagg.Consumed, xagg.Completed, xagg.Duplicate, xagg.Late, xagg.Mismatched,
+	xagg.OutOfRange}
 
 // NewSumReplayer makes a replayer for an aggregator that was loaded and configured like this, and had decided nothing. The error
 // matches program.ErrConfig.
@@ -84,14 +85,16 @@ func (r *SumReplayer) replay(d *Decision) {
 	want := xagg.OutOfRange
 	if u := &d.Update; int(u.Worker) < r.job.Children {
 		p := program.Packet{
-			Kind: program.Data, Job: r.job.Job, Worker: u.Worker, Seg: uint64(u.Seq), Round: uint16(u.Reward), Count: u.Count, Lanes: u.Lanes,
+			Kind: program.Data, Job: r.job.Job, Worker: u.Worker, Seg: uint64(u.Seq), Round: uint16(u.Reward),
+			Count: u.Count, Lanes: u.Lanes,
 		}
 		want = r.server.Receive(0, program.Port(u.Worker), &p, nil, silent{})
 	}
 	if int(d.Class) < len(decided) && decided[d.Class] == want {
 		r.found.Equal++
 	} else if r.found.First == "" {
-		r.found.First = fmt.Sprintf("decision %d about fragment %d: class %d, the program's is %s", d.Number, d.Update.Seq, d.Class, r.describe.ClassName(want))
+		r.found.First = fmt.Sprintf("decision %d about fragment %d: class %d, the program's is %s", d.Number,
+			d.Update.Seq, d.Class, r.describe.ClassName(want))
 	}
 }
 

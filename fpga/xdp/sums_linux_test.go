@@ -39,7 +39,8 @@ func TestSumReplay(t *testing.T) {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(2, uint64(thread)))
 			for i := range *events / threads {
-				p := data{job: 7, child: uint16(rng.IntN(4)), epoch: uint16(65530 + i/300 - rng.IntN(8)/7), fragment: uint32(rng.IntN(6)), count: 1, lanes: make([]int32, 8-rng.IntN(9)/8)}
+				p := data{job: 7, child: uint16(rng.IntN(4)), epoch: uint16(65530 + i/300 - rng.IntN(8)/7),
+					fragment: uint32(rng.IntN(6)), count: 1, lanes: make([]int32, 8-rng.IntN(9)/8)}
 				if _, err := a.Arrive(p.encode(t, addressOf(int(p.child)).As4())); err != nil {
 					t.Error(err)
 					return
@@ -113,7 +114,8 @@ func TestKilledAggregator(t *testing.T) {
 			os.Exit(1)
 		}
 	}
-	if err := netlab.Missing(append(append([]netlab.Right{}, netlab.NamespaceRights...), append(LoadRights, netlab.PacketRights...)...)...); err != nil {
+	if err := netlab.Missing(append(append([]netlab.Right{}, netlab.NamespaceRights...),
+		append(LoadRights, netlab.PacketRights...)...)...); err != nil {
 		t.Skip(err)
 	}
 	k := newKilled(t)
@@ -231,9 +233,10 @@ func adder(path string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(a.SetSenders(senders), a.SetUplink(up), a.Configure(Parent{Job: killJob, Children: killChildren, Source: olaf.Addresses{
-		SrcIP: [4]byte{10, 9, 0, 1}, DstIP: [4]byte{10, 9, 0, 2}, DstMAC: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-	}}), a.Run(true))
+	err = errors.Join(a.SetSenders(senders), a.SetUplink(up),
+		a.Configure(Parent{Job: killJob, Children: killChildren, Source: olaf.Addresses{
+			SrcIP: [4]byte{10, 9, 0, 1}, DstIP: [4]byte{10, 9, 0, 2}, DstMAC: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		}}), a.Run(true))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func TestGoldenVectors(t *testing.T) {
 
 func loadFor(t *testing.T, v *enginetest.Vector, senders []Sender) *Queue {
 	t.Helper()
-	k := load(t, v.Engine, Build{Slots: 9, Clusters: 9, Lanes: v.Config.LaneMemory, FrameLanes: olaf.MaxLanes, Senders: len(senders), LogBytes: 1 << 16})
+	k := load(t, v.Engine, Build{Slots: 9, Clusters: 9, Lanes: v.Config.LaneMemory, FrameLanes: olaf.MaxLanes, Senders: len(senders),
+		LogBytes: 1 << 16})
 	if err := k.SetSenders(senders); err != nil {
 		t.Fatal(err)
 	}

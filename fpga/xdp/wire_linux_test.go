@@ -86,7 +86,8 @@ func TestJudge(t *testing.T) {
 	a := olaf.Addresses{SrcIP: known, DstIP: [4]byte{10, 255, 0, 1}, SrcPort: 4242}
 	seen, want := map[string]int{}, map[string]uint64{}
 	for range *events {
-		u := olaf.Update{Cluster: 1, Worker: 1, Count: uint16(1 + rng.IntN(2)), Lanes: uint16(rng.IntN(60)), GenNS: rng.Uint64() % olaf.GenModulus}
+		u := olaf.Update{Cluster: 1, Worker: 1, Count: uint16(1 + rng.IntN(2)), Lanes: uint16(rng.IntN(60)),
+			GenNS: rng.Uint64() % olaf.GenModulus}
 		frame := make([]byte, u.Size()+olaf.AckStatusBytes)
 		var n int
 		var err error
@@ -125,7 +126,8 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["bypassed"] != want["bypassed"] || got["malformed"] != want["malformed"] || got["appended"]+got["dropped_full"] != uint64(seen["update"]) {
+	if got["bypassed"] != want["bypassed"] || got["malformed"] != want["malformed"] ||
+		got["appended"]+got["dropped_full"] != uint64(seen["update"]) {
 		t.Errorf("counted %v, want %v of %v", got, want, seen)
 	}
 	t.Log(seen)

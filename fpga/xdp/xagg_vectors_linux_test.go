@@ -80,7 +80,8 @@ type station struct {
 }
 
 func (s *station) Configure(j program.Job) error {
-	s.kernel = loadAggregator(s.T, AggregatorBuild{Fragments: s.cfg.Slots, Lanes: s.cfg.LaneMemory, Wrapping: s.cfg.Profile == xagg.Wrapping, Senders: len(j.Members), LogBytes: 1 << 16}, 1)
+	s.kernel = loadAggregator(s.T, AggregatorBuild{Fragments: s.cfg.Slots, Lanes: s.cfg.LaneMemory,
+		Wrapping: s.cfg.Profile == xagg.Wrapping, Senders: len(j.Members), LogBytes: 1 << 16}, 1)
 	var senders []Sender
 	for i, m := range j.Members {
 		senders = append(senders, Sender{childAt(j.ID, m.Port), j.ID, olaf.WorkerID(i)})
@@ -234,7 +235,8 @@ func (s *station) Counts() []uint64 {
 func (s *station) Slot(i int) program.Slot {
 	lanes := make([]uint32, s.cfg.LaneMemory)
 	f := s.Fragment(i, lanes)
-	return program.Slot{Held: f.Inside > 0, Seg: uint64(i), Bitmap: f.Bitmap, Count: f.Inside, Trace: program.Trace{Vectors: uint32(f.Count)}, Lanes: lanes[:f.Lanes]}
+	return program.Slot{Held: f.Inside > 0, Seg: uint64(i), Bitmap: f.Bitmap, Count: f.Inside,
+		Trace: program.Trace{Vectors: uint32(f.Count)}, Lanes: lanes[:f.Lanes]}
 }
 
 func (s *station) Slots() int            { return s.cfg.Slots }

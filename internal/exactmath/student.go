@@ -158,7 +158,8 @@ func incompleteBetaInverse(a, b, want float64) float64 {
 	if want >= 1 {
 		return 1
 	}
-	s := &betaSearch{a: a, b: b, want: want, given: [3]float64{a, b, want}, high: 1, to: 1, precise: 1e-6, x: a / (a + b)}
+	s := &betaSearch{a: a, b: b, want: want, given: [3]float64{a, b, want}, high: 1, to: 1, precise: 1e-6,
+		x: a / (a + b)}
 	s.y = incompleteBeta(a, b, s.x)
 	if s.halve() && !s.newton() {
 		s.precise = 256 * epsilon

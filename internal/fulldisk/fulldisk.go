@@ -27,7 +27,8 @@ func Apart(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", fmt.Sprintf("-test.short=%t", testing.Short()))
+	test := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$",
+		fmt.Sprintf("-test.short=%t", testing.Short()))
 	test.Env = append(os.Environ(), apart+"=1")
 	if said, err := test.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)

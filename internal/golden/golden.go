@@ -37,7 +37,8 @@ func File(t testing.TB, path string, got []byte) {
 		t.Fatalf("%v; make it with -update", err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s: %s; if that is meant, run this test with -update and read the difference", path, firstDifference(string(got), string(want)))
+		t.Errorf("%s: %s; if that is meant, run this test with -update and read the difference", path,
+			firstDifference(string(got), string(want)))
 	}
 }
 

@@ -8,8 +8,10 @@ func TestRoot(t *testing.T) {
 		second int
 		fails  bool
 	}{
-		"a": {value: "a"}, "---\na\n": {value: "a"}, "a\n...\n": {value: "a"}, "--- a\n--- b\n": {second: 2}, "a\n---\n# more\nb: 1\n": {second: 2}, "---\n---\n": {second: 2},
-		"": {}, "# only words\n": {}, "---\n": {}, "~": {}, "null": {}, "'": {fails: true}, "a\n---\n'": {fails: true}, "a\x10": {fails: true},
+		"a": {value: "a"}, "---\na\n": {value: "a"}, "a\n...\n": {value: "a"}, "--- a\n--- b\n": {second: 2},
+		"a\n---\n# more\nb: 1\n": {second: 2}, "---\n---\n": {second: 2},
+		"": {}, "# only words\n": {}, "---\n": {}, "~": {}, "null": {}, "'": {fails: true}, "a\n---\n'": {fails: true},
+		"a\x10": {fails: true},
 	} {
 		root, second, err := Root([]byte(text))
 		value := ""

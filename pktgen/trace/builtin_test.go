@@ -30,7 +30,8 @@ func TestStatisticsOfTheEmbeddedTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Updates != 1600 || s.LateMean < s.EarlyMean+200 {
-		t.Errorf("%d updates, reward %.0f, later %.0f: not the recording of a training that learned", s.Updates, s.EarlyMean, s.LateMean)
+		t.Errorf("%d updates, reward %.0f, later %.0f: not the recording of a training that learned", s.Updates, s.EarlyMean,
+			s.LateMean)
 	}
 	asJSON(t, "lander8.json", s)
 }

@@ -30,7 +30,8 @@ func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 		return nil
 	}
 	c.lanes = max(c.lanes, int(u.Lanes))
-	c.updates = append(c.updates, Update{GenNS: generatedNS, Worker: u.Worker, Cluster: u.Cluster, Seq: u.Seq, Reward: float64(u.Reward) / 256})
+	c.updates = append(c.updates, Update{GenNS: generatedNS, Worker: u.Worker, Cluster: u.Cluster, Seq: u.Seq,
+		Reward: float64(u.Reward) / 256})
 	return nil
 }
 

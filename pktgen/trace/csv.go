@@ -17,7 +17,8 @@ import (
 )
 
 // columns of the CSV form, in order. Only the first four are required when reading.
-var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_version", "episodes", "env_steps", "cost_ns", "grad_norm", "digest"}
+var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_version", "episodes", "env_steps",
+	"cost_ns", "grad_norm", "digest"}
 
 const requiredColumns = 4
 
@@ -46,7 +47,8 @@ func WriteCSV(out io.Writer, source Source) error {
 			line = strconv.AppendUint(append(line, ','), v, 10)
 		}
 		line = strconv.AppendFloat(append(line, ','), u.Reward, 'g', -1, 64)
-		for _, v := range [...]uint64{uint64(u.Seq), u.BaseVersion, uint64(u.Episodes), uint64(u.EnvSteps), uint64(u.CostNS)} {
+		for _, v := range [...]uint64{uint64(u.Seq), u.BaseVersion, uint64(u.Episodes), uint64(u.EnvSteps),
+			uint64(u.CostNS)} {
 			line = strconv.AppendUint(append(line, ','), v, 10)
 		}
 		line = strconv.AppendFloat(append(line, ','), float64(u.GradNorm), 'g', -1, 32)
@@ -105,7 +107,8 @@ func (s *CSVSource) placeColumns(names []string) error {
 	}
 	for _, name := range columns[:requiredColumns] {
 		if _, ok := s.place[name]; !ok {
-			return fmt.Errorf("%w: the column %s is missing; needed are %s", ErrFormat, name, strings.Join(columns[:requiredColumns], ", "))
+			return fmt.Errorf("%w: the column %s is missing; needed are %s", ErrFormat, name,
+				strings.Join(columns[:requiredColumns], ", "))
 		}
 	}
 	return nil

@@ -124,7 +124,8 @@ func putBlockHeader(block []byte, rows uint32, raw int) {
 
 // appendRow encodes u; its time is relative to its predecessor in the block.
 func appendRow(b []byte, u *Update, lastNS int64) []byte {
-	for _, v := range [...]uint64{uint64(u.GenNS - lastNS), uint64(u.Worker), uint64(u.Cluster), uint64(u.Seq), u.BaseVersion,
+	for _, v := range [...]uint64{uint64(u.GenNS - lastNS), uint64(u.Worker), uint64(u.Cluster), uint64(u.Seq),
+		u.BaseVersion,
 		uint64(u.Episodes), uint64(u.EnvSteps), uint64(u.CostNS)} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -148,7 +149,8 @@ func parseRow(b []byte, u *Update, lastNS int64) []byte {
 		v[3] > math.MaxUint32 || v[5] > math.MaxUint32 || v[6] > math.MaxUint32 || v[7] > math.MaxInt64 {
 		return nil
 	}
-	*u = Update{GenNS: lastNS + int64(v[0]), Worker: olaf.WorkerID(v[1]), Cluster: olaf.ClusterID(v[2]), Seq: uint32(v[3]),
+	*u = Update{GenNS: lastNS + int64(v[0]), Worker: olaf.WorkerID(v[1]), Cluster: olaf.ClusterID(v[2]),
+		Seq:         uint32(v[3]),
 		BaseVersion: v[4], Episodes: uint32(v[5]), EnvSteps: uint32(v[6]), CostNS: int64(v[7]),
 		Reward:   math.Float64frombits(binary.LittleEndian.Uint64(b)),
 		GradNorm: math.Float32frombits(binary.LittleEndian.Uint32(b[8:])),

@@ -61,7 +61,8 @@ func (p *Payload) Next(u *Update) ([]float32, error) {
 		p.gradients[i] = math.Float32frombits(binary.LittleEndian.Uint32(p.bytes[4*i:]))
 	}
 	if d := Digest(p.gradients); d != u.Digest {
-		return nil, fmt.Errorf("%w: update %d has digest %016x and its gradients %016x", ErrPayload, p.rows, u.Digest, d)
+		return nil, fmt.Errorf("%w: update %d has digest %016x and its gradients %016x", ErrPayload, p.rows, u.Digest,
+			d)
 	}
 	return p.gradients, nil
 }

@@ -45,8 +45,9 @@ type Scaling struct {
 
 // DefaultScaling is 27 workers in 9 clusters at 60 Gbps, as in the paper's testbed.
 func DefaultScaling() Scaling {
-	return Scaling{Placement: pktgen.Placement{Workers: 27, Clusters: 9}, Updates: 500, Rate: 60 * olaf.Gbps, Frame: 256,
-		Line: 100 * olaf.Gbps, Averaging: Stationary, Block: 25, Spread: 1, Jitter: 0.1, TurnUpdates: 5, Seed: 1}
+	return Scaling{Placement: pktgen.Placement{Workers: 27, Clusters: 9}, Updates: 500, Rate: 60 * olaf.Gbps,
+		Frame: 256,
+		Line:  100 * olaf.Gbps, Averaging: Stationary, Block: 25, Spread: 1, Jitter: 0.1, TurnUpdates: 5, Seed: 1}
 }
 
 // Check says what is wrong. The error matches ErrScaling.
@@ -265,7 +266,8 @@ func scaledHeader(r *Recording, s *Scaling, compression float64) Header {
 	if s.Drift {
 		method = "moving-block bootstrap of raw intervals"
 	}
-	h.Scaled = &Scaled{Source: r.digest, Method: method, Block: s.Block, Spread: s.Spread, Jitter: s.Jitter, Seed: s.Seed,
+	h.Scaled = &Scaled{Source: r.digest, Method: method, Block: s.Block, Spread: s.Spread, Jitter: s.Jitter,
+		Seed:        s.Seed,
 		Compression: compression, Rate: s.Rate, Averaging: s.Averaging, FrameBytes: s.Frame, Active: s.ActiveClusters}
 	return h
 }
@@ -397,7 +399,8 @@ type ScaleReport struct {
 // Report compares a scaled trace's statistics with its recording's.
 func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	s := &sc.scaling
-	report := ScaleReport{Updates: scaled.Updates, Compression: sc.header.Scaled.Compression, Target: s.Rate, Averaging: s.Averaging}
+	report := ScaleReport{Updates: scaled.Updates, Compression: sc.header.Scaled.Compression, Target: s.Rate,
+		Averaging: s.Averaging}
 	perNS := 0.0
 	if s.Averaging == WholeRun {
 		if scaled.SpanNS > 0 {
@@ -414,11 +417,13 @@ func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	if s.Drift {
 		report.Kept = keptOf("", source.Mean, scaled.Mean)
 	} else {
-		report.Kept = append(keptOf("detrended ", source.MeanFlat, scaled.MeanFlat), keptOf("raw ", source.Mean, scaled.Mean)...)
+		report.Kept = append(keptOf("detrended ", source.MeanFlat, scaled.MeanFlat),
+			keptOf("raw ", source.Mean, scaled.Mean)...)
 	}
 	return report
 }
 
 func keptOf(prefix string, a, b Moments) []Kept {
-	return []Kept{{prefix + "CV", a.CV, b.CV}, {prefix + "lag-1 autocorrelation", a.Lag1, b.Lag1}, {prefix + "burstiness", a.Burstiness, b.Burstiness}}
+	return []Kept{{prefix + "CV", a.CV, b.CV}, {prefix + "lag-1 autocorrelation", a.Lag1, b.Lag1},
+		{prefix + "burstiness", a.Burstiness, b.Burstiness}}
 }

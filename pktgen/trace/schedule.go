@@ -64,7 +64,8 @@ func (e *DepartureError) Check(limit olaf.Duration) error {
 	if e.Max <= limit {
 		return nil
 	}
-	return fmt.Errorf("%w: up to %v, %d of %d updates by more than a frame; the limit is %v", ErrDeparture, e.Max, e.Late, e.Updates, limit)
+	return fmt.Errorf("%w: up to %v, %d of %d updates by more than a frame; the limit is %v", ErrDeparture, e.Max,
+		e.Late, e.Updates, limit)
 }
 
 // NewSchedule plays source, which has total updates, on a line with frames of the given size. The error matches
@@ -74,7 +75,8 @@ func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Sc
 		return nil, fmt.Errorf("%w: the line rate must be positive", ErrScaling)
 	}
 	if frame < olaf.HeaderBytes || frame > olaf.MaxFrame {
-		return nil, fmt.Errorf("%w: a frame of %v; it has %dB to %v", ErrScaling, frame, olaf.HeaderBytes, olaf.MaxFrame)
+		return nil, fmt.Errorf("%w: a frame of %v; it has %dB to %v", ErrScaling, frame, olaf.HeaderBytes,
+			olaf.MaxFrame)
 	}
 	return &Schedule{source: source, total: total, frame: line.TimeToSend(frame)}, nil
 }

@@ -212,7 +212,8 @@ func (s *Statistic) keepReward(r float64) {
 
 // Result is the statistics of what was added.
 func (s *Statistic) Result() Statistics {
-	out := Statistics{Updates: s.n, SpanNS: s.lastNS - s.firstNS, Total: s.total.moments(), Dispersion: map[int]float64{}}
+	out := Statistics{Updates: s.n, SpanNS: s.lastNS - s.firstNS, Total: s.total.moments(),
+		Dispersion: map[int]float64{}}
 	for i := range s.workers {
 		w := &s.workers[i]
 		w.trend.finish()
@@ -254,7 +255,8 @@ func meanMoments(workers []WorkerStatistics, of func(*WorkerStatistics) *Moments
 		m.MaxOverAvg += w.MaxOverAvg
 	}
 	if n > 0 {
-		m.MeanNS, m.CV, m.Lag1, m.Burstiness, m.MaxOverAvg = m.MeanNS/n, m.CV/n, m.Lag1/n, m.Burstiness/n, m.MaxOverAvg/n
+		m.MeanNS, m.CV, m.Lag1, m.Burstiness, m.MaxOverAvg = m.MeanNS/n, m.CV/n, m.Lag1/n, m.Burstiness/n,
+			m.MaxOverAvg/n
 	}
 	return m
 }

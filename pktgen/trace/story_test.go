@@ -107,7 +107,8 @@ func TestLimits(t *testing.T) {
 		{"workers", func(s *Scaling, v float64) { s.Workers = int(v) }, []float64{0, 9, 1 << 16, 1<<16 + 1}},
 		{"clusters", func(s *Scaling, v float64) { s.Clusters = int(v) }, []float64{0, 1, 27, 28}},
 		{"updates", func(s *Scaling, v float64) { s.Updates = int(v) }, []float64{-1, 0, math.MaxUint32, math.MaxUint32 + 1}},
-		{"frame", func(s *Scaling, v float64) { s.Frame = olaf.Size(v) }, []float64{60, 64, 66, 68, float64(olaf.MaxFrame), float64(olaf.MaxFrame) + 4}},
+		{"frame", func(s *Scaling, v float64) { s.Frame = olaf.Size(v) },
+			[]float64{60, 64, 66, 68, float64(olaf.MaxFrame), float64(olaf.MaxFrame) + 4}},
 		{"rate", func(s *Scaling, v float64) { s.Rate = olaf.Rate(v) }, []float64{-1, 0, 1, 100e9, 100e9 + 1}},
 		{"block", func(s *Scaling, v float64) { s.Block = int(v) }, []float64{0, 1}},
 		{"spread", func(s *Scaling, v float64) { s.Spread = v }, []float64{0.99, 1, 1000, 1000.5, math.NaN()}},
@@ -127,15 +128,22 @@ func TestLimits(t *testing.T) {
 	s.Averaging = "weekly"
 	fmt.Fprintf(&b, "%v\n", s.Check())
 	for _, h := range []Header{
-		{Workers: 0, Clusters: 1, Clock: Wall}, {Workers: 1, Clusters: 1, Clock: Wall}, {Workers: 1 << 16, Clusters: 1 << 16, Clock: Virtual}, {Workers: 1<<16 + 1, Clusters: 1, Clock: Wall}, {Workers: 2, Clusters: 0, Clock: Wall},
-		{Workers: 2, Clusters: 3, Clock: Wall}, {Workers: 2, Clusters: 2, Clock: "sun"}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: -1}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes + 1},
+		{Workers: 0, Clusters: 1, Clock: Wall}, {Workers: 1, Clusters: 1, Clock: Wall},
+		{Workers: 1 << 16, Clusters: 1 << 16, Clock: Virtual}, {Workers: 1<<16 + 1, Clusters: 1, Clock: Wall},
+		{Workers: 2, Clusters: 0, Clock: Wall},
+		{Workers: 2, Clusters: 3, Clock: Wall}, {Workers: 2, Clusters: 2, Clock: "sun"},
+		{Workers: 2, Clusters: 2, Clock: Wall, Lanes: -1}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes},
+		{Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes + 1},
 	} {
 		fmt.Fprintf(&b, "%d workers, %d clusters, %d lanes, %s: %v\n", h.Workers, h.Clusters, h.Lanes, h.Clock, h.Check())
 	}
 	good := Update{GenNS: 5, Worker: 1, Cluster: 1, Seq: 1, Reward: 1}
 	for _, change := range []func(*Update){
-		func(*Update) {}, func(u *Update) { u.GenNS = 4 }, func(u *Update) { u.GenNS = 3 }, func(u *Update) { u.Worker = 2 }, func(u *Update) { u.Cluster = 2 }, func(u *Update) { u.Cluster = 0 }, func(u *Update) { u.Seq = 0 }, func(u *Update) { u.Seq = 2 },
-		func(u *Update) { u.Worker, u.Seq = 0, 0 }, func(u *Update) { u.Reward = math.NaN() }, func(u *Update) { u.Reward = math.Inf(1) }, func(u *Update) { u.Reward = math.Inf(-1) }, func(u *Update) { u.CostNS = -1 },
+		func(*Update) {}, func(u *Update) { u.GenNS = 4 }, func(u *Update) { u.GenNS = 3 }, func(u *Update) { u.Worker = 2 },
+		func(u *Update) { u.Cluster = 2 }, func(u *Update) { u.Cluster = 0 }, func(u *Update) { u.Seq = 0 },
+		func(u *Update) { u.Seq = 2 },
+		func(u *Update) { u.Worker, u.Seq = 0, 0 }, func(u *Update) { u.Reward = math.NaN() },
+		func(u *Update) { u.Reward = math.Inf(1) }, func(u *Update) { u.Reward = math.Inf(-1) }, func(u *Update) { u.CostNS = -1 },
 	} {
 		o := newOrder(&Header{Workers: 2, Clusters: 2})
 		if err := o.admit(&Update{GenNS: 4, Worker: 1, Cluster: 1}); err != nil {
@@ -178,11 +186,20 @@ func TestCSVStories(t *testing.T) {
 	var b bytes.Buffer
 	const head = "gen_ns,worker,cluster,reward"
 	for _, text := range []string{
-		"", "\n", "# a comment\n", head, head + "\n1,0,0,2.5\n", "# c\n# d\n" + head + "\n1,0,0,2.5\n# e\n2,1,0,3\n", " reward , cluster,worker,gen_ns\n 2.5, 0,0, 7\n", "gen_ns,worker,cluster\n", head + ",seq\n1,0,0,1,0\n1,0,0,1,1\n1,0,0,1,3\n",
-		head + ",base_version,episodes,env_steps,cost_ns,grad_norm,digest\n1,0,0,1,2,3,4,5,0.5,ff\n", head + "\n-1,0,0,1\n", head + "\nx,0,0,1\n", head + "\n1,65536,0,1\n", head + "\n1,9,0,1\n", head + "\n1,0,9,1\n", head + "\n1,0,0,x\n", head + "\n1,0,0,NaN\n",
-		head + "\n9223372036854775807,0,0,1\n", head + "\n9223372036854775808,0,0,1\n", head + ",episodes\n1,0,0,1,4294967295\n", head + ",episodes\n1,0,0,1,4294967296\n", head + ",digest\n1,0,0,1,xyz\n", head + ",digest\n1,0,0,1,ffffffffffffffff\n", head + "\n1,0,0\n", head + "\n1,0,0,1,5\n",
-		head + "\n2,0,0,1\n1,1,0,1\n", head + "\n1,0,0,1\n\n2,1,0,1\n", csvHeader + "1\n# {\"tool\":\"x\",\"clock\":\"virtual\",\"workers\":3,\"clusters\":2}\n" + head + "\n1,2,1,0\n", csvHeader + "2\n# {}\n" + head + "\n", csvHeader + "x\n# {}\n" + head + "\n",
-		csvHeader + "1\n# {\n" + head + "\n", csvHeader + "1\n# {\"workers\":0,\"clock\":\"wall\"}\n" + head + "\n", "\"", head + "\n\"", head + ",cost_ns\n1,0,0,1,-5\n", head + ",grad_norm\n1,0,0,1,1e39\n", "# " + strings.Repeat("x", 100) + "\n" + head + "\n1,0,0,1\n",
+		"", "\n", "# a comment\n", head, head + "\n1,0,0,2.5\n", "# c\n# d\n" + head + "\n1,0,0,2.5\n# e\n2,1,0,3\n",
+		" reward , cluster,worker,gen_ns\n 2.5, 0,0, 7\n", "gen_ns,worker,cluster\n", head + ",seq\n1,0,0,1,0\n1,0,0,1,1\n1,0,0,1,3\n",
+		head + ",base_version,episodes,env_steps,cost_ns,grad_norm,digest\n1,0,0,1,2,3,4,5,0.5,ff\n", head + "\n-1,0,0,1\n",
+		head + "\nx,0,0,1\n", head + "\n1,65536,0,1\n", head + "\n1,9,0,1\n", head + "\n1,0,9,1\n", head + "\n1,0,0,x\n",
+		head + "\n1,0,0,NaN\n",
+		head + "\n9223372036854775807,0,0,1\n", head + "\n9223372036854775808,0,0,1\n", head + ",episodes\n1,0,0,1,4294967295\n",
+		head + ",episodes\n1,0,0,1,4294967296\n", head + ",digest\n1,0,0,1,xyz\n", head + ",digest\n1,0,0,1,ffffffffffffffff\n",
+		head + "\n1,0,0\n", head + "\n1,0,0,1,5\n",
+		head + "\n2,0,0,1\n1,1,0,1\n", head + "\n1,0,0,1\n\n2,1,0,1\n",
+		csvHeader + "1\n# {\"tool\":\"x\",\"clock\":\"virtual\",\"workers\":3,\"clusters\":2}\n" + head + "\n1,2,1,0\n",
+		csvHeader + "2\n# {}\n" + head + "\n", csvHeader + "x\n# {}\n" + head + "\n",
+		csvHeader + "1\n# {\n" + head + "\n", csvHeader + "1\n# {\"workers\":0,\"clock\":\"wall\"}\n" + head + "\n", "\"",
+		head + "\n\"", head + ",cost_ns\n1,0,0,1,-5\n", head + ",grad_norm\n1,0,0,1,1e39\n",
+		"# " + strings.Repeat("x", 100) + "\n" + head + "\n1,0,0,1\n",
 	} {
 		fmt.Fprintf(&b, "%q\n", text)
 		s, err := NewCSVSource(strings.NewReader(text), 2, 1)
@@ -251,7 +268,9 @@ func (c *torn) Next(u *Update) error {
 // Every number of an update is written in tens, but for its digest.
 func TestCSVIsDecimal(t *testing.T) {
 	var b bytes.Buffer
-	l := &list{header: Header{Clock: Wall, Workers: 99, Clusters: 50}, updates: []Update{{GenNS: 10, Worker: 98, Cluster: 11, Reward: 12.5, Seq: 13, BaseVersion: 14, Episodes: 15, EnvSteps: 16, CostNS: 17, GradNorm: 18.5, Digest: 19}}}
+	l := &list{header: Header{Clock: Wall, Workers: 99, Clusters: 50},
+		updates: []Update{{GenNS: 10, Worker: 98, Cluster: 11, Reward: 12.5, Seq: 13, BaseVersion: 14, Episodes: 15, EnvSteps: 16,
+			CostNS: 17, GradNorm: 18.5, Digest: 19}}}
 	if err := WriteCSV(&b, l); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +307,8 @@ func TestWritersThatFail(t *testing.T) {
 		}
 	}
 	long := "olaftrace/1\n{\"tool\":\"" + strings.Repeat("x", maxHeaderJSON+1<<17) + "\"}\n"
-	if _, err := NewReader(strings.NewReader(long)); !errors.Is(err, ErrFormat) || !strings.HasSuffix(err.Error(), "its header is longer than 16777216 bytes") {
+	if _, err := NewReader(strings.NewReader(long)); !errors.Is(err, ErrFormat) ||
+		!strings.HasSuffix(err.Error(), "its header is longer than 16777216 bytes") {
 		t.Errorf("a header of %d bytes: %.200v", len(long), err)
 	}
 }
@@ -330,7 +350,8 @@ func TestPayloadsThatFail(t *testing.T) {
 	if err := f.Append(&Update{}, []float32{1, 2}); err != nil {
 		t.Errorf("as much as is held back: %v", err)
 	}
-	for name, full := range map[string]func() error{"written": func() error { return f.Append(&Update{Seq: 1}, make([]float32, 2)) }, "flushed": f.Flush} {
+	for name, full := range map[string]func() error{"written": func() error { return f.Append(&Update{Seq: 1}, make([]float32, 2)) },
+		"flushed": f.Flush} {
 		f.pay.Reset(&limited{})
 		if _, err := f.pay.Write(make([]byte, 12)); err != nil {
 			t.Fatal(err)
@@ -394,7 +415,8 @@ func TestPayloadsByDigest(t *testing.T) {
 		{file.Bytes(), digests, ""},
 		{file.Bytes()[:23], digests, "it ends after 2 updates"},
 		{file.Bytes(), digests[:2], "it goes on after 2 updates"},
-		{file.Bytes(), []uint64{digests[0], digests[2]}, fmt.Sprintf("update 2 has digest %016x and its gradients %016x", digests[2], digests[1])},
+		{file.Bytes(), []uint64{digests[0], digests[2]},
+			fmt.Sprintf("update 2 has digest %016x and its gradients %016x", digests[2], digests[1])},
 	} {
 		p := NewPayload(bytes.NewReader(c.file), &Header{Lanes: 2})
 		var err error
@@ -430,7 +452,8 @@ func TestStatisticsOfNothing(t *testing.T) {
 		n           int
 		early, late float64
 		dispersed   bool
-	}{{1, 1, 1, false}, {2, 1, 2, false}, {3, 1, 3, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false}, {200, 10.5, 190.5, true}} {
+	}{{1, 1, 1, false}, {2, 1, 2, false}, {3, 1, 3, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false},
+		{200, 10.5, 190.5, true}} {
 		whole := &list{header: again.header, updates: again.updates[:c.n]}
 		got, err := Measure(whole)
 		if err != nil || got.EarlyMean != c.early || got.LateMean != c.late || c.dispersed && len(got.Dispersion) == 0 {
@@ -459,7 +482,8 @@ func TestStatisticsOfNothing(t *testing.T) {
 		t.Errorf("2.5 frames a nanosecond are %v", got)
 	}
 	s, err := Measure(l)
-	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 || s.Updates != 100 {
+	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 ||
+		s.Updates != 100 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -512,7 +536,8 @@ func TestBlocksClaimLittle(t *testing.T) {
 		rows, packed, raw uint32
 		want              error
 	}{
-		{1, most, 1, ErrTruncated}, {1, most + 1, 1, ErrFormat}, {1, 1, most, ErrTruncated}, {1, 1, most + 1, ErrFormat}, {most, 1, most, ErrTruncated}, {2, 1, 1, ErrFormat},
+		{1, most, 1, ErrTruncated}, {1, most + 1, 1, ErrFormat}, {1, 1, most, ErrTruncated}, {1, 1, most + 1, ErrFormat},
+		{most, 1, most, ErrTruncated}, {2, 1, 1, ErrFormat},
 	} {
 		block := bytes.Clone(head)
 		for _, word := range []uint32{c.rows, c.packed, c.raw, 0} {
@@ -527,7 +552,8 @@ func TestBlocksClaimLittle(t *testing.T) {
 // How long turns are means nothing where all clusters send at once.
 func TestTurnsOfAll(t *testing.T) {
 	var first []Update
-	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 }, func(s *Scaling) { s.ActiveClusters = s.Clusters }, func(s *Scaling) { s.TurnUpdates = -1 }} {
+	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 },
+		func(s *Scaling) { s.ActiveClusters = s.Clusters }, func(s *Scaling) { s.TurnUpdates = -1 }} {
 		recording, err := Load(sample(5, 40))
 		if err != nil {
 			t.Fatal(err)
@@ -547,7 +573,8 @@ func TestTurnsOfAll(t *testing.T) {
 			first = all
 		}
 		if len(all) != sc.Total() || !slices.Equal(all, first) {
-			t.Errorf("turns of %v updates for %d clusters: %d updates, not those of all at once", s.TurnUpdates, s.ActiveClusters, len(all))
+			t.Errorf("turns of %v updates for %d clusters: %d updates, not those of all at once", s.TurnUpdates, s.ActiveClusters,
+				len(all))
 		}
 	}
 }
@@ -572,7 +599,9 @@ func TestFileStories(t *testing.T) {
 	}
 	_, err := decode(bytes.NewReader(append(bytes.Clone(whole), 0)))
 	fmt.Fprintf(&b, "one byte more: %v\n", err)
-	for _, text := range []string{"olaftrace/", "olaftrace/\n", "olaftrace/0\n{}\n", "olaftrace/2\n{}\n", "olaftrace/x\n", "olaftrace/1\n{}\n", "olaftrace/1\n{\"workers\":1,\"clusters\":1,\"clock\":\"wall\"}\n", "olaftrace/1\n[]\n", "olaftrace/1\n{", "olaftrac", ""} {
+	for _, text := range []string{"olaftrace/", "olaftrace/\n", "olaftrace/0\n{}\n", "olaftrace/2\n{}\n", "olaftrace/x\n",
+		"olaftrace/1\n{}\n", "olaftrace/1\n{\"workers\":1,\"clusters\":1,\"clock\":\"wall\"}\n", "olaftrace/1\n[]\n", "olaftrace/1\n{",
+		"olaftrac", ""} {
 		_, err := NewReader(strings.NewReader(text))
 		fmt.Fprintf(&b, "%q: %v\n", text, err)
 	}
@@ -602,7 +631,8 @@ func TestFileStories(t *testing.T) {
 // The ends of every number of a row survive, and what does not fit is refused.
 func TestRowsAtTheirEnds(t *testing.T) {
 	for _, u := range []Update{
-		{}, {GenNS: math.MaxInt64, Worker: math.MaxUint16, Cluster: math.MaxUint16, Seq: math.MaxUint32, BaseVersion: math.MaxUint64, Episodes: math.MaxUint32, EnvSteps: math.MaxUint32, CostNS: math.MaxInt64,
+		{}, {GenNS: math.MaxInt64, Worker: math.MaxUint16, Cluster: math.MaxUint16, Seq: math.MaxUint32, BaseVersion: math.MaxUint64,
+			Episodes: math.MaxUint32, EnvSteps: math.MaxUint32, CostNS: math.MaxInt64,
 			Reward: -math.MaxFloat64, GradNorm: math.MaxFloat32, Digest: math.MaxUint64},
 	} {
 		row := appendRow(nil, &u, 0)
@@ -620,7 +650,8 @@ func TestRowsAtTheirEnds(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	fields := []uint64{math.MaxInt64, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxInt64}
+	fields := []uint64{math.MaxInt64, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32,
+		math.MaxInt64}
 	for i, most := range fields {
 		for _, more := range []uint64{0, 1} {
 			if most == math.MaxUint64 && more == 1 {

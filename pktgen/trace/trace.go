@@ -92,7 +92,8 @@ func (h *Header) Check() error {
 	case h.Workers < 1 || h.Workers > 1<<16:
 		return fmt.Errorf("%w: %d workers; there are 1 to 65536", ErrFormat, h.Workers)
 	case h.Clusters < 1 || h.Clusters > h.Workers:
-		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters, h.Workers)
+		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters,
+			h.Workers)
 	case h.Lanes < 0 || h.Lanes > olaf.MaxLanes:
 		return fmt.Errorf("%w: updates of %d lanes; a frame holds %d", ErrFormat, h.Lanes, olaf.MaxLanes)
 	case h.Clock != Virtual && h.Clock != Wall:

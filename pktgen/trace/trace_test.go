@@ -50,7 +50,8 @@ func sample(workers, each int) *list {
 			}
 		}
 		next[w] += 1e6 * (0.5 + random.ExpFloat64())
-		l.updates = append(l.updates, Update{Worker: olaf.WorkerID(w), Cluster: olaf.ClusterID(w * l.header.Clusters / workers), Seq: seq[w],
+		l.updates = append(l.updates, Update{Worker: olaf.WorkerID(w), Cluster: olaf.ClusterID(w * l.header.Clusters / workers),
+			Seq:    seq[w],
 			Reward: random.NormFloat64() * 100, Episodes: 3, EnvSteps: 500 + uint32(random.IntN(100)), CostNS: 12345, GradNorm: 0.5,
 			BaseVersion: uint64(len(l.updates)), Digest: random.Uint64()})
 		seq[w]++
@@ -114,9 +115,12 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 func TestAnyUpdateSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		u := Update{GenNS: rapid.Int64Range(0, math.MaxInt64).Draw(t, "gen"), CostNS: rapid.Int64Range(0, math.MaxInt64).Draw(t, "cost"),
-			BaseVersion: rapid.Uint64().Draw(t, "base"), Digest: rapid.Uint64().Draw(t, "digest"), Reward: rapid.Float64().Draw(t, "reward"),
-			Seq: rapid.Uint32().Draw(t, "seq"), Episodes: rapid.Uint32().Draw(t, "episodes"), EnvSteps: rapid.Uint32().Draw(t, "steps"),
+		u := Update{GenNS: rapid.Int64Range(0, math.MaxInt64).Draw(t, "gen"),
+			CostNS:      rapid.Int64Range(0, math.MaxInt64).Draw(t, "cost"),
+			BaseVersion: rapid.Uint64().Draw(t, "base"), Digest: rapid.Uint64().Draw(t, "digest"),
+			Reward: rapid.Float64().Draw(t, "reward"),
+			Seq:    rapid.Uint32().Draw(t, "seq"), Episodes: rapid.Uint32().Draw(t, "episodes"),
+			EnvSteps: rapid.Uint32().Draw(t, "steps"),
 			GradNorm: rapid.Float32().Draw(t, "norm"), Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")),
 			Cluster: olaf.ClusterID(rapid.Uint16().Draw(t, "cluster"))}
 		last := rapid.Int64Range(0, u.GenNS).Draw(t, "last")
@@ -187,7 +191,8 @@ func TestBadUpdatesAreRefusedAndNotWritten(t *testing.T) {
 			if err := w.Write(&first); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Write(&bad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.say) || !strings.Contains(err.Error(), "update 2") {
+			if err := w.Write(&bad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.say) ||
+				!strings.Contains(err.Error(), "update 2") {
 				t.Errorf("error %v, want ErrInvalid with %q", err, c.say)
 			}
 			if err := w.Write(&Update{GenNS: 300, Seq: 1}); err != nil {
@@ -416,7 +421,8 @@ func TestMomentsAgreeWithTwoPasses(t *testing.T) {
 		s.add(d[len(d)-1])
 	}
 	got, want := s.moments(), slowMoments(d)
-	for name, pair := range map[string][2]float64{"mean": {got.MeanNS, want.MeanNS}, "CV": {got.CV, want.CV}, "lag 1": {got.Lag1, want.Lag1},
+	for name, pair := range map[string][2]float64{"mean": {got.MeanNS, want.MeanNS}, "CV": {got.CV, want.CV},
+		"lag 1":      {got.Lag1, want.Lag1},
 		"burstiness": {got.Burstiness, want.Burstiness}, "max": {got.MaxOverAvg, want.MaxOverAvg}} {
 		if math.Abs(pair[0]/pair[1]-1) > 1e-6 {
 			t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
@@ -588,7 +594,8 @@ func TestScheduleKeepsTimesAndCountsWhatItMoved(t *testing.T) {
 	}
 	got := make([]regmap.Descriptor, 5)
 	got = got[:s.Fill(got)]
-	want := []regmap.Descriptor{{Time: 0, Flow: 0, Reward: 384}, {Time: 5, Flow: 1, Reward: -256}, {Time: 250, Flow: 2, Reward: math.MaxInt32}}
+	want := []regmap.Descriptor{{Time: 0, Flow: 0, Reward: 384}, {Time: 5, Flow: 1, Reward: -256},
+		{Time: 250, Flow: 2, Reward: math.MaxInt32}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -710,7 +717,8 @@ func TestCollectorSortsAndRenumbers(t *testing.T) {
 		t.Errorf("nothing collected: %v", err)
 	}
 	var same Collector
-	for _, u := range []olaf.Update{{Worker: 1, Seq: 0, Count: 1}, {Worker: 0, Seq: 5, Reward: 256, Count: 1}, {Worker: 0, Seq: 4, Count: 1}} {
+	for _, u := range []olaf.Update{{Worker: 1, Seq: 0, Count: 1}, {Worker: 0, Seq: 5, Reward: 256, Count: 1},
+		{Worker: 0, Seq: 4, Count: 1}} {
 		if err := same.Add(7, &u); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,8 @@ func olafRule(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf
 	}
 	if r.cfg.RewardFilter {
 		big64 := func(v int64) *big.Int { return big.NewInt(v) }
-		d := new(big.Int).Sub(new(big.Int).Mul(big64(int64(a.Reward)), big64(int64(w.u.Count))), big64(int64(w.u.Reward)))
+		d := new(big.Int).Sub(new(big.Int).Mul(big64(int64(a.Reward)), big64(int64(w.u.Count))),
+			big64(int64(w.u.Reward)))
 		limit := new(big.Int).Mul(big64(int64(r.cfg.RewardThreshold)), big64(int64(w.u.Count)))
 		if d.Cmp(limit) > 0 {
 			return replace(engine.ReplacedReward)

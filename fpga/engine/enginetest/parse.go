@@ -161,7 +161,8 @@ func (p *parser) event(kind string, words []string) error {
 		return err
 	}
 	if ev.Cycle < p.last || ev.Cycle > MaxCycle {
-		return fmt.Errorf("cycle %d does not lie between the latest event's %d and %d", ev.Cycle, p.last, int64(MaxCycle))
+		return fmt.Errorf("cycle %d does not lie between the latest event's %d and %d", ev.Cycle, p.last,
+			int64(MaxCycle))
 	}
 	p.last = ev.Cycle
 	words, err := ev.head(kind, words[1:])

@@ -264,6 +264,7 @@ func ReplayReference(v *Vector) *Vector {
 	}
 	r.Drain()
 	take()
-	got.Stats = append(Counters(r.stats), Stat{Name: "stall_cycles", Value: r.stall}, Stat{Name: "idle_at", Value: uint64(r.idleAt)})
+	got.Stats = append(Counters(r.stats), Stat{Name: "stall_cycles", Value: r.stall},
+		Stat{Name: "idle_at", Value: uint64(r.idleAt)})
 	return got
 }

@@ -124,7 +124,8 @@ func Write(w io.Writer, v *Vector) error {
 	}
 	c, o := &v.Config, &v.Output
 	p.line("queue %s slots=%d clusters=%d lanes=%d free_slot_on_start=%d reward_filter=%d reward_threshold=%d provenance=%d",
-		v.Engine, c.Slots, c.Clusters, c.LaneMemory, bit(c.FreeSlotOnStart), bit(c.RewardFilter), c.RewardThreshold, bit(c.Provenance))
+		v.Engine, c.Slots, c.Clusters, c.LaneMemory, bit(c.FreeSlotOnStart), bit(c.RewardFilter), c.RewardThreshold,
+		bit(c.Provenance))
 	p.line("output rate=%d overhead=%d dequeue=%d merge=%d", o.Rate, o.OverheadBytes, o.DequeueCycles, o.MergeCycles)
 	for i := range v.Events {
 		p.event(&v.Events[i])

@@ -78,7 +78,8 @@ func TestPageExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(v.Events, got.Events, cmp.FilterValues(func(a, b []int32) bool { return len(a)+len(b) == 0 }, cmp.Ignore())); d != "" {
+	if d := cmp.Diff(v.Events, got.Events, cmp.FilterValues(func(a, b []int32) bool { return len(a)+len(b) == 0 },
+		cmp.Ignore())); d != "" {
 		t.Errorf("-page +queue:\n%s", d)
 	}
 }

@@ -78,9 +78,10 @@ func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
 		return nil, err
 	}
 	const boot = 1_700_000_000
-	c := &Card{Blocks: blocks, build: build, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
-		pcie.ShellBuildTime: buildTime, pcie.ShellCanary: 1, pcie.ShellStatus: allOnes, pcie.UserStatus: allOnes,
-	}}
+	c := &Card{Blocks: blocks, build: build, booted: time.Unix(boot, 0), now: time.Unix(boot, 0),
+		Shell: map[uint32]uint32{
+			pcie.ShellBuildTime: buildTime, pcie.ShellCanary: 1, pcie.ShellStatus: allOnes, pcie.UserStatus: allOnes,
+		}}
 	for i := range c.Ports {
 		base := uint32(i) * portStride
 		c.Ports[i] = Port{Running: map[uint32]uint64{}, Latched: map[uint32]uint64{}, Ticked: c.now, history: true}
@@ -244,7 +245,8 @@ func WriteSysfs(root string, f Function) error {
 	}
 	files := map[string]string{
 		"vendor": fmt.Sprintf("%#04x\n", f.Vendor), "device": fmt.Sprintf("%#04x\n", f.Device), "class": "0x028000\n",
-		"current_link_speed": "8.0 GT/s PCIe\n", "current_link_width": "16\n", "config": string(config), "resource2": "",
+		"current_link_speed": "8.0 GT/s PCIe\n", "current_link_width": "16\n", "config": string(config),
+		"resource2":   "",
 		"power_state": f.Power + "\n",
 	}
 	for name, text := range files {

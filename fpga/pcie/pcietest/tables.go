@@ -47,7 +47,8 @@ func (t *Tables) Attach(c *Card) {
 
 // IsTableCommand reports whether a write to offset makes a table change.
 func IsTableCommand(offset uint32) bool {
-	return offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes && offset%(pcie.TablesBytes/2) == windowCommand
+	return offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes &&
+		offset%(pcie.TablesBytes/2) == windowCommand
 }
 
 func (t *Tables) command(base, value uint32) {

@@ -32,7 +32,8 @@ func (c *Card) Sent(port int) ([]Frame, error) {
 		}
 		data := make([]byte, olaf.MaxFrame)
 		a := &p.Addresses
-		n, err := olaf.EncodeUpdate(data, &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP, SrcPort: a.SourcePort}, &p.Update, p.Lanes)
+		n, err := olaf.EncodeUpdate(data, &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP,
+			DstIP: a.DestIP, SrcPort: a.SourcePort}, &p.Update, p.Lanes)
 		if err != nil {
 			return nil, err
 		}

@@ -393,7 +393,8 @@ func checkDeadLink(t *testing.T, m *machine) {
 	b := m.replace(t)
 	b.kill(true)
 	m.expect(t, 3, "olafctl device doctor"+card, "link")
-	if got := m.listed(t, address); !strings.Contains(got, `"state": "refused"`) || strings.Contains(got, "decoding is off;") || strings.Contains(got, "x63") {
+	if got := m.listed(t, address); !strings.Contains(got, `"state": "refused"`) || strings.Contains(got, "decoding is off;") ||
+		strings.Contains(got, "x63") {
 		t.Errorf("it is listed as %s", got)
 	}
 	b.kill(false)

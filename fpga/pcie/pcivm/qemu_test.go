@@ -183,7 +183,8 @@ func arguments(image, initramfs string, p *profile) []string {
 		"-chardev", "socket,id=qmp,fd=4", "-mon", "chardev=qmp,mode=control",
 		"-device", "pcie-root-port,id=rp1,chassis=1,slot=1,mem-reserve=16M",
 		"-device", "pcie-root-port,id=rp2,chassis=2,slot=2,mem-reserve=1M",
-		"-kernel", image, "-initrd", initramfs, "-append", "console=ttyS0 panic=-1 loglevel=5 no_timer_check intel_iommu=on " + p.kernel,
+		"-kernel", image, "-initrd", initramfs, "-append",
+		"console=ttyS0 panic=-1 loglevel=5 no_timer_check intel_iommu=on " + p.kernel,
 	}
 	if p.wire != "" {
 		args = append(args, "-netdev", "dgram,id=wire,local.type=unix,local.path="+p.wire+",remote.type=unix,remote.path="+p.wire+".far",
@@ -335,7 +336,8 @@ func (s *session) await(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-changed:
 		case <-timeout:
-			t.Fatalf("%s: %v passed without %s\n%s\n%s", s.what, patience, what, strings.Join(s.lines[max(0, len(s.lines)-20):], "\n"), s.guest.tail())
+			t.Fatalf("%s: %v passed without %s\n%s\n%s", s.what, patience, what, strings.Join(s.lines[max(0, len(s.lines)-20):], "\n"),
+				s.guest.tail())
 		}
 	}
 }
@@ -532,7 +534,8 @@ func (g *guest) plug(t *testing.T, b *board, port string) {
 		if value, ok := arguments["multifunction"]; ok {
 			arguments["multifunction"] = value == "on"
 		}
-		err = errors.Join(g.monitor.do("getfd", map[string]any{"fdname": f.name()}, theirs), g.monitor.do("device_add", arguments), theirs.Close())
+		err = errors.Join(g.monitor.do("getfd", map[string]any{"fdname": f.name()}, theirs), g.monitor.do("device_add", arguments),
+			theirs.Close())
 		if err != nil {
 			t.Fatal(err)
 		}

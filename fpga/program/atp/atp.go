@@ -87,7 +87,8 @@ func New(cfg program.Config) (*Switch, error) {
 		return nil, err
 	}
 	return &Switch{
-		cfg: cfg, levels: cfg.Profile == Paper, slots: make([]aggregator, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory),
+		cfg: cfg, levels: cfg.Profile == Paper, slots: make([]aggregator, cfg.Slots),
+		lanes:  make([]uint32, cfg.Slots*cfg.LaneMemory),
 		result: make([]uint32, cfg.LaneMemory),
 	}, nil
 }
@@ -103,13 +104,16 @@ func (s *Switch) Configure(j program.Job) error {
 	case len(j.Members) > most:
 		return fmt.Errorf("%w: %d workers; profile %s takes %d", program.ErrConfig, len(j.Members), s.profile(), most)
 	case j.Fan < 0 || j.Fan > most:
-		return fmt.Errorf("%w: a fan-in of %d; it must be 1 to %d, or 0 for the number of workers", program.ErrConfig, j.Fan, most)
+		return fmt.Errorf("%w: a fan-in of %d; it must be 1 to %d, or 0 for the number of workers", program.ErrConfig,
+			j.Fan, most)
 	case j.Level > 0 && !s.levels:
 		return fmt.Errorf("%w: profile %s knows one level of switches; take %s", program.ErrConfig, Released, Paper)
 	case j.Base > 0 && j.Slots == 0:
-		return fmt.Errorf("%w: job %d begins at aggregator %d without a number of them", program.ErrConfig, j.ID, j.Base)
+		return fmt.Errorf("%w: job %d begins at aggregator %d without a number of them", program.ErrConfig, j.ID,
+			j.Base)
 	case j.Base < 0 || j.Slots < 0 || j.Base+j.Slots > len(s.slots):
-		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
+		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base,
+			j.Base+j.Slots-1, len(s.slots))
 	}
 	for i := range s.jobs {
 		if err := j.Beside(&s.jobs[i], "aggregators"); err != nil {

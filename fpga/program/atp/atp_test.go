@@ -26,7 +26,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
-		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "more than the table": {Base: 1, Slots: 8}, "a part without a length": {Base: 1}, "another level": {Level: 1},
+		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "more than the table": {Base: 1, Slots: 8},
+		"a part without a length": {Base: 1}, "another level": {Level: 1},
 		"a part before the table": {Base: -1, Slots: 2}, "a part of less than nothing": {Base: 1, Slots: -1},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
@@ -131,7 +132,8 @@ func TestAgainstReference(t *testing.T) {
 		out := &recorder{}
 		packets := rapid.IntRange(1, 150).Draw(t, "packets")
 		for range packets {
-			index, key := rapid.IntRange(0, 1).Draw(t, "index"), [2]int{rapid.IntRange(1, 2).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "seq")}
+			index, key := rapid.IntRange(0, 1).Draw(t, "index"),
+				[2]int{rapid.IntRange(1, 2).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "seq")}
 			p := &program.Packet{Job: olaf.ClusterID(key[0]), Seg: uint64(key[1]), Index: uint32(index), Lanes: 1}
 			if rapid.IntRange(0, 5).Draw(t, "what") == 0 {
 				p.Kind = program.Ack

@@ -33,7 +33,8 @@ func TestAnyOrder(t *testing.T) {
 	try := func(order []int) {
 		orders++
 		for place, w := range order {
-			p := program.Packet{Kind: program.Data, Job: 1, Seg: 1, Lanes: 1, Worker: olaf.WorkerID(w), Trace: program.Contribution(olaf.WorkerID(w), 0, 1)}
+			p := program.Packet{Kind: program.Data, Job: 1, Seg: 1, Lanes: 1, Worker: olaf.WorkerID(w),
+				Trace: program.Contribution(olaf.WorkerID(w), 0, 1)}
 			class := s.Receive(0, program.Port(w), &p, []uint32{uint32(1 << w)}, out)
 			if last := place == workers-1; last != (class == Completed) || out.sent != 0 && !last {
 				t.Fatalf("order %v: packet %d is %d, %d left", order, place, class, out.sent)

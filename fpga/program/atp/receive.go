@@ -9,7 +9,8 @@ import (
 )
 
 // Receive is one packet through the table.
-func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Ack:
 		return s.counted(s.acknowledge(p, lanes, out))

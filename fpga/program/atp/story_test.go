@@ -18,7 +18,8 @@ func crowd(r *rand.Rand) (program.Port, program.Packet) {
 		from = program.Port(3 + r.IntN(2))
 	}
 	p := program.Packet{
-		Kind: program.Data, Job: olaf.ClusterID(r.IntN(9) / 7), Worker: olaf.WorkerID(from), Seg: uint64(r.IntN(8) / 6), Count: 1, Lanes: 2, Value: uint64(r.IntN(5)),
+		Kind: program.Data, Job: olaf.ClusterID(r.IntN(9) / 7), Worker: olaf.WorkerID(from), Seg: uint64(r.IntN(8) / 6), Count: 1,
+		Lanes: 2, Value: uint64(r.IntN(5)),
 	}
 	p.Index = (uint32(p.Job) + uint32(p.Seg)) % 3
 	for _, rare := range []struct {
@@ -26,10 +27,12 @@ func crowd(r *rand.Rand) (program.Port, program.Packet) {
 		make func()
 	}{
 		{3, func() { p.Bitmap = 1 << from }}, {4, func() { p.Fan = uint16(1 + r.IntN(3)) }}, {6, func() { p.Flags |= program.ECN }},
-		{8, func() { p.Flags |= program.Resend }}, {20, func() { p.Flags |= program.Overflow }}, {12, func() { p.Index = uint32(r.IntN(5)) }},
+		{8, func() { p.Flags |= program.Resend }}, {20, func() { p.Flags |= program.Overflow }}, {12,
+			func() { p.Index = uint32(r.IntN(5)) }},
 		{16, func() { p.Lanes = 3 }}, {4, func() { p.Flags |= program.Second }}, {30, func() { p.Seg |= 1 << 48 }},
 		{8, func() { from, p.Kind = program.Uplink, program.Ack }},
-		{25, func() { p.Kind = []program.Kind{program.Other, program.Result, program.Control}[r.IntN(3)] }}, {30, func() { from = program.Uplink }},
+		{25, func() { p.Kind = []program.Kind{program.Other, program.Result, program.Control}[r.IntN(3)] }}, {30,
+			func() { from = program.Uplink }},
 	} {
 		if r.IntN(rare.in) == 0 {
 			rare.make()
@@ -43,8 +46,10 @@ func TestStories(t *testing.T) {
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
 	programtest.Stories(t, Describe(),
 		programtest.Story{Name: "released", Config: program.Config{Slots: 3, LaneMemory: 3}, Jobs: two, Packets: 300, Draw: crowd},
-		programtest.Story{Name: "paper-first", Config: program.Config{Slots: 3, LaneMemory: 3, Profile: Paper}, Jobs: []program.Job{{ID: 0, Members: sparse, Fan: 2}}, Packets: 250, Draw: crowd},
-		programtest.Story{Name: "paper-second", Config: program.Config{Slots: 3, LaneMemory: 2, Profile: Paper}, Jobs: []program.Job{{ID: 0, Members: programtest.Members(3), Level: 1}}, Packets: 250, Draw: crowd},
+		programtest.Story{Name: "paper-first", Config: program.Config{Slots: 3, LaneMemory: 3, Profile: Paper},
+			Jobs: []program.Job{{ID: 0, Members: sparse, Fan: 2}}, Packets: 250, Draw: crowd},
+		programtest.Story{Name: "paper-second", Config: program.Config{Slots: 3, LaneMemory: 2, Profile: Paper},
+			Jobs: []program.Job{{ID: 0, Members: programtest.Members(3), Level: 1}}, Packets: 250, Draw: crowd},
 		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 3}, Jobs: two[1:], Packets: 60, Draw: crowd},
 	)
 }
@@ -52,12 +57,15 @@ func TestStories(t *testing.T) {
 func TestBounds(t *testing.T) {
 	n := programtest.Members
 	configs := []program.Config{
-		{Slots: 8}, {}, {Profile: Released}, {Profile: Paper}, {Profile: "p5"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots}, {Slots: MaxSlots + 1},
+		{Slots: 8}, {}, {Profile: Released}, {Profile: Paper}, {Profile: "p5"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots},
+		{Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}
 	jobs := []program.Job{
-		{ID: 1, Members: n(MaxMembers)}, {ID: 1, Members: n(MaxMembers + 1)}, {ID: 1, Members: n(MaxFan)}, {ID: 1, Fan: MaxMembers}, {ID: 1, Fan: MaxMembers + 1},
-		{ID: 1, Fan: -1}, {ID: 1, Fan: MaxFan}, {ID: 1, Level: 1, Members: n(1)}, {ID: 1, Base: 1}, {ID: 1, Slots: 8}, {ID: 1, Slots: 9}, {ID: 2, Members: n(1)},
+		{ID: 1, Members: n(MaxMembers)}, {ID: 1, Members: n(MaxMembers + 1)}, {ID: 1, Members: n(MaxFan)}, {ID: 1, Fan: MaxMembers},
+		{ID: 1, Fan: MaxMembers + 1},
+		{ID: 1, Fan: -1}, {ID: 1, Fan: MaxFan}, {ID: 1, Level: 1, Members: n(1)}, {ID: 1, Base: 1}, {ID: 1, Slots: 8},
+		{ID: 1, Slots: 9}, {ID: 2, Members: n(1)},
 		{ID: 2, Base: 7, Slots: 1}, {ID: 1, Slots: 7}, {ID: 3, Base: 6, Slots: 2},
 	}
 	programtest.Bounds(t, Describe(), configs, jobs)
@@ -111,7 +119,8 @@ func TestParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for index := range 8 {
-			class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Seg: uint64(index), Index: uint32(index), Count: 1}, nil, nobody{})
+			class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Seg: uint64(index), Index: uint32(index), Count: 1},
+				nil, nobody{})
 			if inside := index >= j.Base && index < j.Base+j.Slots; inside != (class == Consumed) || !inside && class != OutOfRange {
 				t.Errorf("aggregator %d of a job with %d from %d: class %d", index, j.Slots, j.Base, class)
 			}

@@ -132,7 +132,8 @@ func newHop(t *testing.T, at int) *hop {
 func (h *hop) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	h.to = append(h.to, to)
 	h.left = append(h.left, packet{
-		key: [2]int{int(p.Job), int(p.Seg)}, workers: uint32(p.Bitmap), racks: uint32(p.Bitmap >> 32), value: int64(int32(lanes[0])), ack: p.Kind == program.Ack,
+		key: [2]int{int(p.Job), int(p.Seg)}, workers: uint32(p.Bitmap), racks: uint32(p.Bitmap >> 32), value: int64(int32(lanes[0])),
+		ack:   p.Kind == program.Ack,
 		again: p.Flags&program.Resend != 0, second: p.Flags&program.Second != 0, collided: p.Flags&program.Collision != 0,
 	})
 }
@@ -141,8 +142,9 @@ func (h *hop) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 func (h *hop) hears(t *testing.T, d *program.Description, c *hopped) ([]packet, []program.Dest) {
 	t.Helper()
 	in := program.Packet{
-		Kind: program.Data, Job: olaf.ClusterID(c.key[0]), Seg: uint64(c.key[1]), Index: uint32(c.index()), Lanes: 1, Bitmap: uint64(c.workers) | uint64(c.racks)<<32,
-		Trace: program.Contribution(0, uint32(c.key[1]), 1),
+		Kind: program.Data, Job: olaf.ClusterID(c.key[0]), Seg: uint64(c.key[1]), Index: uint32(c.index()), Lanes: 1,
+		Bitmap: uint64(c.workers) | uint64(c.racks)<<32,
+		Trace:  program.Contribution(0, uint32(c.key[1]), 1),
 	}
 	if c.ack {
 		in.Kind, in.Trace = program.Ack, program.Trace{}
@@ -161,7 +163,8 @@ func (h *hop) hears(t *testing.T, d *program.Description, c *hopped) ([]packet, 
 		left = append(left, leaves)
 	}
 	if have != want || !slices.Equal(h.left, left) {
-		t.Fatalf("switch %d, packet %d, %+v: %s, and %+v leaves; the reference says %s, and %+v", c.at, h.arrivals, c, have, h.left, want, left)
+		t.Fatalf("switch %d, packet %d, %+v: %s, and %+v leaves; the reference says %s, and %+v", c.at, h.arrivals, c, have, h.left,
+			want, left)
 	}
 	return h.left, h.to
 }
@@ -212,7 +215,8 @@ func TestUnreliableLevels(t *testing.T) {
 		}
 		tries[job][worker][place]++
 		w.Send(hopped{rack, port, packet{
-			key: [2]int{1 + job, 1 + rounds[job][worker][place]*places + place}, workers: 1 << port, racks: 1 << rack, value: int64(r.IntN(2001) - 1000), again: again,
+			key: [2]int{1 + job, 1 + rounds[job][worker][place]*places + place}, workers: 1 << port, racks: 1 << rack,
+			value: int64(r.IntN(2001) - 1000), again: again,
 		}})
 	}, func(c hopped) {
 		switch {

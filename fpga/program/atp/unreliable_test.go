@@ -86,7 +86,8 @@ func unreliable(t *testing.T, profile string) {
 		w.Send(carried{key: [2]int{1 + job, seq}, worker: worker, value: int64(r.IntN(2001) - 1000), again: again})
 	}, func(c carried) {
 		arrivals++
-		in := program.Packet{Job: olaf.ClusterID(c.key[0]), Seg: uint64(c.key[1]), Index: uint32(c.index()), Lanes: 1, Worker: olaf.WorkerID(c.worker)}
+		in := program.Packet{Job: olaf.ClusterID(c.key[0]), Seg: uint64(c.key[1]), Index: uint32(c.index()), Lanes: 1,
+			Worker: olaf.WorkerID(c.worker)}
 		if c.ack {
 			in.Kind = program.Ack
 			want := "forwarded"

@@ -24,10 +24,14 @@ func ledger() *olaf.Ledger {
 		Completed:  {Name: "completed", Title: "Completed", Doc: "added to a segment whose sum then left"},
 		Relayed:    {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
 		Controlled: {Name: "control", Title: "Control", Doc: "control packets of known jobs"},
-		Duplicate:  {Name: "duplicate_dropped", Title: "Dropped, duplicate", Column: "DUPLICATE", Doc: "inside already, or of a round that is over (isw-x)"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Column: "MISMATCH", Doc: "of another length than what their segment holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Column: "RANGE", Doc: "of a segment beyond the job's part of the table"},
-		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Column: "STRANGER", Doc: "of a job or a worker that is not a member"},
+		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Column: "DUPLICATE",
+			Doc: "inside already, or of a round that is over (isw-x)"},
+		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Column: "MISMATCH",
+			Doc: "of another length than what their segment holds"},
+		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Column: "RANGE",
+			Doc: "of a segment beyond the job's part of the table"},
+		Stranger: {Name: "stranger", Title: "Dropped, stranger", Column: "STRANGER",
+			Doc: "of a job or a worker that is not a member"},
 	}, "completed", "forwarded")
 }
 
@@ -43,7 +47,8 @@ func Describe() program.Description {
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Actions: map[string]uint8{
-			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help, "halt": Halt, "ack": Acknowledge,
+			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help,
+			"halt": Halt, "ack": Acknowledge,
 		},
 		Tables: []program.Table{program.MembersTable("isw").Rising()}, Stranger: Stranger, ToS: DataToS, Above: above,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },

@@ -136,9 +136,11 @@ func (s *Switch) Configure(j program.Job) error {
 	}
 	switch {
 	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
-		return fmt.Errorf("%w: job %d asks for segments %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
+		return fmt.Errorf("%w: job %d asks for segments %d to %d of %d", program.ErrConfig, j.ID, j.Base,
+			j.Base+j.Slots-1, len(s.slots))
 	case j.Fan < 0 || j.Fan > MaxH:
-		return fmt.Errorf("%w: H is %d; it must be 1 to %d, or 0 for the number of members", program.ErrConfig, j.Fan, MaxH)
+		return fmt.Errorf("%w: H is %d; it must be 1 to %d, or 0 for the number of members", program.ErrConfig, j.Fan,
+			MaxH)
 	case s.exact && len(j.Members) > MaxMembers:
 		return fmt.Errorf("%w: %d members; %s has bits for %d", program.ErrConfig, len(j.Members), Exactly, MaxMembers)
 	}

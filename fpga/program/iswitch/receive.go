@@ -7,7 +7,8 @@ import (
 )
 
 // Receive is one packet through the accelerator (paper, §3.3).
-func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	if p.Kind < program.Data || p.Kind > program.Result || from == program.Uplink {
 		return s.pass(from, p, lanes, out)
 	}

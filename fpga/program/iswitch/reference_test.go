@@ -135,7 +135,8 @@ func TestAgainstReference(t *testing.T) {
 				lanes[i] = math.Float32bits(v)
 			}
 			kind := []program.Kind{program.Data, program.Result}[rapid.IntRange(0, 5).Draw(t, "result")/5] // a child's are the same
-			p := &program.Packet{Kind: kind, Seg: seg, Round: round, Lanes: uint16(len(lanes)), Trace: program.Contribution(olaf.WorkerID(port), uint32(round), 1)}
+			p := &program.Packet{Kind: kind, Seg: seg, Round: round, Lanes: uint16(len(lanes)),
+				Trace: program.Contribution(olaf.WorkerID(port), uint32(round), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(port), p, lanes, out))
 			arrivals++
 			if want := r.data(port, seg, round, values); have != want {

@@ -62,14 +62,19 @@ func draw(r *rand.Rand, jobs int, round uint16) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2}, {ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2},
+		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
 	tree := []program.Job{{ID: 0, Members: programtest.Members(3), Fan: 2, Parent: true}}
 	programtest.Stories(t, Describe(),
 		programtest.Story{Name: "published", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 400, Draw: crowd(2)},
-		programtest.Story{Name: "published-tree", Config: program.Config{Slots: 4, LaneMemory: 2, Wrap: true}, Jobs: tree, Packets: 120, Draw: crowd(1)},
-		programtest.Story{Name: "exactly", Config: program.Config{Slots: 4, LaneMemory: 3, Profile: Exactly}, Jobs: two, Packets: 400, Draw: crowd(2)},
-		programtest.Story{Name: "exactly-tree", Config: program.Config{Slots: 4, Profile: Exactly, LaneMemory: 3}, Jobs: tree, Packets: 250, Draw: crowd(1)},
-		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 3, Profile: Exactly}, Jobs: tree, Packets: 150, Draw: crowd(1)},
+		programtest.Story{Name: "published-tree", Config: program.Config{Slots: 4, LaneMemory: 2, Wrap: true}, Jobs: tree, Packets: 120,
+			Draw: crowd(1)},
+		programtest.Story{Name: "exactly", Config: program.Config{Slots: 4, LaneMemory: 3, Profile: Exactly}, Jobs: two, Packets: 400,
+			Draw: crowd(2)},
+		programtest.Story{Name: "exactly-tree", Config: program.Config{Slots: 4, Profile: Exactly, LaneMemory: 3}, Jobs: tree,
+			Packets: 250, Draw: crowd(1)},
+		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 3, Profile: Exactly}, Jobs: tree, Packets: 150,
+			Draw: crowd(1)},
 	)
 }
 
@@ -79,10 +84,12 @@ func TestBounds(t *testing.T) {
 		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1},
 	}, []program.Job{
-		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)}, {ID: 1, Base: 4, Slots: 5, Members: n(1)},
+		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)},
+		{ID: 1, Base: 4, Slots: 5, Members: n(1)},
 		{ID: 1, Fan: -1, Members: n(1)}, {ID: 1, Fan: MaxH, Members: n(1)}, {ID: 1, Fan: MaxH + 1, Members: n(1)},
 		{ID: 1, Members: n(MaxMembers)}, {ID: 1, Members: n(MaxMembers + 1)},
-		{ID: 2, Members: n(1)}, {ID: 1, Base: 2, Slots: 3, Members: n(2)}, {ID: 2, Base: 5, Slots: 3, Members: n(1)}, {ID: 3, Slots: 2}, {ID: 3, Slots: 3},
+		{ID: 2, Members: n(1)}, {ID: 1, Base: 2, Slots: 3, Members: n(2)}, {ID: 2, Base: 5, Slots: 3, Members: n(1)}, {ID: 3, Slots: 2},
+		{ID: 3, Slots: 3},
 		{ID: 4, Base: 4, Slots: 1}, {ID: 4, Base: 7, Slots: 1}, {ID: 1, Base: 3, Slots: 1},
 	})
 }

@@ -21,7 +21,8 @@ func TestUnreliable(t *testing.T) {
 func unreliable(t *testing.T, profile string) {
 	const workers, segments = 5, 8
 	ref := &reference{
-		members: workers, slots: segments, h: workers, exact: profile == Exactly, parts: map[uint64][]arrival{}, over: map[uint64]uint16{},
+		members: workers, slots: segments, h: workers, exact: profile == Exactly, parts: map[uint64][]arrival{},
+		over: map[uint64]uint16{},
 	}
 	s, err := New(program.Config{Slots: segments, LaneMemory: 2, Profile: profile})
 	if err != nil {
@@ -56,8 +57,10 @@ func unreliable(t *testing.T, profile string) {
 		w.Send(packet{worker, uint64(seg), rounds[worker][seg], []float32{float32(worker), r.Float32() - 0.5}, heard})
 	}, func(p packet) {
 		arrivals++
-		in := program.Packet{Kind: program.Data, Seg: p.seg, Round: p.round, Lanes: 2, Trace: program.Contribution(olaf.WorkerID(p.worker), uint32(p.round), 1)}
-		have := d.ClassName(s.Receive(0, program.Port(p.worker), &in, []uint32{math.Float32bits(p.values[0]), math.Float32bits(p.values[1])}, out))
+		in := program.Packet{Kind: program.Data, Seg: p.seg, Round: p.round, Lanes: 2,
+			Trace: program.Contribution(olaf.WorkerID(p.worker), uint32(p.round), 1)}
+		have := d.ClassName(s.Receive(0, program.Port(p.worker), &in,
+			[]uint32{math.Float32bits(p.values[0]), math.Float32bits(p.values[1])}, out))
 		if want := ref.data(p.worker, p.seg, p.round, p.values); have != want {
 			t.Fatalf("packet %d, of %d in round %d at %d, is %s, the reference says %s", arrivals, p.worker, p.round, p.seg, have, want)
 		}

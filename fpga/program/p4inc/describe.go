@@ -17,16 +17,22 @@ const (
 // ledger declares the classes, and what all programs count besides.
 func ledger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
-		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no job that the switch aggregates for, passed on untouched"},
-		Consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to an aggregator that waits for more"},
-		Completed:  {Name: "completed", Title: "Completed", Doc: "the last of a fragment, whose sum then left"},
-		Asynchron:  {Name: "asynchronous", Title: "Dropped, asynchronous", Doc: "of a later fragment than their aggregator holds; the sender got a mark of congestion"},
-		Duplicate:  {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside an aggregator that waits"},
-		Answered:   {Name: "duplicate_answered", Title: "Answered, duplicate", Doc: "of the fragment that was completed last; its sum went to the sender again"},
-		Stale:      {Name: "stale", Title: "Dropped, stale", Doc: "of a fragment before the one that was completed last"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Doc: "of another length than what their aggregator holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of an aggregator outside the job's segment"},
-		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "from a port that is no member's"},
+		Forwarded: {Name: "forwarded", Title: "Forwarded",
+			Doc: "of no job that the switch aggregates for, passed on untouched"},
+		Consumed:  {Name: "consumed", Title: "Consumed", Doc: "added to an aggregator that waits for more"},
+		Completed: {Name: "completed", Title: "Completed", Doc: "the last of a fragment, whose sum then left"},
+		Asynchron: {Name: "asynchronous", Title: "Dropped, asynchronous",
+			Doc: "of a later fragment than their aggregator holds; the sender got a mark of congestion"},
+		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside an aggregator that waits"},
+		Answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
+			Doc: "of the fragment that was completed last; its sum went to the sender again"},
+		Stale: {Name: "stale", Title: "Dropped, stale",
+			Doc: "of a fragment before the one that was completed last"},
+		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
+			Doc: "of another length than what their aggregator holds"},
+		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range",
+			Doc: "of an aggregator outside the job's segment"},
+		Stranger: {Name: "stranger", Title: "Dropped, stranger", Doc: "from a port that is no member's"},
 	}, "completed", "forwarded")
 }
 

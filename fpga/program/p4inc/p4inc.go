@@ -84,7 +84,8 @@ func New(cfg program.Config) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Switch{cfg: cfg, slots: make([]aggregator, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
+	return &Switch{cfg: cfg, slots: make([]aggregator, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)},
+		nil
 }
 
 // Configure gives a job its segment. Segments do not overlap, and all of a job's workers hang on this switch (§VI-A).
@@ -92,7 +93,8 @@ func (s *Switch) Configure(j program.Job) error {
 	if j.Parent || j.Level > 0 {
 		return fmt.Errorf("%w: P4INC aggregates on one switch alone, that of all workers of a job", program.ErrConfig)
 	}
-	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "aggregators", Children: "workers", Sum: "a sum"}
+	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "aggregators", Children: "workers",
+		Sum: "a sum"}
 	k, err := rule.Admit(j, s.jobs)
 	if err != nil {
 		return err
@@ -149,7 +151,8 @@ func (s *Switch) Slot(i int) program.Slot {
 		return program.Slot{}
 	}
 	return program.Slot{
-		Held: true, Job: s.owner(i), Seg: t.seg, Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap), Since: t.since, Trace: t.trace,
+		Held: true, Job: s.owner(i), Seg: t.seg, Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
+		Since: t.since, Trace: t.trace,
 		Lanes: s.buffer(i, 0, t.lanes),
 	}
 }

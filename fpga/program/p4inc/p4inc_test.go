@@ -105,7 +105,8 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 4).Draw(t, "workers")
-		r := &reference{workers: workers, parts: map[int]map[int]int64{}, of: map[int]int{}, sums: map[int]map[int]int64{}, latest: map[int]int{}}
+		r := &reference{workers: workers, parts: map[int]map[int]int64{}, of: map[int]int{}, sums: map[int]map[int]int64{},
+			latest: map[int]int{}}
 		s, err := New(program.Config{Slots: 2, LaneMemory: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +119,8 @@ func TestAgainstReference(t *testing.T) {
 		for k := range packets {
 			at, worker := rapid.IntRange(0, 1).Draw(t, "at"), rapid.IntRange(0, workers-1).Draw(t, "worker")
 			seg, value := max(0, k/12+rapid.IntRange(-1, 1).Draw(t, "seg")), rapid.Int64Range(-1000, 1000).Draw(t, "value")
-			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Index: uint32(at), Lanes: 1, Trace: program.Contribution(olaf.WorkerID(worker), uint32(seg), 1)}
+			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Index: uint32(at), Lanes: 1,
+				Trace: program.Contribution(olaf.WorkerID(worker), uint32(seg), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(worker), p, []uint32{uint32(int32(value))}, out))
 			if want := r.data(at, seg, worker, value); have != want {
 				t.Fatalf("%d of %d at %d is %s, the reference says %s", seg, worker, at, have, want)
@@ -149,7 +151,8 @@ func TestChangedJob(t *testing.T) {
 	job := program.Job{ID: 3, Members: programtest.Members(2)}
 	out := &recorder{}
 	send := func(from program.Port, index uint32) program.Class {
-		p := program.Packet{Kind: program.Data, Job: 3, Seg: 5, Index: index, Lanes: 1, Trace: program.Contribution(olaf.WorkerID(from), 1, 1)}
+		p := program.Packet{Kind: program.Data, Job: 3, Seg: 5, Index: index, Lanes: 1,
+			Trace: program.Contribution(olaf.WorkerID(from), 1, 1)}
 		return s.Receive(0, from, &p, []uint32{4}, out)
 	}
 	for round := range int64(2) {

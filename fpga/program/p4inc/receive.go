@@ -9,13 +9,15 @@ import (
 )
 
 // Receive implements program.Program.
-func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	class := s.receive(now, from, p, lanes, out)
 	s.counts[class]++
 	return class
 }
 
-func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	k := s.jobs.Of(p.Job)
 	if p.Kind != program.Data || k == nil { // the published Service ID says so
 		program.Forward(from, p, lanes, out)
@@ -105,13 +107,15 @@ func (s *Switch) late(i int, from program.Port, p *program.Packet, out program.O
 func (s *Switch) result(id olaf.ClusterID, i int, to program.Dest, out program.Out) {
 	t := &s.slots[i]
 	s.out = program.Packet{
-		Kind: program.Result, Job: id, Seg: t.keptSeg, Index: uint32(i), Count: uint16(t.keptMark.Vectors), Lanes: t.keptLen, Trace: t.keptMark,
+		Kind: program.Result, Job: id, Seg: t.keptSeg, Index: uint32(i), Count: uint16(t.keptMark.Vectors),
+		Lanes: t.keptLen, Trace: t.keptMark,
 	}
 	out.Emit(to, &s.out, s.buffer(i, 1, t.keptLen))
 }
 
 // tell says to the sender of a packet that its aggregator holds another fragment.
 func (s *Switch) tell(from program.Port, p *program.Packet, out program.Out) {
-	s.out = program.Packet{Kind: program.Control, Action: Collided, Flags: program.ECN, Job: p.Job, Worker: p.Worker, Seg: p.Seg, Index: p.Index}
+	s.out = program.Packet{Kind: program.Control, Action: Collided, Flags: program.ECN, Job: p.Job, Worker: p.Worker,
+		Seg: p.Seg, Index: p.Index}
 	out.Emit(program.Dest(from), &s.out, nil)
 }

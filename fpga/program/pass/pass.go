@@ -20,8 +20,9 @@ func Describe() program.Description {
 		Code:     0,
 		Profiles: []string{"pass"},
 		Ledger: &olaf.Ledger{
-			Counters: []olaf.Counter{{Name: "forwarded", Title: "Forwarded", Unit: "packets", Doc: "passed on untouched"}},
-			Output:   []string{"forwarded"},
+			Counters: []olaf.Counter{{Name: "forwarded", Title: "Forwarded", Unit: "packets",
+				Doc: "passed on untouched"}},
+			Output: []string{"forwarded"},
 		},
 		Classes: 1,
 		New:     func(program.Config) (program.Program, error) { return new(Switch), nil },
@@ -29,7 +30,8 @@ func Describe() program.Description {
 }
 
 // Receive passes a packet on.
-func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	program.Forward(from, p, lanes, out)
 	s.counts[Forwarded]++
 	return Forwarded

@@ -21,7 +21,8 @@ func TestForwards(t *testing.T) {
 		want program.Dest
 	}{{0, program.Up}, {3, program.Up}, {program.Uplink, program.Down}} {
 		var out last
-		if class := p.Receive(0, c.from, &program.Packet{Kind: program.Data}, nil, &out); d.ClassName(class) != "forwarded" || out.to != c.want {
+		if class := p.Receive(0, c.from, &program.Packet{Kind: program.Data}, nil, &out); d.ClassName(class) != "forwarded" ||
+			out.to != c.want {
 			t.Errorf("from %d: %s to %v, want %v", c.from, d.ClassName(class), out.to, c.want)
 		}
 	}

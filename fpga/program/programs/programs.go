@@ -14,5 +14,6 @@ import (
 
 // All are the programs, in the order of their codes and of reports.
 func All() []program.Description {
-	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(), p4inc.Describe(), xagg.Describe()}
+	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(),
+		p4inc.Describe(), xagg.Describe()}
 }

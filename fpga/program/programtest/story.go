@@ -130,8 +130,10 @@ func Show(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
 		name  string
 		value uint64
 	}{
-		{"action", uint64(p.Action)}, {"job", uint64(p.Job)}, {"worker", uint64(p.Worker)}, {"seg", p.Seg}, {"index", uint64(p.Index)},
-		{"round", uint64(p.Round)}, {"bitmap", p.Bitmap}, {"value", p.Value}, {"count", uint64(p.Count)}, {"fan", uint64(p.Fan)},
+		{"action", uint64(p.Action)}, {"job", uint64(p.Job)}, {"worker", uint64(p.Worker)}, {"seg", p.Seg},
+		{"index", uint64(p.Index)},
+		{"round", uint64(p.Round)}, {"bitmap", p.Bitmap}, {"value", p.Value}, {"count", uint64(p.Count)},
+		{"fan", uint64(p.Fan)},
 		{"flags", uint64(p.Flags)}, {"lanes", uint64(p.Lanes)},
 	} {
 		if f.value != 0 {
@@ -170,7 +172,8 @@ func (s *teller) state(what string) {
 	s.text.WriteByte('\n')
 	for i := range s.p.Slots() {
 		v := s.p.Slot(i)
-		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Held, v.Job, v.Seg, v.Bitmap, v.Count, v.Since,
+		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Held, v.Job, v.Seg,
+			v.Bitmap, v.Count, v.Since,
 			values(s.d.Arithmetic, v.Lanes), trace(v.Trace))
 	}
 }
@@ -196,7 +199,8 @@ func Bounds(t *testing.T, d program.Description, configs []program.Config, jobs 
 	for _, c := range d.Ledger.Counters {
 		fmt.Fprintf(&text, "counts %s in %s, column %q, gauge %t\n", c.Name, c.Unit, c.Column, c.Gauge)
 	}
-	fmt.Fprintf(&text, "output %v parts %v inside %v identities %v\n", d.Ledger.Output, d.Ledger.Parts, d.Ledger.Inside, d.Ledger.Identities)
+	fmt.Fprintf(&text, "output %v parts %v inside %v identities %v\n", d.Ledger.Output, d.Ledger.Parts, d.Ledger.Inside,
+		d.Ledger.Identities)
 	for _, name := range slices.Sorted(maps.Keys(d.Actions)) {
 		fmt.Fprintf(&text, "action %s %d\n", name, d.Actions[name])
 	}

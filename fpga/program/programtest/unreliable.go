@@ -80,7 +80,8 @@ func Unreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P])
 		w.Arrivals(arrive)
 	}
 	if w.Lost == 0 || w.Twice == 0 || w.Late == 0 {
-		t.Errorf("of %d packets %d were lost, %d repeated and %d late: nothing was shown", w.Sent, w.Lost, w.Twice, w.Late)
+		t.Errorf("of %d packets %d were lost, %d repeated and %d late: nothing was shown", w.Sent, w.Lost, w.Twice,
+			w.Late)
 	}
 	t.Logf("%d packets sent, %d lost, %d repeated, %d late", w.Sent, w.Lost, w.Twice, w.Late)
 }

@@ -20,13 +20,15 @@ const (
 // ledger declares the classes, and what all programs count besides.
 func ledger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
-		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
-		Consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to a set that waits for more"},
-		Completed:  {Name: "completed", Title: "Completed", Doc: "the last of a set, whose sum then left"},
-		Relayed:    {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
-		Answered:   {Name: "duplicate_answered", Title: "Answered, duplicate", Doc: "inside a set that is complete; its result went to the sender again"},
-		Duplicate:  {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside a set that is not complete"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Doc: "of another length than what their set holds"},
+		Forwarded: {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
+		Consumed:  {Name: "consumed", Title: "Consumed", Doc: "added to a set that waits for more"},
+		Completed: {Name: "completed", Title: "Completed", Doc: "the last of a set, whose sum then left"},
+		Relayed:   {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
+		Answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
+			Doc: "inside a set that is complete; its result went to the sender again"},
+		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside a set that is not complete"},
+		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
+			Doc: "of another length than what their set holds"},
 		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of a slot that the job does not have"},
 		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "of a job or a port that is no member"},
 	}, "completed", "forwarded")

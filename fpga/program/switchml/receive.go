@@ -7,7 +7,8 @@ import (
 )
 
 // Receive is one packet through the pool.
-func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
 		program.Forward(from, p, lanes, out)
 		return s.counted(Forwarded)
@@ -69,7 +70,8 @@ func (s *Switch) counted(class program.Class) program.Class {
 }
 
 // again is a packet that is inside already.
-func (s *Switch) again(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) program.Class {
+func (s *Switch) again(k *program.Tenant, i, v int, from program.Port, p *program.Packet,
+	out program.Out) program.Class {
 	if s.sets[i][v].count > 0 {
 		return Duplicate
 	}
@@ -153,7 +155,8 @@ func (s *Switch) answer(k *program.Tenant, i, v int, from program.Port, p *progr
 }
 
 // send emits a set.
-func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet, out program.Out) {
+func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet,
+	out program.Out) {
 	t, o := &s.sets[i][v], &s.out
 	*o = program.Packet{}
 	o.Kind, o.Job, o.Seg, o.Index, o.Flags = kind, k.ID, p.Seg, p.Index, p.Flags&program.Set1

@@ -82,7 +82,8 @@ func New(cfg program.Config) (*Switch, error) {
 
 // Configure admits a job: its members' bits are their places. Its slots are its own; indices in packets are the switch's.
 func (s *Switch) Configure(j program.Job) error {
-	rule := program.Division{Slots: len(s.sets), Members: MaxMembers, Places: "slots", Children: "workers", Sum: "a set"}
+	rule := program.Division{Slots: len(s.sets), Members: MaxMembers, Places: "slots", Children: "workers",
+		Sum: "a set"}
 	k, err := rule.Admit(j, s.jobs)
 	if err != nil {
 		return err
@@ -147,7 +148,8 @@ func (s *Switch) Slot(i int) program.Slot {
 		v = 1
 	}
 	t := &s.sets[i][v]
-	view := program.Slot{Held: t.count > 0, Seg: uint64(i), Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap), Since: t.since, Trace: t.trace}
+	view := program.Slot{Held: t.count > 0, Seg: uint64(i), Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
+		Since: t.since, Trace: t.trace}
 	if k := s.jobs.Holding(i); k != nil {
 		view.Job = k.ID
 	}

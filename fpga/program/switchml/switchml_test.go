@@ -84,7 +84,8 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 // Any order of packets, stale ones and repeats among them, does what the reference does.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := &reference{workers: rapid.IntRange(1, 5).Draw(t, "workers"), inside: map[place]map[int]bool{}, came: map[place][][]int32{}, missing: map[place]int{}}
+		r := &reference{workers: rapid.IntRange(1, 5).Draw(t, "workers"), inside: map[place]map[int]bool{}, came: map[place][][]int32{},
+			missing: map[place]int{}}
 		s, err := New(program.Config{Slots: 2, LaneMemory: 2})
 		if err != nil {
 			t.Fatal(err)
@@ -96,9 +97,11 @@ func TestAgainstReference(t *testing.T) {
 		out := &recorder{}
 		packets := rapid.IntRange(1, 200).Draw(t, "packets")
 		for range packets {
-			port, at := rapid.IntRange(0, r.workers-1).Draw(t, "port"), place{rapid.IntRange(0, 1).Draw(t, "slot"), rapid.IntRange(0, 1).Draw(t, "set")}
+			port, at := rapid.IntRange(0, r.workers-1).Draw(t, "port"),
+				place{rapid.IntRange(0, 1).Draw(t, "slot"), rapid.IntRange(0, 1).Draw(t, "set")}
 			values := rapid.SliceOfN(rapid.Int32(), 2, 2).Draw(t, "values")
-			p := &program.Packet{Kind: program.Data, Index: uint32(at.slot), Flags: program.Set1 * program.Flags(at.set), Lanes: 2, Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
+			p := &program.Packet{Kind: program.Data, Index: uint32(at.slot), Flags: program.Set1 * program.Flags(at.set), Lanes: 2,
+				Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
 			have := d.ClassName(s.Receive(0, program.Port(port), p, []uint32{uint32(values[0]), uint32(values[1])}, out))
 			if want := r.data(port, at, values); have != want {
 				t.Fatalf("%v of %d is %s, the reference says %s", at, port, have, want)

@@ -91,7 +91,8 @@ func (o *options) tops(d *program.Description) ([]string, error) {
 	case o.racks == 0:
 		return nil, fmt.Errorf("%w: program line: parents are of racks, and there are none", ErrFormat)
 	case d.Above == nil && len(o.parents) > 1:
-		return nil, fmt.Errorf("%w: program line: %s does not say which of %d switches above it is taken", ErrFormat, d.Name, len(o.parents))
+		return nil, fmt.Errorf("%w: program line: %s does not say which of %d switches above it is taken", ErrFormat,
+			d.Name, len(o.parents))
 	}
 	taken := 0
 	if d.Above != nil {

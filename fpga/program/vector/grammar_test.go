@@ -77,7 +77,8 @@ func TestOptions(t *testing.T) {
 	}
 	members := []program.Member{{Worker: 0, Port: 0}, {Worker: 1, Port: 1}, {Worker: 2, Port: 2}}
 	want := []program.Job{
-		{ID: 7, Members: members, Fan: 5, Base: 0, Slots: 3, Parent: true, Level: 1}, {ID: 65535, Members: members, Fan: 5, Base: 3, Slots: 3, Parent: true, Level: 1},
+		{ID: 7, Members: members, Fan: 5, Base: 0, Slots: 3, Parent: true, Level: 1},
+		{ID: 65535, Members: members, Fan: 5, Base: 3, Slots: 3, Parent: true, Level: 1},
 		{ID: 2, Members: members, Fan: 5, Base: 6, Slots: 3, Parent: true, Level: 1},
 	}
 	if !reflect.DeepEqual(r.jobs, want) {
@@ -94,21 +95,24 @@ func TestOptions(t *testing.T) {
 		t.Errorf("a refused job: %v", err)
 	}
 	for name, ends := range map[string][2]int{
-		"lanes": {0, 2243}, "slots": {1, 1 << 24}, "segments": {1, 1 << 24}, "aggregators": {1, 1 << 24}, "workers": {1, 1 << 15}, "members": {1, 1 << 15},
-		"level": {0, 1}, "h": {1, 1 << 20}, "fan": {1, 1 << 20},
+		"lanes": {0, 2243}, "slots": {1, 1 << 24}, "segments": {1, 1 << 24}, "aggregators": {1, 1 << 24}, "workers": {1, 1 << 15},
+		"members": {1, 1 << 15},
+		"level":   {0, 1}, "h": {1, 1 << 20}, "fan": {1, 1 << 20},
 	} {
 		for value, good := range map[int]bool{ends[0] - 1: false, ends[0]: true, ends[1]: true, ends[1] + 1: false} {
 			v, err := Parse(strings.NewReader(fmt.Sprintf("program recorder %s=%d\nend\n", name, value)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := v.Build((&recorder{}).describe(program.Wrapping)); good != (err == nil) || !good && !errors.Is(err, ErrFormat) {
+			if _, err := v.Build((&recorder{}).describe(program.Wrapping)); good != (err == nil) || !good &&
+				!errors.Is(err, ErrFormat) {
 				t.Errorf("%s=%d: %v", name, value, err)
 			}
 		}
 	}
 	for _, option := range []string{"wrap=maybe", "parent=2", "jobs=65536", "jobs=a", "jobs=1,", "hue=1", "slots=x"} {
-		v := &Vector{Program: "recorder", Options: []Field{{option[:strings.Index(option, "=")], option[strings.Index(option, "=")+1:]}}}
+		v := &Vector{Program: "recorder", Options: []Field{{option[:strings.Index(option, "=")],
+			option[strings.Index(option, "=")+1:]}}}
 		if _, err := v.Build((&recorder{}).describe(program.Wrapping)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", option, err)
 		}
@@ -126,28 +130,36 @@ func TestFields(t *testing.T) {
 		bits  int
 		get   func(p *program.Packet) uint64
 	}{
-		{"job", 16, func(p *program.Packet) uint64 { return uint64(p.Job) }}, {"worker", 16, func(p *program.Packet) uint64 { return uint64(p.Worker) }},
+		{"job", 16, func(p *program.Packet) uint64 { return uint64(p.Job) }},
+		{"worker", 16, func(p *program.Packet) uint64 { return uint64(p.Worker) }},
 		{"seg", 64, func(p *program.Packet) uint64 { return p.Seg }}, {"seq", 64, func(p *program.Packet) uint64 { return p.Seg }},
-		{"index", 32, func(p *program.Packet) uint64 { return uint64(p.Index) }}, {"slot", 32, func(p *program.Packet) uint64 { return uint64(p.Index) }},
-		{"bitmap", 64, func(p *program.Packet) uint64 { return p.Bitmap }}, {"count", 16, func(p *program.Packet) uint64 { return uint64(p.Count) }},
-		{"fan", 16, func(p *program.Packet) uint64 { return uint64(p.Fan) }}, {"round", 16, func(p *program.Packet) uint64 { return uint64(p.Round) }},
-		{"lanes", 16, func(p *program.Packet) uint64 { return uint64(p.Lanes) }}, {"value", 64, func(p *program.Packet) uint64 { return p.Value }},
+		{"index", 32, func(p *program.Packet) uint64 { return uint64(p.Index) }},
+		{"slot", 32, func(p *program.Packet) uint64 { return uint64(p.Index) }},
+		{"bitmap", 64, func(p *program.Packet) uint64 { return p.Bitmap }},
+		{"count", 16, func(p *program.Packet) uint64 { return uint64(p.Count) }},
+		{"fan", 16, func(p *program.Packet) uint64 { return uint64(p.Fan) }},
+		{"round", 16, func(p *program.Packet) uint64 { return uint64(p.Round) }},
+		{"lanes", 16, func(p *program.Packet) uint64 { return uint64(p.Lanes) }},
+		{"value", 64, func(p *program.Packet) uint64 { return p.Value }},
 		{"set", 1, func(p *program.Packet) uint64 { return uint64(p.Flags / program.Set1) }},
 	} {
 		most := ^uint64(0) >> (64 - c.bits)
 		for _, value := range []uint64{1, most, most&0x7654321 | 1} {
 			r := &recorder{}
 			text := fmt.Sprintf("program recorder\nin 3 %s=%#x port=2\nout 3 to=port:2 %s=%d\nend\n", c.field, value, c.field, value)
-			if err := r.play(program.Wrapping, text); err != nil || c.get(&r.packet) != value || r.from != 2 || r.at != 3*olaf.Time(olaf.Cycle) {
+			if err := r.play(program.Wrapping, text); err != nil || c.get(&r.packet) != value || r.from != 2 ||
+				r.at != 3*olaf.Time(olaf.Cycle) {
 				t.Errorf("%s=%d: %+v by %d at %d, %v", c.field, value, r.packet, r.from, r.at, err)
 			}
-			err := r.play(program.Wrapping, fmt.Sprintf("program recorder\nin 3 %s=%d\nout 3 to=port:0 %s=%d\nend\n", c.field, value, c.field, value-1))
+			err := r.play(program.Wrapping, fmt.Sprintf("program recorder\nin 3 %s=%d\nout 3 to=port:0 %s=%d\nend\n", c.field, value,
+				c.field, value-1))
 			if !errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), "line 3: "+c.field+": ") {
 				t.Errorf("%s=%d when %d is expected: %v", c.field, value, value-1, err)
 			}
 		}
 		if c.bits < 64 {
-			if _, err := Parse(strings.NewReader(fmt.Sprintf("program recorder\nin 3 %s=%d\nend\n", c.field, most+1))); !errors.Is(err, ErrFormat) {
+			if _, err := Parse(strings.NewReader(fmt.Sprintf("program recorder\nin 3 %s=%d\nend\n", c.field, most+1))); !errors.Is(err,
+				ErrFormat) {
 				t.Errorf("%s=%d: %v", c.field, most+1, err)
 			}
 		}
@@ -158,7 +170,8 @@ func TestFields(t *testing.T) {
 func TestFlags(t *testing.T) {
 	r := &recorder{}
 	for text, want := range map[string]program.Flags{
-		"flags=resend": program.Resend, "flags=collision": program.Collision, "flags=ecn": program.ECN, "flags=overflow": program.Overflow, "flags=second": program.Second,
+		"flags=resend": program.Resend, "flags=collision": program.Collision, "flags=ecn": program.ECN,
+		"flags=overflow": program.Overflow, "flags=second": program.Second,
 		"flags=set1": program.Set1, "flags=none": 0, "flags=ecn+resend set=1": program.ECN | program.Resend | program.Set1,
 		"set=1 flags=second": program.Second | program.Set1, "set=0": 0,
 	} {
@@ -180,11 +193,13 @@ func TestFlags(t *testing.T) {
 // A line's first word says what a packet is, kind= says it anew, and only gradients have something inside.
 func TestKinds(t *testing.T) {
 	for text, want := range map[string]program.Kind{
-		"in 0": program.Data, "ack 0": program.Ack, "control 0": program.Control, "in 0 kind=other": program.Other, "in 0 kind=result": program.Result,
+		"in 0": program.Data, "ack 0": program.Ack, "control 0": program.Control, "in 0 kind=other": program.Other,
+		"in 0 kind=result":    program.Result,
 		"control 0 kind=data": program.Data, "in 0 kind=control": program.Control,
 	} {
 		r := &recorder{}
-		if err := r.play(program.Wrapping, "program recorder\n"+text+" worker=3 seg=4 port=up\nend\n"); err != nil || r.packet.Kind != want || r.from != program.Uplink {
+		if err := r.play(program.Wrapping, "program recorder\n"+text+" worker=3 seg=4 port=up\nend\n"); err != nil ||
+			r.packet.Kind != want || r.from != program.Uplink {
 			t.Errorf("%s: %s by %d, want %s (%v)", text, r.packet.Kind, r.from, want, err)
 		}
 		inside := program.Trace{}
@@ -196,7 +211,8 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	r := &recorder{}
-	if err := r.play(program.Wrapping, "program recorder\ncontrol 0 action=8\nout 0 to=others action=sing\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 3") {
+	if err := r.play(program.Wrapping, "program recorder\ncontrol 0 action=8\nout 0 to=others action=sing\nend\n"); !errors.Is(err,
+		ErrFormat) || !strings.Contains(err.Error(), "line 3") {
 		t.Errorf("an expected action that nobody knows: %v", err)
 	}
 	for text, want := range map[string]uint8{"action=shout": 7, "action=0x11": 17, "action=255": 255} {
@@ -204,7 +220,8 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: %d, want %d (%v)", text, r.packet.Action, want, err)
 		}
 	}
-	if err := r.play(program.Wrapping, "program recorder\ncontrol 0 action=8\nout 0 to=others action=shout\nend\n"); err == nil || err.Error() != "line 3: action: expected 7, got 8" {
+	if err := r.play(program.Wrapping, "program recorder\ncontrol 0 action=8\nout 0 to=others action=shout\nend\n"); err == nil ||
+		err.Error() != "line 3: action: expected 7, got 8" {
 		t.Errorf("%v", err)
 	}
 }
@@ -217,9 +234,12 @@ func TestWords(t *testing.T) {
 		want uint32
 		show string // when 1 is expected; empty is refused
 	}{
-		{program.Wrapping, "2147483647", 0x7fffffff, "2147483647"}, {program.Wrapping, "-2147483648", 0x80000000, "-2147483648"}, {program.Sticky, "0xffffffff", 0xffffffff, "-1"},
-		{program.Wrapping, "2147483648", 0, ""}, {program.Wrapping, "0x100000000", 0, ""}, {program.Wrapping, "1.5", 0, ""}, {program.Wrapping, "0x", 0, ""},
-		{program.Float32, "1.5", 0x3fc00000, "0x1.8p+00"}, {program.Float32, "0x1p-149", 1, "0x1p-149"}, {program.Float32, "-inf", 0xff800000, "-Inf"},
+		{program.Wrapping, "2147483647", 0x7fffffff, "2147483647"}, {program.Wrapping, "-2147483648", 0x80000000, "-2147483648"},
+		{program.Sticky, "0xffffffff", 0xffffffff, "-1"},
+		{program.Wrapping, "2147483648", 0, ""}, {program.Wrapping, "0x100000000", 0, ""}, {program.Wrapping, "1.5", 0, ""},
+		{program.Wrapping, "0x", 0, ""},
+		{program.Float32, "1.5", 0x3fc00000, "0x1.8p+00"}, {program.Float32, "0x1p-149", 1, "0x1p-149"},
+		{program.Float32, "-inf", 0xff800000, "-Inf"},
 		{program.Float32, "0x1.000001p+0", 0x3f800000, ""}, {program.Float32, "a", 0, ""}, {program.Float32, "1e39", 0, ""},
 	} {
 		r := &recorder{}
@@ -237,7 +257,8 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		one := map[bool]string{true: "0x1p+00", false: "1"}[c.a == program.Float32]
-		if err == nil || err.Error() != fmt.Sprintf("line 3: data: expected %s,%s, got %s,%s", one, one, c.show, one) || r.lanes[0] != c.want || r.packet.Lanes != 2 {
+		if err == nil || err.Error() != fmt.Sprintf("line 3: data: expected %s,%s, got %s,%s", one, one, c.show, one) ||
+			r.lanes[0] != c.want || r.packet.Lanes != 2 {
 			t.Errorf("%s: %v, lanes %x of %d", c.text, err, r.lanes, r.packet.Lanes)
 		}
 	}
@@ -245,10 +266,12 @@ func TestWords(t *testing.T) {
 	if err := r.play(program.Wrapping, "program recorder\nin 0 lanes=5\nend\n"); err != nil || r.lanes != nil || r.packet.Lanes != 5 {
 		t.Errorf("without data: %v of %d, %v", r.lanes, r.packet.Lanes, err)
 	}
-	if err := r.play(program.Wrapping, "program recorder lanes=2\nin 0 data=1,2,3\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 2: 3 words of data where a slot stores 2") {
+	if err := r.play(program.Wrapping, "program recorder lanes=2\nin 0 data=1,2,3\nend\n"); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "line 2: 3 words of data where a slot stores 2") {
 		t.Errorf("more words than a slot stores: %v", err)
 	}
-	if err := r.play(program.Wrapping, "program recorder\nin 0 data=1\nout 0 to=port:0 data=x\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 3") {
+	if err := r.play(program.Wrapping, "program recorder\nin 0 data=1\nout 0 to=port:0 data=x\nend\n"); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "line 3") {
 		t.Errorf("an expected word that is none: %v", err)
 	}
 }
@@ -261,15 +284,20 @@ func TestSlotLines(t *testing.T) {
 		t.Error(err)
 	}
 	for field, want := range map[string]string{
-		"held=0": "slot 9 held: expected 0, got 1", "job=1": "slot 9 job: expected 1, got 2", "seg=1": "slot 9 seg: expected 1, got 3", "key=1": "slot 9 key: expected 1, got 3",
-		"bitmap=0x1": "slot 9 bitmap: expected 0x1, got 4", "count=1": "slot 9 count: expected 1, got 5", "data=6": "data: expected 6, got 6,7",
+		"held=0": "slot 9 held: expected 0, got 1", "job=1": "slot 9 job: expected 1, got 2", "seg=1": "slot 9 seg: expected 1, got 3",
+		"key=1":      "slot 9 key: expected 1, got 3",
+		"bitmap=0x1": "slot 9 bitmap: expected 0x1, got 4", "count=1": "slot 9 count: expected 1, got 5",
+		"data=6": "data: expected 6, got 6,7",
 	} {
-		if err := r.play(program.Wrapping, "program recorder\nslot 9 "+field+"\nend\n"); !errors.Is(err, ErrDiffers) || err.Error() != "line 2: "+want {
+		if err := r.play(program.Wrapping, "program recorder\nslot 9 "+field+"\nend\n"); !errors.Is(err, ErrDiffers) ||
+			err.Error() != "line 2: "+want {
 			t.Errorf("%s: %v, want %s", field, err, want)
 		}
 	}
-	for _, line := range []string{"slot 10 held=0", "slot 9 held=x", "slot", "slot 2147483648", "slot x", "slot 1 held", "slot 9 data=x"} {
-		if err := r.play(program.Wrapping, "program recorder\n"+line+"\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 2") {
+	for _, line := range []string{"slot 10 held=0", "slot 9 held=x", "slot", "slot 2147483648", "slot x", "slot 1 held",
+		"slot 9 data=x"} {
+		if err := r.play(program.Wrapping, "program recorder\n"+line+"\nend\n"); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -318,7 +346,8 @@ func TestLines(t *testing.T) {
 		"in 0\nout 0 to=port:32768": "to=port:32768: an out line says where to",
 	} {
 		last := 2 + strings.Count(text, "\n")
-		if _, err := Parse(strings.NewReader("program mirror\n" + text + "\nend\n")); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("line %d: ", last)) || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(strings.NewReader("program mirror\n" + text + "\nend\n")); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("line %d: ", last)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -339,7 +368,8 @@ func TestLines(t *testing.T) {
 	if _, err := Parse(strings.NewReader(long + "\nend\n")); err != nil {
 		t.Errorf("the longest line: %v", err)
 	}
-	if _, err := Parse(strings.NewReader(long + "xx\nend\n")); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 2: ") {
+	if _, err := Parse(strings.NewReader(long + "xx\nend\n")); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "line 2: ") {
 		t.Errorf("a longer line: %v", err)
 	}
 }

@@ -267,7 +267,8 @@ func isDest(word string) bool {
 		v, err := strconv.ParseUint(number, 10, 15)
 		return err == nil && program.Dest(v).String() == word
 	}
-	return slices.ContainsFunc([]program.Dest{program.Up, program.Down, program.Others}, func(d program.Dest) bool { return d.String() == word })
+	return slices.ContainsFunc([]program.Dest{program.Up, program.Down, program.Others},
+		func(d program.Dest) bool { return d.String() == word })
 }
 
 func (p *parser) slot(words []string) error {
@@ -283,7 +284,8 @@ func (p *parser) slot(words []string) error {
 		return err
 	}
 	at, fields := take(fields, "switch")
-	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Slot: &SlotLine{Index: int(index), Switch: at, Fields: fields}})
+	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle,
+		Slot: &SlotLine{Index: int(index), Switch: at, Fields: fields}})
 	return nil
 }
 

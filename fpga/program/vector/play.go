@@ -168,7 +168,8 @@ func (p *player) receive(s *Step) error {
 		have := p.s.Description.ClassName(class)
 		switch classes := p.s.Description.ClassNames(); {
 		case !slices.Contains(classes, in.Expect):
-			return fmt.Errorf("%w: line %d: of %s no packet becomes %q, but %s", ErrFormat, s.Line, p.v.Program, in.Expect, strings.Join(classes, ", "))
+			return fmt.Errorf("%w: line %d: of %s no packet becomes %q, but %s", ErrFormat, s.Line, p.v.Program,
+				in.Expect, strings.Join(classes, ", "))
 		case have != in.Expect:
 			return &Difference{s.Line, "class", in.Expect, have}
 		}

@@ -61,8 +61,10 @@ func TestPlay(t *testing.T) {
 		{"length", "program mirror\nin 0 port=0 data=1\nout 0 to=port:0 data=1,1\nend\n", "line 3: data: expected 1,1, got 1"},
 		{"field", "program mirror\nin 0 port=0 seg=3\nout 0 to=port:0 seg=4\nend\n", "line 3: seg: expected 4, got 3"},
 		{"destination", "program mirror\nin 0 port=0\nout 0 to=up\nend\n", "line 3: to: expected up, got port:0"},
-		{"too few leave", "program mirror\nin 0 port=0\nout 0 to=port:0\nout 0 to=port:0\nend\n", "line 4: what leaves: expected to=port:0, got nothing more"},
-		{"too many leave", "program mirror\nin 0 port=0\nin 1 port=1\nout 1 to=port:1\nend\n", "line 2: what leaves: expected nothing more, got to=port:0"},
+		{"too few leave", "program mirror\nin 0 port=0\nout 0 to=port:0\nout 0 to=port:0\nend\n",
+			"line 4: what leaves: expected to=port:0, got nothing more"},
+		{"too many leave", "program mirror\nin 0 port=0\nin 1 port=1\nout 1 to=port:1\nend\n",
+			"line 2: what leaves: expected nothing more, got to=port:0"},
 		{"half a multicast", "program mirror workers=3\ncontrol 0 port=1 action=shout\nout 0 to=port:0\nend\n", "got to=port:2"},
 		{"stat", "program mirror\nin 0 port=0\nstat answered 2\nend\n", "line 3: answered: expected 2, got 1"},
 	} {

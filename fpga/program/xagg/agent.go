@@ -63,7 +63,8 @@ func (s *Server) read(k *program.Tenant, i int) []uint32 {
 // take notes what a model says of a fragment.
 func (t *slot) take(f Fragment, children int) {
 	*t = slot{
-		bitmap: f.Bitmap, count: uint32(f.Count), epoch: f.Epoch, lanes: f.Lanes, inside: uint8(f.Inside), whole: f.Lanes > 0 && f.Inside == children,
+		bitmap: f.Bitmap, count: uint32(f.Count), epoch: f.Epoch, lanes: f.Lanes, inside: uint8(f.Inside),
+		whole: f.Lanes > 0 && f.Inside == children,
 		trace: program.Trace{NewestNS: f.NewestNS, OldestNS: f.NewestNS, Vectors: uint32(f.Count)},
 	}
 }

@@ -18,7 +18,8 @@ type elsewhere struct{ *Server }
 func (m elsewhere) Fragment(i int, lanes []uint32) Fragment {
 	t := &m.slots[i]
 	copy(lanes, m.buffer(i))
-	return Fragment{Epoch: t.epoch, Lanes: t.lanes, Bitmap: t.bitmap, NewestNS: t.trace.NewestNS, Inside: int(t.inside), Count: int(t.count)}
+	return Fragment{Epoch: t.epoch, Lanes: t.lanes, Bitmap: t.bitmap, NewestNS: t.trace.NewestNS, Inside: int(t.inside),
+		Count: int(t.count)}
 }
 
 // said is what was emitted, but for sums of the data path where quiet is set.
@@ -58,7 +59,8 @@ func TestAgent(t *testing.T) {
 				epoch++
 			}
 			p := program.Packet{
-				Job: 5, Kind: program.Data, Seg: rapid.Uint64Range(0, uint64(slots-1)).Draw(t, "fragment"), Round: epoch - rapid.Uint16Range(0, 9).Draw(t, "behind")/9, Count: 1,
+				Job: 5, Kind: program.Data, Seg: rapid.Uint64Range(0, uint64(slots-1)).Draw(t, "fragment"),
+				Round: epoch - rapid.Uint16Range(0, 9).Draw(t, "behind")/9, Count: 1,
 				Lanes: 2, Trace: program.Trace{Vectors: 1},
 			}
 			from := program.Port(rapid.IntRange(0, children-1).Draw(t, "child"))
@@ -160,9 +162,11 @@ func TestAgentSendsWhatIsThere(t *testing.T) {
 		again int64
 	}{
 		{"whole still", whole, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 3, 0b11, 0, 2, 2, []uint32{8, 9})}, 1},
-		{"of the next epoch, and whole", Fragment{Epoch: 4, Lanes: 1, Bitmap: 0b11, Inside: 2, Count: 5}, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 4, 0b11, 0, 5, 1, []uint32{8})}, 1},
+		{"of the next epoch, and whole", Fragment{Epoch: 4, Lanes: 1, Bitmap: 0b11, Inside: 2, Count: 5},
+			[]string{fmt.Sprint(program.Up, program.Data, 0, 1, 4, 0b11, 0, 5, 1, []uint32{8})}, 1},
 		{"of the next epoch, with one child", Fragment{Epoch: 4, Lanes: 2, Bitmap: 0b1, Inside: 1, Count: 1}, nil, 0},
-		{"longer than the agent's memory", Fragment{Epoch: 3, Lanes: 5, Bitmap: 0b11, Inside: 2, Count: 2}, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 3, 0b11, 0, 2, 5, []uint32{8, 9, 10})}, 1},
+		{"longer than the agent's memory", Fragment{Epoch: 3, Lanes: 5, Bitmap: 0b11, Inside: 2, Count: 2},
+			[]string{fmt.Sprint(program.Up, program.Data, 0, 1, 3, 0b11, 0, 2, 5, []uint32{8, 9, 10})}, 1},
 	} {
 		a, err := NewAgent(program.Config{Slots: 4, LaneMemory: 3}, &moving{whole, c.read})
 		if err == nil {
@@ -211,7 +215,8 @@ func TestGive(t *testing.T) {
 	if lines := asked(); len(lines) != 1 || lines[0] != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
-	if lines := question(program.Packet{Action: Still, Round: 12_077}); len(lines) != 1 || lines[0] != strings.Replace(want, "12077", "12078", 1) {
+	if lines := question(program.Packet{Action: Still, Round: 12_077}); len(lines) != 1 ||
+		lines[0] != strings.Replace(want, "12077", "12078", 1) {
 		t.Errorf("of another epoch by now %q", lines)
 	}
 	if lines := question(program.Packet{Action: Still, Round: 12_078}); len(lines) > 0 {

@@ -62,7 +62,8 @@ func (s *Server) divide(k *program.Tenant, asker int, epoch uint16, out program.
 	flow, changed := s.rates[k.ID].divide()
 	for i, m := range k.Members {
 		if s.rates[k.ID].tells(i, i == asker) {
-			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID, Value: uint64(s.rates[k.ID].share[i]), Round: epoch}
+			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID,
+				Value: uint64(s.rates[k.ID].share[i]), Round: epoch}
 			out.Emit(program.Dest(m.Port), &s.out, nil)
 		}
 	}

@@ -9,13 +9,15 @@ import (
 )
 
 // Receive is one packet through the server.
-func (s *Server) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	class := s.receive(now, from, p, lanes, out)
 	s.counts[class]++
 	return class
 }
 
-func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result && p.Kind != program.Control {
 		program.Forward(from, p, lanes, out)
 		return Forwarded
@@ -47,7 +49,8 @@ func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, la
 }
 
 // data is a child's fragment.
-func (s *Server) data(now olaf.Time, k *program.Tenant, child int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) data(now olaf.Time, k *program.Tenant, child int, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	if p.Seg >= uint64(k.Slots) {
 		return OutOfRange
 	}
@@ -59,7 +62,8 @@ func (s *Server) data(now olaf.Time, k *program.Tenant, child int, from program.
 }
 
 // add brings a fragment to those inside (paper, Algorithm 1).
-func (s *Server) add(now olaf.Time, k *program.Tenant, child int, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) add(now olaf.Time, k *program.Tenant, child int, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	i := k.Base + int(p.Seg)
 	t := &s.slots[i]
 	if t.lanes == 0 || p.Round != t.epoch {
@@ -132,7 +136,8 @@ func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) bool {
 		}
 	}
 	s.out = program.Packet{
-		Kind: program.Data, Job: k.ID, Seg: uint64(i - k.Base), Round: t.epoch, Bitmap: t.bitmap, Count: updates(t.count), Lanes: t.lanes, Trace: t.trace,
+		Kind: program.Data, Job: k.ID, Seg: uint64(i - k.Base), Round: t.epoch, Bitmap: t.bitmap,
+		Count: updates(t.count), Lanes: t.lanes, Trace: t.trace,
 	}
 	out.Emit(program.Up, &s.out, lanes)
 	return true
@@ -141,13 +146,15 @@ func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) bool {
 func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out program.Out) {
 	r := &s.results[i]
 	s.out = program.Packet{
-		Kind: program.Result, Job: k.ID, Seg: uint64(i - k.Base), Round: r.epoch, Count: updates(r.count), Lanes: r.lanes, Trace: r.trace,
+		Kind: program.Result, Job: k.ID, Seg: uint64(i - k.Base), Round: r.epoch, Count: updates(r.count),
+		Lanes: r.lanes, Trace: r.trace,
 	}
 	out.Emit(to, &s.out, s.part(s.kept, i, r.lanes))
 }
 
 // check looks for what a child's fragments from first to before end lack, and tells the child. It says whether nothing does.
-func (s *Server) check(k *program.Tenant, child int, from program.Port, epoch uint16, first, end int, out program.Out) (all bool) {
+func (s *Server) check(k *program.Tenant, child int, from program.Port, epoch uint16, first, end int,
+	out program.Out) (all bool) {
 	s.counts[checks]++
 	all = true
 	for ; first < end; first += NameSpan {
@@ -175,7 +182,9 @@ func (t *slot) has(child int, epoch uint16) bool {
 }
 
 // tell names fragments to a child.
-func (s *Server) tell(k *program.Tenant, to program.Port, action uint8, first int, which uint64, epoch uint16, out program.Out) {
-	s.out = program.Packet{Kind: program.Control, Action: action, Job: k.ID, Seg: uint64(first), Bitmap: which, Round: epoch}
+func (s *Server) tell(k *program.Tenant, to program.Port, action uint8, first int, which uint64, epoch uint16,
+	out program.Out) {
+	s.out = program.Packet{Kind: program.Control, Action: action, Job: k.ID, Seg: uint64(first), Bitmap: which,
+		Round: epoch}
 	out.Emit(program.Dest(to), &s.out, nil)
 }

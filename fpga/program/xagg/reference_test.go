@@ -28,7 +28,8 @@ type tree struct {
 func newTree(slots, group int, j program.Job) *tree {
 	n := len(j.Members)
 	return &tree{
-		slots: slots, group: group, children: n, parent: j.Parent, epoch: make([]int, slots), inside: make([]map[int]bool, slots), sum: make([]int, slots),
+		slots: slots, group: group, children: n, parent: j.Parent, epoch: make([]int, slots), inside: make([]map[int]bool, slots),
+		sum:  make([]int, slots),
 		pace: pace{in: int(j.In), out: int(j.Out), most: map[int]int{}, done: map[int]bool{}, told: map[int]int{}, children: n},
 	}
 }
@@ -253,7 +254,8 @@ func (w *words) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 		case Lost, Checked:
 			value = ""
 		}
-		what = map[uint8]string{Lost: "lost", Checked: "checked", Rate: "rate", Ready: "ready", Finished: "finished", Ask: "ask"}[p.Action] + value
+		what = map[uint8]string{Lost: "lost", Checked: "checked", Rate: "rate", Ready: "ready", Finished: "finished",
+			Ask: "ask"}[p.Action] + value
 	}
 	w.lines = append(w.lines, fmt.Sprint(to, " ", what, " of ", int16(p.Round-w.first)+1, " ", names))
 }
@@ -304,7 +306,8 @@ func (s *script) step(epoch int) {
 		}
 		for f := first; f < s.slow.slots+s.r.IntN(2); f++ {
 			if s.r.IntN(loss) > 0 {
-				s.hear(from, program.Packet{Kind: program.Data, Seg: uint64(f), Round: round(of), Count: 1, Lanes: 1}, func() { s.slow.data(child, f, of) })
+				s.hear(from, program.Packet{Kind: program.Data, Seg: uint64(f), Round: round(of), Count: 1, Lanes: 1},
+					func() { s.slow.data(child, f, of) })
 			}
 		}
 	case what < 7:
@@ -340,7 +343,8 @@ func TestAgainstSlowAgents(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		slots, group := 1+r.IntN([]int{4, 70, 150}[seed%3]), 1<<r.IntN(8)
-		job := program.Job{ID: 1, Parent: r.IntN(3) > 0, Members: programtest.Members(1 + r.IntN(3)), In: olaf.Rate(r.IntN(20)), Out: olaf.Rate(r.IntN(9))}
+		job := program.Job{ID: 1, Parent: r.IntN(3) > 0, Members: programtest.Members(1 + r.IntN(3)), In: olaf.Rate(r.IntN(20)),
+			Out: olaf.Rate(r.IntN(9))}
 		s := server(t, slots, job)
 		if err := s.Acknowledge(group); err != nil {
 			t.Fatal(err)
@@ -350,7 +354,8 @@ func TestAgainstSlowAgents(t *testing.T) {
 			life.step(1 + step/10)
 		}
 		d := Describe()
-		for name, want := range map[string]int{"groups_checked": life.slow.looks, "fragments_missed": life.slow.missed, "sums_resent": life.slow.again} {
+		for name, want := range map[string]int{"groups_checked": life.slow.looks, "fragments_missed": life.slow.missed,
+			"sums_resent": life.slow.again} {
 			if have := d.Account(s).Of(name); have != int64(want) {
 				t.Errorf("seed %d: %s is %d, want %d", seed, name, have, want)
 			}

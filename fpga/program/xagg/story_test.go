@@ -30,7 +30,8 @@ func draw(r *rand.Rand, jobs int, epoch uint16) (program.Port, program.Packet) {
 		from = program.Port(3 + r.IntN(2))
 	}
 	p := program.Packet{
-		Kind: program.Data, Job: olaf.ClusterID(r.IntN(jobs)), Worker: olaf.WorkerID(from), Seg: uint64(r.IntN(2)), Count: uint16(1 + r.IntN(3)),
+		Kind: program.Data, Job: olaf.ClusterID(r.IntN(jobs)), Worker: olaf.WorkerID(from), Seg: uint64(r.IntN(2)),
+		Count: uint16(1 + r.IntN(3)),
 		Round: epoch, Lanes: uint16(2 + r.IntN(9)/8),
 	}
 	if r.IntN(10) == 0 {
@@ -64,7 +65,8 @@ func draw(r *rand.Rand, jobs int, epoch uint16) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2, In: 12}, {ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2, In: 12},
+		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
 	tree := []program.Job{{ID: 0, Members: sparse, Base: 1, Parent: true, In: 9, Out: 5}}
 	grouped := Describe()
@@ -77,7 +79,8 @@ func TestStories(t *testing.T) {
 	}
 	programtest.Stories(t, grouped,
 		programtest.Story{Name: "root", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 400, Draw: crowd(2)},
-		programtest.Story{Name: "tree", Config: program.Config{Slots: 4, LaneMemory: 3, Profile: Wrapping, Lanes: 48}, Jobs: tree, Packets: 300, Draw: crowd(1)},
+		programtest.Story{Name: "tree", Config: program.Config{Slots: 4, LaneMemory: 3, Profile: Wrapping, Lanes: 48}, Jobs: tree,
+			Packets: 300, Draw: crowd(1)},
 		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 4}, Jobs: two, Packets: 80, Draw: crowd(2)},
 	)
 }
@@ -88,7 +91,8 @@ func TestBounds(t *testing.T) {
 		{Slots: 8}, {}, {Profile: Wrapping}, {Profile: "lockless"}, {Slots: 1, Lanes: 48}, {Slots: -1}, {Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{
-		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)}, {ID: 1}, {ID: 1, Members: n(64)}, {ID: 1, Members: n(65)},
+		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)}, {ID: 1},
+		{ID: 1, Members: n(64)}, {ID: 1, Members: n(65)},
 		{ID: 1, Fan: 2, Members: n(2)}, {ID: 1, Fan: 3, Members: n(2)}, {ID: 1, In: -1, Members: n(1)}, {ID: 1, Out: -1, Members: n(1)},
 		{ID: 1, Members: []program.Member{{Port: 0}, {Port: -1}}}, {ID: 2, Members: n(1)}, {ID: 1, Base: 2, Slots: 3, Members: n(2)},
 		{ID: 2, Base: 5, Slots: 3, Members: n(1)}, {ID: 3, Slots: 2, Members: n(1)}, {ID: 3, Slots: 3, Members: n(1)},

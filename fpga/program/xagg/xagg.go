@@ -124,7 +124,8 @@ func New(cfg program.Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, group: Group, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
+	return &Server{cfg: cfg, group: Group, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots),
+		lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }
 
 // Acknowledge sets how many packets of a child are acknowledged together, a power of two; 0 is Group. The error matches
@@ -143,7 +144,8 @@ func (s *Server) Configure(j program.Job) error {
 	if j.In < 0 || j.Out < 0 {
 		return fmt.Errorf("%w: a link of %s in and %s out", program.ErrConfig, j.In, j.Out)
 	}
-	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "fragments", Children: "children", Sum: "a sum"}
+	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "fragments", Children: "children",
+		Sum: "a sum"}
 	k, err := rule.Admit(j, s.jobs)
 	if err != nil {
 		return err
@@ -232,7 +234,8 @@ func (s *Server) Memory() olaf.Size {
 // Slot views fragment i.
 func (s *Server) Slot(i int) program.Slot {
 	t := &s.slots[i]
-	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since, Trace: t.trace, Lanes: s.buffer(i)}
+	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since,
+		Trace: t.trace, Lanes: s.buffer(i)}
 	if k := s.jobs.Holding(i); k != nil {
 		view.Job, view.Seg = k.ID, uint64(i-k.Base)
 	}

@@ -111,14 +111,16 @@ func TestAgainstReference(t *testing.T) {
 		packets, epoch := rapid.IntRange(1, 200).Draw(t, "packets"), 10
 		for range packets {
 			epoch += rapid.IntRange(0, 9).Draw(t, "later") / 9
-			child, seg, of := rapid.IntRange(0, r.children-1).Draw(t, "child"), rapid.IntRange(0, 1).Draw(t, "seg"), epoch-rapid.IntRange(0, 9).Draw(t, "stale")/9
+			child, seg, of := rapid.IntRange(0, r.children-1).Draw(t, "child"), rapid.IntRange(0, 1).Draw(t, "seg"),
+				epoch-rapid.IntRange(0, 9).Draw(t, "stale")/9
 			n := 2 + rapid.IntRange(0, 9).Draw(t, "longer")/9
 			values, lanes := make([]int64, n), make([]uint32, n)
 			for i := range values {
 				v := rapid.Int32().Draw(t, "value")
 				values[i], lanes[i] = int64(v), uint32(v)
 			}
-			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Round: uint16(of), Count: 1, Lanes: uint16(n), Trace: program.Contribution(olaf.WorkerID(child), uint32(of), 1)}
+			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Round: uint16(of), Count: 1, Lanes: uint16(n),
+				Trace: program.Contribution(olaf.WorkerID(child), uint32(of), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(child), p, lanes, out))
 			if want := r.data(child, seg, of, values); have != want {
 				t.Fatalf("fragment %d of epoch %d of child %d is %s, the reference says %s", seg, of, child, have, want)
@@ -170,7 +172,8 @@ func TestChangedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(port program.Port, epoch uint16) program.Class {
-		p := &program.Packet{Kind: program.Data, Round: epoch, Count: 1, Lanes: 1, Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
+		p := &program.Packet{Kind: program.Data, Round: epoch, Count: 1, Lanes: 1,
+			Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
 		return s.Receive(0, port, p, []uint32{1}, &recorder{})
 	}
 	if err := s.Configure(program.Job{Members: programtest.Members(2)}); err != nil {
@@ -208,7 +211,8 @@ func TestShares(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		total := olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "total"))
-		asks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate { return olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "ask")) }), 1, 8).Draw(t, "asks")
+		asks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate { return olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "ask")) }),
+			1, 8).Draw(t, "asks")
 		shares := Shares(total, asks)
 		sum, most := olaf.Rate(0), slices.Max(shares)
 		for i, v := range shares {

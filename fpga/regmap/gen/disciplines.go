@@ -15,7 +15,8 @@ func disciplines() ([]string, error) {
 	for code := range names {
 		k, known := engine.Coded(uint32(code))
 		if !known {
-			return nil, fmt.Errorf("no queue has the code %d; the codes of %v must follow each other from 0 on", code, engine.Names())
+			return nil, fmt.Errorf("no queue has the code %d; the codes of %v must follow each other from 0 on", code,
+				engine.Names())
 		}
 		names[code] = k.Name
 	}
@@ -27,7 +28,8 @@ func programNames() ([]string, error) {
 	var names []string
 	for code, d := range programs.All() {
 		if int(d.Code) != code {
-			return nil, fmt.Errorf("%s has the code %d and stands at %d; codes must follow each other from 0 on", d.Name, d.Code, code)
+			return nil, fmt.Errorf("%s has the code %d and stands at %d; codes must follow each other from 0 on",
+				d.Name, d.Code, code)
 		}
 		names = append(names, d.Name)
 	}

@@ -45,7 +45,8 @@ func renderGo(blocks []regmap.Block) ([]byte, error) {
 		fmt.Fprintf(&b, "%sBase uint32 = %#x\n", camel(block.Name), block.Base)
 		fmt.Fprintf(&b, "%sBytes uint32 = %#x\n", camel(block.Name), block.Size)
 		for _, r := range block.Registers {
-			fmt.Fprintf(&b, "%s uint32 = %#x // %s %s\n", camel(block.Name, r.Name), block.Base+r.Offset, access(r), r.Doc)
+			fmt.Fprintf(&b, "%s uint32 = %#x // %s %s\n", camel(block.Name, r.Name), block.Base+r.Offset, access(r),
+				r.Doc)
 		}
 		b.WriteString(")\n\n")
 		goFields(&b, block)
@@ -89,7 +90,8 @@ func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 			continue
 		}
 		name := camel(block.Name) + "Counters"
-		fmt.Fprintf(b, "// %s is the snapshot bank of block %s, in the order of its registers.\ntype %s struct {\n", name, block.Name, name)
+		fmt.Fprintf(b, "// %s is the snapshot bank of block %s, in the order of its registers.\ntype %s struct {\n",
+			name, block.Name, name)
 		for _, r := range counters {
 			fmt.Fprintf(b, "%s uint64 `json:%q` // %s\n", camel(r.Name), r.Name, r.Doc)
 		}
@@ -98,7 +100,8 @@ func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 			fmt.Fprintf(b, "&c.%s,\n", camel(r.Name))
 		}
 		fmt.Fprintf(b, "}\n}\n\n// Read%s reads the bank as the last snapshot left it.\nfunc Read%s(r Reader) (%s, error) {\nvar c %s\n", name, name, name, name)
-		fmt.Fprintf(b, "err := readBank(r, %s, c.pointers())\nreturn c, err\n}\n\n", camel(block.Name, counters[0].Name))
+		fmt.Fprintf(b, "err := readBank(r, %s, c.pointers())\nreturn c, err\n}\n\n",
+			camel(block.Name, counters[0].Name))
 		fmt.Fprintf(b, "// Add adds o to c, counter by counter, modulo 2^64.\nfunc (c *%s) Add(o %s) { addBank(c.pointers(), o.pointers(), 1) }\n\n", name, name)
 		fmt.Fprintf(b, "// Sub takes o from c, counter by counter, modulo 2^64.\nfunc (c *%s) Sub(o %s) { addBank(c.pointers(), o.pointers(), ^uint64(0)) }\n\n", name, name)
 		fmt.Fprintf(b, "// At is the counter whose register starts at addr; nil when none does.\nfunc (c *%s) At(addr uint32) *uint64 {\n", name)

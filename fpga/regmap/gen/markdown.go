@@ -18,7 +18,8 @@ writing 1 to them is refused.
 
 - **RO** read only · **RW** read and write · **W1C** sticky bits, write 1 to clear · **CMD** write 1 to act, reads 0.
 - **idle**: writable only while the block is disabled and empty (queue) or neither armed nor running (generator). A refused write changes
-  nothing, sets the block's error bit and ` + "`common.errors`" + `, and leaves its address in ` + "`common.error_address`" + `.
+  nothing, sets the block's error bit and ` + "`common.errors`" + `, and leaves its address in ` +
+	"`common.error_address`" + `.
 - A reset of "built" is fixed by the bitstream or shows the state of the card.
 - Counters change only by ` + "`common.command.snapshot`" + `, which latches all banks at one cycle.
 - 0x140000–0x17FFFF and 0x180000–0x1BFFFF are left to the AXI-Lite windows of VNP4-1 and VNP4-2.

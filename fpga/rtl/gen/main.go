@@ -48,7 +48,8 @@ module olaf_map (
 					reset = 0
 				}
 				fmt.Fprintf(&b, "      20'h%05X: {access, idle, wide, writable, reset} <= {2'd%d, 1'b%d, 1'b%d, 32'h%08X, 32'h%08X};  // %s.%s\n",
-					block.Base-box+r.Offset+word, r.Access, bit(r.Idle), bit(r.Wide), r.Writable(), reset, block.Name, r.Name)
+					block.Base-box+r.Offset+word, r.Access, bit(r.Idle), bit(r.Wide), r.Writable(), reset, block.Name,
+					r.Name)
 			}
 		}
 	}

@@ -66,7 +66,8 @@ func compilerVersion() (string, error) {
 func build(room, target string) error {
 	for _, name := range programs {
 		args := []string{"tool", "bpf2go", "-cc", compiler, "-strip", stripper, "-target", "bpfel", "-tags", "linux",
-			"-no-global-types", "-go-package", "xdp", "-output-dir", target, name, filepath.Join("bpf", name+".c"), "--"}
+			"-no-global-types", "-go-package", "xdp", "-output-dir", target, name, filepath.Join("bpf", name+".c"),
+			"--"}
 		cmd := exec.Command("go", append(args, flags...)...)
 		cmd.Dir = room
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -53,7 +53,8 @@ func serve() error {
 			return fmt.Errorf("mount %s: %w", m.path, err)
 		}
 	}
-	if err := errors.Join(os.Chmod("/tmp", 0o1777), os.Mkdir("/run/lock", 0o777), os.Setenv("PATH", "/bin"), os.Chmod("/run/lock", 0o1777), up("lo")); err != nil {
+	if err := errors.Join(os.Chmod("/tmp", 0o1777), os.Mkdir("/run/lock", 0o777), os.Setenv("PATH", "/bin"),
+		os.Chmod("/run/lock", 0o1777), up("lo")); err != nil {
 		return err
 	}
 	line, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)
@@ -129,7 +130,8 @@ func (s *server) handle(c *pcivm.Command) {
 // start runs a program and reports its lines and its end.
 func (s *server) start(c *pcivm.Command) {
 	p := exec.Command(c.Args[0], c.Args[1:]...)
-	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb", "GOTRACEBACK=all"}
+	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb",
+		"GOTRACEBACK=all"}
 	p.Dir = "/tmp"
 	if c.User != 0 {
 		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}}
