@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/feed"
 	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/sweep"
 	"github.com/olafctl/olaf/results/table"
 )
@@ -31,13 +32,14 @@ func published(set system.Set) experiments.Set {
 func briefs() map[string]func(raw []byte) string {
 	all := map[string]func([]byte) string{}
 	for schema, brief := range map[string]func([]byte) string{
-		experiments.FigureSchema: experiments.FigureBrief,
-		experiments.TableSchema:  experiments.TableBrief,
-		feed.Schema:              feed.Brief,
-		job.Schema:               job.Brief,
-		simulatecmd.Schema:       simulatecmd.Brief,
-		traincmd.Schema:          traincmd.Brief,
-		traincmd.JobSchema:       traincmd.Brief,
+		result.Schema:      result.Brief,
+		"olafctl.figure":   result.Brief, // of earlier versions
+		"olafctl.table":    result.Brief,
+		feed.Schema:        feed.Brief,
+		job.Schema:         job.Brief,
+		simulatecmd.Schema: simulatecmd.Brief,
+		traincmd.Schema:    traincmd.Brief,
+		traincmd.JobSchema: traincmd.Brief,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = brief
@@ -49,13 +51,14 @@ func briefs() map[string]func(raw []byte) string {
 func layouts() archive.Layouts {
 	all := archive.Layouts{}
 	for schema, lay := range map[string]func([]byte) ([]table.Sheet, error){
-		experiments.FigureSchema: experiments.FigureSheets,
-		experiments.TableSchema:  experiments.TableSheets,
-		feed.Schema:              feed.Sheets,
-		job.Schema:               job.Sheets,
-		olaf.MultiHopSchema:      olaf.MultiHopSheets,
-		simulatecmd.Schema:       simulatecmd.Sheets,
-		sweep.Schema:             sweep.Sheets,
+		result.Schema:       result.Sheets,
+		"olafctl.figure":    result.Sheets, // of earlier versions
+		"olafctl.table":     result.Sheets,
+		feed.Schema:         feed.Sheets,
+		job.Schema:          job.Sheets,
+		olaf.MultiHopSchema: olaf.MultiHopSheets,
+		simulatecmd.Schema:  simulatecmd.Sheets,
+		sweep.Schema:        sweep.Sheets,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = lay

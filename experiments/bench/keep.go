@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -116,6 +117,22 @@ type SimulationReport interface {
 	Report
 	Simulated() *Simulated
 }
+
+// SimulationResult is a result over the runs of a Simulation, which is as partial and as valid as they are.
+type SimulationResult struct {
+	*result.Result
+	of *Simulated
+}
+
+// OverSimulation returns r as a result over the runs of s.
+func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
+	r.Partial, r.Closing = s.Partial, s.Validity()
+	r.Fail(s.Err())
+	return &SimulationResult{r, s}
+}
+
+// Simulated implements SimulationReport.
+func (r *SimulationResult) Simulated() *Simulated { return r.of }
 
 // FinishSimulation makes a simulation part of the store, with the document and the table that its report prints, and
 // returns its id.

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -111,10 +112,10 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 }
 
 // Curves draws the learning curves of two sides over each other, with their intervals.
-func Curves(a, b *Side) *experiments.Figure {
-	f := experiments.NewFigure("compare", "learning curves", new(experiments.Options), nil)
+func Curves(a, b *Side) *result.Result {
+	f := experiments.NewResult("compare", "learning curves", new(experiments.Options), nil)
 	for _, system := range systemsOf(a, b) {
-		panel := experiments.Panel{Name: system, XLabel: xLabel, YLabel: yLabel}
+		panel := result.Panel{Name: system, XLabel: xLabel, YLabel: yLabel}
 		for i, side := range []*Side{a, b} {
 			for _, k := range side.curves {
 				if k.trainings[0].System == system {

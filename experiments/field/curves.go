@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -75,8 +76,8 @@ type curve struct {
 }
 
 // series is the curve with its intervals.
-func (k *curve) series(c *rl.Config) experiments.Series {
-	s := experiments.Series{Name: k.name}
+func (k *curve) series(c *rl.Config) result.Series {
+	s := result.Series{Name: k.name}
 	block := c.Tenth()
 	var rewards [][]float64
 	for _, t := range k.trainings {
@@ -90,7 +91,7 @@ func (k *curve) series(c *rl.Config) experiments.Series {
 			}
 		}
 		s.X = append(s.X, float64(min((i+1)*block, c.Iterations)))
-		s.Y = append(s.Y, experiments.Describe(values))
+		s.Y = append(s.Y, result.Describe(values))
 	}
 	return s
 }
@@ -101,7 +102,7 @@ func (k *curve) over(of func(*Training) float64) results.Statistic {
 	for i, t := range k.trainings {
 		values[i] = of(t)
 	}
-	return experiments.Describe(values)
+	return result.Describe(values)
 }
 
 // Run carries all trainings out. One on a testbed that must not be used makes the report invalid and goes into no curve.
@@ -126,7 +127,7 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 			r.Trainings = append(r.Trainings, fielded(&t, out))
 		}
 	}
-	r.Figure = c.figure(r.Trainings)
+	r.Result = c.figure(r.Trainings)
 	return r, nil
 }
 
@@ -191,9 +192,9 @@ func ratio(part, of uint64) float64 {
 }
 
 // figure is what trainings show together. It is a function of them alone.
-func (c *Comparison) figure(all []*Training) *experiments.Figure {
-	f := experiments.NewFigure(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
-	panel := experiments.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
+func (c *Comparison) figure(all []*Training) *result.Result {
+	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
+	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
 	curves := c.curves(all)
 	for _, k := range curves {
 		panel.Series = append(panel.Series, k.series(&c.Training))
@@ -235,7 +236,7 @@ func (c *Comparison) curves(all []*Training) (curves []*curve) {
 }
 
 // sayQueues says what must be known of trainings through queues.
-func (c *Comparison) sayQueues(f *experiments.Figure, curves []*curve) {
+func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	period := Takes(&c.Training) / time.Duration(c.Training.Iterations)
 	for _, k := range curves {
 		if k.trainings[0].Real {
@@ -268,7 +269,7 @@ func (k *curve) places() (all []string) {
 				values = append(values, t.ArrivedPct[i])
 			}
 		}
-		pct := experiments.Describe(values)
+		pct := result.Describe(values)
 		all = append(all, text.Rounded(&pct, 1))
 	}
 	return all
@@ -277,7 +278,7 @@ func (k *curve) places() (all []string) {
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
 // sayWitnessed says what testbeds said of their trainings. period is that of the slowest worker, on average.
-func (k *curve) sayWitnessed(f *experiments.Figure, period time.Duration) {
+func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	var decisions olaf.Decisions
 	var late, workers olaf.Quantiles
 	withheld, why := 0, ""

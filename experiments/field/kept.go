@@ -11,11 +11,11 @@ import (
 	"os"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -66,7 +66,7 @@ func (t *Training) name() string { return t.System + ", " + titles[t.kind()] }
 
 // Report is a figure and the trainings that its curves are of.
 type Report struct {
-	*experiments.Figure
+	*result.Result
 	Trainings []*Training
 }
 
@@ -94,7 +94,7 @@ func IsKept(f *store.Folder) bool {
 // Kept reads a comparison of the store, and its trainings.
 func Kept(f *store.Folder) (*Comparison, *Report, error) {
 	var document struct {
-		experiments.Figure
+		result.Result
 		Config *Comparison `json:"config"`
 	}
 	if err := f.ReadJSON(archive.DocumentFile, &document); err != nil {
@@ -103,7 +103,7 @@ func Kept(f *store.Folder) (*Comparison, *Report, error) {
 	if document.Config == nil {
 		return nil, nil, fmt.Errorf("%w: %s: it does not say what was trained", store.ErrDamaged, f.ID())
 	}
-	r := &Report{Figure: &document.Figure}
+	r := &Report{Result: &document.Result}
 	file, err := f.Open(TrainingsFile)
 	if err != nil {
 		return nil, nil, err

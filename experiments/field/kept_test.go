@@ -24,7 +24,7 @@ func keep(t *testing.T, others ...*Training) *store.Folder {
 	}
 	if len(others) > 0 {
 		r.Trainings = append(r.Trainings, others...)
-		r.Figure = c.figure(r.Trainings)
+		r.Result = c.figure(r.Trainings)
 	}
 	s, err := store.Open(t.TempDir())
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -123,7 +123,7 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 		}
 		r.Trainings = append(r.Trainings, real)
 	}
-	r.Figure = c.figure(r.Trainings)
+	r.Result = c.figure(r.Trainings)
 	return r, nil
 }
 
@@ -137,7 +137,7 @@ func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*T
 }
 
 // saySums says what must be known of trainings by sums.
-func (c *Comparison) saySums(f *experiments.Figure, curves []*curve) {
+func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {

@@ -6,13 +6,13 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // player is a system whose workers wait for each other, as a column: the workers of a cluster are a job.
@@ -109,10 +109,10 @@ var roundNames = [roundBlocks]struct{ name, unit string }{
 
 // compareRounds fills the blocks of systems that wait, a row a rate, and says what was expected of them. beside are the ages
 // of systems whose workers do not wait.
-func compareRounds(ctx context.Context, set system.Set, t *experiments.Table, c *config, beside *experiments.Block, done func()) error {
-	var blocks [roundBlocks]experiments.Block
+func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *config, beside *result.Block, done func()) error {
+	var blocks [roundBlocks]result.Block
 	for b := range blocks {
-		blocks[b] = experiments.Block{Name: "poisson S, in rounds " + roundNames[b].name, Unit: roundNames[b].unit}
+		blocks[b] = result.Block{Name: "poisson S, in rounds " + roundNames[b].name, Unit: roundNames[b].unit}
 		for i := range players {
 			blocks[b].Columns = append(blocks[b].Columns, players[i].name)
 		}
@@ -134,7 +134,7 @@ func compareRounds(ctx context.Context, set system.Set, t *experiments.Table, c 
 			done()
 		}
 		for b := range blocks {
-			blocks[b].Rows = append(blocks[b].Rows, experiments.Line{Name: rate.String(), Cells: cells[b]})
+			blocks[b].Rows = append(blocks[b].Rows, result.Line{Name: rate.String(), Cells: cells[b]})
 		}
 	}
 	judgeRounds(t, &blocks[roundAges], &blocks[roundArithmetic], beside)
@@ -160,7 +160,7 @@ func (p *player) cells(rate olaf.Rate, runs []*closed.Result) (cells [roundBlock
 }
 
 // judgeRounds says what was expected before anything ran, and whether it came.
-func judgeRounds(t *experiments.Table, newest, arithmetic, beside *experiments.Block) {
+func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	off, ordered, older := 0.0, true, true
 	for i := range newest.Rows {
 		have, want := newest.Rows[i].Cells, arithmetic.Rows[i].Cells

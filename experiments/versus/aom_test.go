@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // What was expected before the first run holds with few seeds as well, and the same seeds give the same ages.
@@ -21,7 +22,7 @@ func TestAoM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := report.(*experiments.Table)
+	table := report.(*result.Result)
 	for _, s := range table.Statements[:2] {
 		if !strings.HasSuffix(s, "too short") {
 			t.Errorf("two runs judge no expectation, but the table says %q", s)
@@ -44,7 +45,7 @@ func TestAoM(t *testing.T) {
 		t.Errorf("memory: %+v", memory)
 	}
 	fifoAt20 := func(name string) results.Float {
-		i := slices.IndexFunc(table.Blocks, func(b experiments.Block) bool { return b.Name == name })
+		i := slices.IndexFunc(table.Blocks, func(b result.Block) bool { return b.Name == name })
 		return table.Blocks[i].Rows[2].Cells[0].Mean
 	}
 	if with8, with17 := fifoAt20("poisson P AoM, newest"), fifoAt20("poisson P, equal bytes, AoM, newest"); !(with17 > 1.4*with8) {

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists the comparisons of these systems.
@@ -86,8 +87,8 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 	if err != nil {
 		return nil, err
 	}
-	t := experiments.NewTable("versus/aom", "AoM", &o, &c)
-	t.Terms, t.Short = terms, experiments.TooShort(len(c.Seeds), enoughSeeds)
+	t := experiments.NewResult("versus/aom", "AoM", &o, &c)
+	t.Terms, t.Short = terms, result.TooShort(len(c.Seeds), enoughSeeds)
 	loads := Loads()
 	settings := Settings()
 	done, total := 0, (2*len(loads)+len(settings))*len(all)+len(rates)*len(players)
@@ -129,8 +130,8 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 }
 
 // addMemory adds the block of the memory that each contestant's switch takes.
-func addMemory(t *experiments.Table, all []Contestant) error {
-	b := experiments.Block{Name: "switch memory", Unit: "B", Rows: []experiments.Line{{Name: "in this comparison"}, {Name: "as published"}}}
+func addMemory(t *result.Result, all []Contestant) error {
+	b := result.Block{Name: "switch memory", Unit: "B", Rows: []result.Line{{Name: "in this comparison"}, {Name: "as published"}}}
 	for i := range all {
 		here, published, err := all[i].memory()
 		if err != nil {
@@ -149,14 +150,14 @@ func addMemory(t *experiments.Table, all []Contestant) error {
 const openAtWorkers = 3
 
 // compare fills the blocks of one load and topology, a row a rate: ages by both stamps, and what was lost.
-func compare(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting, all []Contestant, c *config, done func()) ([]experiments.Block, error) {
+func compare(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting, all []Contestant, c *config, done func()) ([]result.Block, error) {
 	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
 	if topology == ToWorkers {
 		what = what[:2] // its links have no limit
 	}
-	blocks := make([]experiments.Block, len(what))
+	blocks := make([]result.Block, len(what))
 	for i, b := range what {
-		blocks[i] = experiments.Block{Name: set.head(load, topology) + b.name, Unit: b.unit, Rows: make([]experiments.Line, len(c.Rates))}
+		blocks[i] = result.Block{Name: set.head(load, topology) + b.name, Unit: b.unit, Rows: make([]result.Line, len(c.Rates))}
 		for k, rate := range c.Rates {
 			blocks[i].Rows[k].Name = rate.String()
 		}
@@ -185,7 +186,7 @@ func compare(ctx context.Context, load string, traffic [][]arrival, topology Top
 }
 
 // verdict says whether an expectation came true, or that a table has too few seeds to judge it.
-func verdict(t *experiments.Table, ok bool) string {
+func verdict(t *result.Result, ok bool) string {
 	switch {
 	case t.Short != "":
 		return "too short"
@@ -204,7 +205,7 @@ func (s *Setting) head(load string, topology Topology) string {
 }
 
 // judge says what was expected before anything ran, and whether it came: under Poisson arrivals, to the server, at 20 Gbps.
-func judge(t *experiments.Table) {
+func judge(t *result.Result) {
 	ages := &t.Blocks[0]
 	const at20 = 2
 	cell := func(name string) *results.Statistic {

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // waiting is a system whose workers wait for each other, as a column.
@@ -90,11 +91,11 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 	for i := range runs {
 		c.Seeds = append(c.Seeds, seed+uint64(i))
 	}
-	t := experiments.NewTable("versus/memory", "Memory", &o, &c)
-	t.Terms, t.Short = memoryTerms, experiments.TooShort(len(c.Seeds), memorySeeds)
-	t.Blocks = make([]experiments.Block, len(memoryMeasures))
+	t := experiments.NewResult("versus/memory", "Memory", &o, &c)
+	t.Terms, t.Short = memoryTerms, result.TooShort(len(c.Seeds), memorySeeds)
+	t.Blocks = make([]result.Block, len(memoryMeasures))
 	for i, m := range memoryMeasures {
-		t.Blocks[i] = experiments.Block{Name: m.name, Unit: m.unit}
+		t.Blocks[i] = result.Block{Name: m.name, Unit: m.unit}
 		for _, w := range waitings {
 			t.Blocks[i].Columns = append(t.Blocks[i].Columns, w.name)
 		}
@@ -102,7 +103,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 	done, total := 0, len(c.Straggler)*len(c.Losses)*len(waitings)*runs
 	for _, slow := range c.Straggler {
 		for _, loss := range c.Losses {
-			lines := make([]experiments.Line, len(memoryMeasures))
+			lines := make([]result.Line, len(memoryMeasures))
 			for i := range lines {
 				lines[i].Name = fmt.Sprintf("straggler ×%d, %g %% lost", slow, 100*loss)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Memory is held for longer the later the slowest worker is, and only the published frames of iSwitch are wrong under loss.
@@ -14,7 +15,7 @@ func TestMemory(t *testing.T) {
 	if err != nil || r.Err() != nil {
 		t.Fatal(err, r.Err())
 	}
-	blocks := r.(*experiments.Table).Blocks
+	blocks := r.(*result.Result).Blocks
 	held, inexact := blocks[2], blocks[len(blocks)-1]
 	for i, w := range waitings {
 		if w.system == "ps" {

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // crosser is a system over several hops, as a column.
@@ -93,17 +94,17 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 	for _, k := range crossers {
 		c.Columns = append(c.Columns, k.name)
 	}
-	t := experiments.NewTable("versus/multihop", "Multi-hop", &o, &c)
-	t.Terms, t.Short = hopTerms, experiments.TooShort(len(c.Seeds), enoughSeeds)
+	t := experiments.NewResult("versus/multihop", "Multi-hop", &o, &c)
+	t.Terms, t.Short = hopTerms, result.TooShort(len(c.Seeds), enoughSeeds)
 	done, total := 0, len(hopTables)*len(crossers)
-	still := experiments.Block{Name: standing, Unit: "of 10", Columns: c.Columns}
+	still := result.Block{Name: standing, Unit: "of 10", Columns: c.Columns}
 	for _, table := range hopTables {
 		c.Period2 = append(c.Period2, table.period2)
 		first := len(t.Blocks)
 		for _, m := range hopMeasures {
-			b := experiments.Block{Name: table.name + ", " + m.name, Unit: m.unit, Columns: c.Columns}
+			b := result.Block{Name: table.name + ", " + m.name, Unit: m.unit, Columns: c.Columns}
 			for _, row := range m.rows {
-				b.Rows = append(b.Rows, experiments.Line{Name: row.name})
+				b.Rows = append(b.Rows, result.Line{Name: row.name})
 			}
 			t.Blocks = append(t.Blocks, b)
 		}
@@ -113,7 +114,7 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 				return nil, err
 			}
 			if i == 0 {
-				still.Rows = append(still.Rows, experiments.Line{Name: table.name})
+				still.Rows = append(still.Rows, result.Line{Name: table.name})
 			}
 			line := &still.Rows[len(still.Rows)-1]
 			line.Cells = append(line.Cells, describe(out, stalled, 1))
@@ -166,7 +167,7 @@ func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, perio
 }
 
 // judgeHops says what was expected before anything ran, and whether it came.
-func judgeHops(t *experiments.Table) {
+func judgeHops(t *result.Result) {
 	cell := func(block, row int, column string) *results.Statistic {
 		return &t.Blocks[block].Rows[row].Cells[slices.Index(t.Blocks[block].Columns, column)]
 	}

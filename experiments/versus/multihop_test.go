@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Every column of both tables is full but for ages of single workers where sums do not name them, and FIFO's and OLAF's numbers
@@ -20,7 +21,7 @@ func TestMultiHop(t *testing.T) {
 	if last[0] != last[1] || last[0] == 0 {
 		t.Errorf("its progress ended with %d of %d", last[0], last[1])
 	}
-	table := r.(*experiments.Table)
+	table := r.(*result.Result)
 	for _, b := range table.Blocks {
 		for _, line := range b.Rows {
 			for i, c := range line.Cells {

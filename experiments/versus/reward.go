@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // learner is a system through which workers train, as a curve.
@@ -139,7 +140,7 @@ func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, erro
 
 func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
 	c := rewardOf(&o)
-	f := experiments.NewFigure("versus/reward", "Reward", &o, c)
+	f := experiments.NewResult("versus/reward", "Reward", &o, c)
 	all := make([][]trained, len(learners))
 	longest := int64(0)
 	for i := range learners {
@@ -159,7 +160,7 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (benc
 			o.Tell(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
 		}
 	}
-	f.Short = experiments.TooShort(len(c.Seeds), rewardSeeds)
+	f.Short = result.TooShort(len(c.Seeds), rewardSeeds)
 	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
 	f.Say("%s, %s each: the same pilots, seeds and size of a step; a step is the mean of what an update holds, so that an update of a synchronous system counts once for all workers",
 		olaf.Plural(c.Training.Workers, "worker"), olaf.Plural(c.Training.Iterations, "gradient"))
@@ -187,13 +188,13 @@ func stepsPerRound(all [][]trained, iterations int) string {
 }
 
 // rewardPanels returns rewards over gradients and over time.
-func rewardPanels(all [][]trained, iterations int, longest int64) []experiments.Panel {
+func rewardPanels(all [][]trained, iterations int, longest int64) []result.Panel {
 	const spans = 20
 	block := max(1, iterations/spans)
-	gradients := experiments.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker", YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
-	time := experiments.Panel{Name: "Reward over virtual time", XLabel: "virtual time [s]", YLabel: "mean reward"}
+	gradients := result.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker", YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
+	time := result.Panel{Name: "Reward over virtual time", XLabel: "virtual time [s]", YLabel: "mean reward"}
 	for i := range learners {
-		g, t := experiments.Series{Name: learners[i].name}, experiments.Series{Name: learners[i].name}
+		g, t := result.Series{Name: learners[i].name}, result.Series{Name: learners[i].name}
 		var byBlock, bySpan [][]float64
 		for _, one := range all[i] {
 			byBlock = append(byBlock, rl.Blocks(one.Curves, block))
@@ -208,7 +209,7 @@ func rewardPanels(all [][]trained, iterations int, longest int64) []experiments.
 		}
 		gradients.Series, time.Series = append(gradients.Series, g), append(time.Series, t)
 	}
-	return []experiments.Panel{gradients, time}
+	return []result.Panel{gradients, time}
 }
 
 // across describes a place of curves over the seeds.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
@@ -17,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -33,8 +33,9 @@ type documented struct {
 // documentKinds lists the kinds by the name of their schema, without its version.
 func documentKinds() map[string]documented {
 	return map[string]documented{
-		schemaName(job.Schema):              {repeatJob, job.Metrics(), jobSide},
-		schemaName(experiments.TableSchema): {repeatShared, job.Metrics(), sharedSide},
+		schemaName(job.Schema):    {repeatJob, job.Metrics(), jobSide},
+		schemaName(result.Schema): {repeatShared, job.Metrics(), sharedSide},
+		"olafctl.table":           {repeatShared, job.Metrics(), sharedSide}, // of earlier versions
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	grammar "github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/sheets"
 )
 
@@ -103,7 +103,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		drawn := &experiments.Figure{Experiment: "schedule sweep", Artefact: "Schedules", Panels: schedulePanels(axis, rows)}
+		drawn := &result.Result{Experiment: "schedule sweep", Artefact: "Schedules", Panels: schedulePanels(axis, rows)}
 		r := &sheets.Result{DocumentOnly: true, Own: drawn.Sheets(), Bench: &results.Bench{
 			Schema: results.BenchSchema, Experiment: drawn.Experiment, Provenance: cli.MadeBy(env, started), Config: config,
 			Statements: []string{fmt.Sprintf("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every plan was checked", f.seeds)},
@@ -145,16 +145,16 @@ func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
 }
 
 // schedulePanels draw a metric each.
-func schedulePanels(axis sweep.Axis, rows []sweep.Row) (panels []experiments.Panel) {
+func schedulePanels(axis sweep.Axis, rows []sweep.Row) (panels []result.Panel) {
 	statistic := []func(*sweep.Row) results.Statistic{
 		func(r *sweep.Row) results.Statistic { return r.CTBTI },
 		func(r *sweep.Row) results.Statistic { return r.MeanJCT },
 		func(r *sweep.Row) results.Statistic { return r.Reconfigurations },
 	}
 	for i, m := range sweep.Metrics() {
-		p := experiments.Panel{Name: m.Title, XLabel: axis.Label, YLabel: m.Label}
+		p := result.Panel{Name: m.Title, XLabel: axis.Label, YLabel: m.Label}
 		for _, s := range sweep.Scenarios() {
-			one := experiments.Series{Name: s.Name}
+			one := result.Series{Name: s.Name}
 			for k := range rows {
 				if r := &rows[k]; r.Scenario == s.Name {
 					one.X, one.Y = append(one.X, r.Value), append(one.Y, statistic[i](r))

@@ -9,9 +9,9 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -99,12 +99,12 @@ var sweepPanels = []struct {
 type sweepSeries struct{ name, statistic string }
 
 // figure is the sweep as curves over its parameter.
-func (s *sweepDocument) figure() *experiments.Figure {
-	f := &experiments.Figure{Experiment: cli.SimulateName, Artefact: "Sweep"}
+func (s *sweepDocument) figure() *result.Result {
+	f := &result.Result{Experiment: cli.SimulateName, Artefact: "Sweep"}
 	for _, panel := range sweepPanels {
-		p := experiments.Panel{Name: panel.name, Group: s.Parameter, XLabel: s.Parameter + " [ms]", YLabel: panel.unit}
+		p := result.Panel{Name: panel.name, Group: s.Parameter, XLabel: s.Parameter + " [ms]", YLabel: panel.unit}
 		for _, one := range panel.series {
-			curve := experiments.Series{Name: one.name}
+			curve := result.Series{Name: one.name}
 			for i := range s.Points {
 				st := *s.Points[i].Stats.Of(one.statistic)
 				for _, part := range []*results.Float{&st.Mean, &st.SD, &st.CI95, &st.Min, &st.Max} {

@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/tui/queues"
 )
 
 func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	raced.Skip(t)
-	line := experiments.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
-	figure := &experiments.Figure{Experiment: "fig7", Panels: []experiments.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []experiments.Series{line}}}}
+	line := result.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
+	figure := &result.Result{Experiment: "fig7", Panels: []result.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []result.Series{line}}}}
 	var said bytes.Buffer
 	env := &cli.Env{Stderr: &said}
 	folder := filepath.Join(t.TempDir(), "new")

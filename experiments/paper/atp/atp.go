@@ -16,6 +16,7 @@ import (
 	program "github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists what reproduces the slides with systems of a set.
@@ -61,14 +62,14 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 		Setting:  Setting{System: program.Describe().Name, Model: vgg, Jobs: LabJobs, Workers: LabWorkers, Fraction: 0.01, Updates: 1},
 		Sharings: []string{system.Static, system.Dynamic}, Amounts: amounts, Losses: []float64{0},
 	}
-	t := experiments.NewTable("atp/sharing", "Sharing", &o, base.config(seeds))
+	t := experiments.NewResult("atp/sharing", "Sharing", &o, base.config(seeds))
 	t.Terms = base.terms()
 	peak, err := findPTA(ctx, set, vgg)
 	if err != nil {
 		return nil, err
 	}
-	t.Blocks = append(t.Blocks, experiments.Block{Name: "aggregators that one job needs for its peak", Columns: []string{"by search", "window × payload ÷ round trip"},
-		Rows: []experiments.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(PTA()))}}}})
+	t.Blocks = append(t.Blocks, result.Block{Name: "aggregators that one job needs for its peak", Columns: []string{"by search", "window × payload ÷ round trip"},
+		Rows: []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(PTA()))}}}})
 	mixes := []struct {
 		prefix  string
 		workers int
@@ -102,9 +103,9 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 }
 
 // sayMiddle says where dynamic sharing loses, and why.
-func sayMiddle(t *experiments.Table) {
-	i := slices.IndexFunc(t.Blocks, func(b experiments.Block) bool { return b.Name == "8 workers: completion, static over dynamic" })
-	k := slices.IndexFunc(t.Blocks, func(b experiments.Block) bool { return b.Name == "8 workers: packets at a server for each of a vector" })
+func sayMiddle(t *result.Result) {
+	i := slices.IndexFunc(t.Blocks, func(b result.Block) bool { return b.Name == "8 workers: completion, static over dynamic" })
+	k := slices.IndexFunc(t.Blocks, func(b result.Block) bool { return b.Name == "8 workers: packets at a server for each of a vector" })
 	if i < 0 || k < 0 {
 		return
 	}
@@ -176,9 +177,9 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 		Setting:  Setting{Model: vgg, Jobs: 1, Workers: LabWorkers, Aggregators: PTA(), Fraction: 0.01, Updates: 1, Limit: 60 * olaf.Second},
 		Sharings: []string{system.Dynamic}, Amounts: []string{"1pta"}, Losses: losses,
 	}
-	t := experiments.NewTable("atp/loss", "Loss", &o, base.config(seeds))
+	t := experiments.NewResult("atp/loss", "Loss", &o, base.config(seeds))
 	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system with %d packets of a worker on their way.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
-	blocks := []experiments.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"}, {Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
+	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"}, {Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
 	for i := range blocks {
 		for _, c := range contestants {
 			blocks[i].Columns = append(blocks[i].Columns, c.name)
@@ -186,7 +187,7 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	done, total := 0, len(losses)*len(contestants)*len(seeds)
 	for _, loss := range losses {
-		lines := make([]experiments.Line, len(blocks))
+		lines := make([]result.Line, len(blocks))
 		for i := range lines {
 			lines[i].Name = fmt.Sprintf("%g %%", 100*loss)
 		}

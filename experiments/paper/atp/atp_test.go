@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 func vgg(t *testing.T) Model {
@@ -32,13 +33,13 @@ func TestPTA(t *testing.T) {
 }
 
 // tableOf is a grid that was played for one seed.
-func tableOf(t *testing.T, g *Grid) *experiments.Table {
+func tableOf(t *testing.T, g *Grid) *result.Result {
 	t.Helper()
 	r, err := (&Plan{Grid: g, Seeds: []uint64{1}, Systems: system.All()}).Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Report.(*experiments.Table)
+	return r.Report.(*result.Result)
 }
 
 // With two workers a job sharing wins where aggregators are few and costs little where there are enough; with eight it loses in
@@ -120,7 +121,7 @@ func TestLoss(t *testing.T) {
 	if last[0] != last[1] || last[0] == 0 {
 		t.Errorf("its progress ended with %d of %d", last[0], last[1])
 	}
-	inexact := r.(*experiments.Table).Blocks[3]
+	inexact := r.(*result.Result).Blocks[3]
 	for _, line := range inexact.Rows {
 		for i, c := range line.Cells {
 			if c.Mean != 0 {

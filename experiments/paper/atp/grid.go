@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Grid is settings that differ in how jobs share aggregators, in how many there are, and in what links lose.
@@ -152,7 +153,7 @@ func scaled(s results.Statistic, by results.Float) results.Statistic {
 
 // Fill plays the grid and puts it into a table: a row an amount and a loss, a column a way to share. Cells whose runs hung are
 // empty, and the table says so.
-func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, prefix string, seeds []uint64, done func()) error {
+func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefix string, seeds []uint64, done func()) error {
 	cells, err := g.Cells(set)
 	if err != nil {
 		return err
@@ -185,12 +186,12 @@ func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func
 }
 
 // tell puts what was found into a table. Of a grid that was left before its end the last row may have cells that are empty.
-func (g *Grid) tell(cells []Cell, t *experiments.Table, prefix string) {
-	blocks := make([]experiments.Block, len(measures))
+func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
+	blocks := make([]result.Block, len(measures))
 	for i, m := range measures {
-		blocks[i] = experiments.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
+		blocks[i] = result.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
 	}
-	ratio := experiments.Block{Name: prefix + "completion, static over dynamic", Columns: []string{"ratio"}}
+	ratio := result.Block{Name: prefix + "completion, static over dynamic", Columns: []string{"ratio"}}
 	for row := range slices.Chunk(g.found, len(g.Sharings)) {
 		name, loss := cells[0].Row, cells[0].Spec.Network.Link.Loss
 		cells = cells[len(row):]
@@ -198,7 +199,7 @@ func (g *Grid) tell(cells []Cell, t *experiments.Table, prefix string) {
 			blocks[i].Rows = append(blocks[i].Rows, g.line(name, row, m))
 		}
 		if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); min(s, d) >= 0 && max(s, d) < len(row) {
-			ratio.Rows = append(ratio.Rows, experiments.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
+			ratio.Rows = append(ratio.Rows, result.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
 			if loss == 0 {
 				g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
 			}
@@ -209,14 +210,14 @@ func (g *Grid) tell(cells []Cell, t *experiments.Table, prefix string) {
 		}
 	}
 	if len(ratio.Rows) > 0 {
-		blocks = append(blocks[:1], append([]experiments.Block{ratio}, blocks[1:]...)...)
+		blocks = append(blocks[:1], append([]result.Block{ratio}, blocks[1:]...)...)
 	}
 	t.Blocks = append(t.Blocks, blocks...)
 }
 
 // line is what a measure says of a row.
-func (g *Grid) line(name string, row []*job.Outcome, m measure) experiments.Line {
-	line := experiments.Line{Name: name}
+func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
+	line := result.Line{Name: name}
 	for _, o := range row {
 		line.Cells = append(line.Cells, m.of(o))
 	}
@@ -230,8 +231,8 @@ func (g *Grid) line(name string, row []*job.Outcome, m measure) experiments.Line
 func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * len(g.Losses) * seeds }
 
 // table is what was found of a grid by itself.
-func (g *Grid) table(cells []Cell, seeds []uint64) *experiments.Table {
-	t := experiments.NewTable(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
+func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
+	t := experiments.NewResult(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
 	t.Terms = g.terms()
 	g.tell(cells, t, "")
 	g.basis(t)
@@ -249,7 +250,7 @@ func (g *Grid) terms() []string {
 }
 
 // basis says what the numbers rest on.
-func (g *Grid) basis(t *experiments.Table) {
+func (g *Grid) basis(t *result.Result) {
 	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
 		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())
 	if g.Window == 0 {

@@ -8,20 +8,21 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 func runFig12(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("iswitch/fig12", "Fig. 12", &o, Models())
+	t := experiments.NewResult("iswitch/fig12", "Fig. 12", &o, Models())
 	approaches := []approach{syncPS, allReduce, syncSwitch}
 	var columns []string
 	for _, a := range approaches {
 		columns = append(columns, a.paper)
 	}
-	share := experiments.Block{Name: "gradient aggregation of an iteration", Unit: "%", Columns: columns}
-	relative := experiments.Block{Name: "iteration of that of the server", Unit: "%", Columns: columns}
+	share := result.Block{Name: "gradient aggregation of an iteration", Unit: "%", Columns: columns}
+	relative := result.Block{Name: "iteration of that of the server", Unit: "%", Columns: columns}
 	var overPS, overAR, lessPS, lessAR []float64
 	for _, m := range Models() {
-		shares, times := experiments.Line{Name: m.Name}, experiments.Line{Name: m.Name}
+		shares, times := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		iteration, aggregation := make([]float64, len(approaches)), make([]float64, len(approaches))
 		for k, a := range approaches {
 			run, err := l.run(ctx, a, m, LabWorkers, false)
@@ -62,17 +63,17 @@ func bounds(values []float64) (low, high float64) {
 var scales = []int{4, 6, 9, 12}
 
 func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
-	f := experiments.NewFigure("iswitch/fig15", "Fig. 15", &o, Models())
+	f := experiments.NewResult("iswitch/fig15", "Fig. 15", &o, Models())
 	ours := paper.Ours{}
 	for _, name := range []string{"ppo", "ddpg"} {
 		m, err := FindModel(name)
 		if err != nil {
 			return nil, err
 		}
-		panel := experiments.Panel{Name: m.Title, XLabel: "workers", YLabel: "speed-up of training over 4 workers of the same approach"}
+		panel := result.Panel{Name: m.Title, XLabel: "workers", YLabel: "speed-up of training over 4 workers of the same approach"}
 		last := map[approach]float64{}
 		for _, a := range []approach{syncPS, allReduce, syncSwitch, asyncPS, asyncSwitch} {
-			s := experiments.Series{Name: a.paper + " " + a.mode}
+			s := result.Series{Name: a.paper + " " + a.mode}
 			var first results.Statistic
 			for _, workers := range scales {
 				time, err := l.iteration(ctx, a, m, workers, false)

@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists what reproduces the paper with systems of a set, in its order.
@@ -174,13 +175,13 @@ func one(v float64) results.Statistic {
 }
 
 // grid fills a block: a row a model, a column an approach.
-func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (experiments.Block, error) {
-	b := experiments.Block{Name: name, Unit: "ms"}
+func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (result.Block, error) {
+	b := result.Block{Name: name, Unit: "ms"}
 	for _, a := range approaches {
 		b.Columns = append(b.Columns, a.paper)
 	}
 	for _, m := range Models() {
-		line := experiments.Line{Name: m.Name}
+		line := result.Line{Name: m.Name}
 		for _, a := range approaches {
 			cell, err := l.iteration(ctx, a, m, LabWorkers, ideal)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Every number of the paper that is claimed comes out no worse than is declared, and A2C and DDPG, which nothing was fitted to,
@@ -50,10 +51,10 @@ func TestTable4(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := report.(*experiments.Table)
+	table := report.(*result.Result)
 	times, wires, printed := table.Blocks[0], table.Blocks[2], table.Blocks[3]
 	for i, row := range times.Rows {
-		order := func(b experiments.Block) (columns []int) {
+		order := func(b result.Block) (columns []int) {
 			cells := b.Rows[i].Cells
 			columns = []int{0, 1, 2}
 			slices.SortFunc(columns, func(a, b int) int { return cmp.Compare(cells[a].Mean, cells[b].Mean) })

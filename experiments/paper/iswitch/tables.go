@@ -8,17 +8,18 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // sayBasis says what the tables' times rest on.
-func sayBasis(t *experiments.Table) {
+func sayBasis(t *result.Result) {
 	t.Say("a gradient's time is the interval of asynchronous iSwitch (Table 5), which hides everything else: 4 calibrated numbers")
 	t.Say("what hosts take for a message, a fixed part and one per MiB for each approach, was fitted to DQN and PPO in Table 4: 6 numbers to 6; A2C and DDPG are predicted")
 	t.Say("taken: the same gradient time in all approaches, no stragglers, iterations as printed; a server is one thread, its updates included")
 }
 
 func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("iswitch/table4", "Table 4", &o, Models())
+	t := experiments.NewResult("iswitch/table4", "Table 4", &o, Models())
 	approaches := []approach{syncPS, allReduce, syncSwitch}
 	times, err := l.grid(ctx, "iteration", approaches, false)
 	if err != nil {
@@ -28,11 +29,11 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	if err != nil {
 		return nil, err
 	}
-	hours := experiments.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
-	printed := experiments.Block{Name: "the paper's iteration, its hours over its iterations", Unit: "ms", Columns: times.Columns}
+	hours := result.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
+	printed := result.Block{Name: "the paper's iteration, its hours over its iterations", Unit: "ms", Columns: times.Columns}
 	published, ours := publishedHours(), paper.Ours{}
 	for i, m := range Models() {
-		line, theirs := experiments.Line{Name: m.Name}, experiments.Line{Name: m.Name}
+		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
 			id, hour := claim("table4", m.Name, a.paper), 3.6e6/m.Sync // in ms of an iteration
 			trained := scaled(times.Rows[i].Cells[k], results.Float(1/hour))
@@ -60,7 +61,7 @@ func publishedHours() map[string]float64 {
 }
 
 // missed is by which share of the other block's cells a block's are off, on average.
-func missed(b, by *experiments.Block) float64 {
+func missed(b, by *result.Block) float64 {
 	sum, n := 0.0, 0.0
 	for i := range b.Rows {
 		for k := range b.Rows[i].Cells {
@@ -72,17 +73,17 @@ func missed(b, by *experiments.Block) float64 {
 }
 
 func runTable5(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("iswitch/table5", "Table 5", &o, Models())
+	t := experiments.NewResult("iswitch/table5", "Table 5", &o, Models())
 	approaches := []approach{asyncPS, asyncSwitch}
 	times, err := l.grid(ctx, "interval of updates", approaches, false)
 	if err != nil {
 		return nil, err
 	}
-	stale := experiments.Block{Name: "staleness when applied", Unit: "updates", Columns: times.Columns}
-	hours := experiments.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
+	stale := result.Block{Name: "staleness when applied", Unit: "updates", Columns: times.Columns}
+	hours := result.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
 	ours := paper.Ours{}
 	for i, m := range Models() {
-		old, long := experiments.Line{Name: m.Name}, experiments.Line{Name: m.Name}
+		old, long := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
 			run, err := l.run(ctx, a, m, LabWorkers, false)
 			if err != nil {
@@ -112,7 +113,7 @@ func (m *Model) async(a approach) float64 {
 }
 
 func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("iswitch/table3", "Table 3", &o, Models())
+	t := experiments.NewResult("iswitch/table3", "Table 3", &o, Models())
 	ours := paper.Ours{}
 	for _, s := range []struct {
 		block    string
@@ -125,7 +126,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 			func(m *Model, _ approach) float64 { return m.Sync }},
 		{"asynchronous, iterations as printed", asyncPS, []approach{asyncSwitch}, []string{"async_speedup_over_ps"}, (*Model).async},
 	} {
-		b := experiments.Block{Name: s.block, Unit: "×"}
+		b := result.Block{Name: s.block, Unit: "×"}
 		for _, a := range s.others {
 			b.Columns = append(b.Columns, a.paper)
 		}
@@ -134,7 +135,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 			if err != nil {
 				return nil, err
 			}
-			line := experiments.Line{Name: m.Name}
+			line := result.Line{Name: m.Name}
 			for k, a := range s.others {
 				time, err := l.iteration(ctx, a, m, LabWorkers, false)
 				if err != nil {
@@ -154,7 +155,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 }
 
 func runText(_ context.Context, _ *lab, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("iswitch/text", "§§2 to 6", &o, nil)
+	t := experiments.NewResult("iswitch/text", "§§2 to 6", &o, nil)
 	t.Compare(paper.Ours{})
 	t.Say("Table 1's sizes are binary units, as the layers of the networks that it names add up to; the board's chip is an XC7VX690T")
 	return t, nil

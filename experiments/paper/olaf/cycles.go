@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // cycles sets what merges cost under every profile side by side, the fitted ones and those that the logic takes. It judges no
@@ -59,7 +60,7 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 	c.Fig8.Workload.UpdatesPerWorker, c.Fig8.OutRates = 100, []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}
 	c.Fig7.OutRates, c.Fig7.Updates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}, 50
 	c.Refit = refit{Bursts: []int{64, 100, 120, 128, 135, 142, 150, 200}, Sigmas: []float64{0, 0.5, 1, 1.5, 2, 3}, Runs: min(runs, 3), Seed: seed + 1000}
-	t := &cyclesTable{Table: experiments.NewTable("olaf/cycles", cyclesArtefact, &o, &c), o: &o, cells: map[string]map[string]float64{}}
+	t := &cyclesTable{Result: experiments.NewResult("olaf/cycles", cyclesArtefact, &o, &c), o: &o, cells: map[string]map[string]float64{}}
 	for i, name := range c.Profiles {
 		if err := t.profile(ctx, &c, engine.Profile(name)); err != nil {
 			return nil, fmt.Errorf("olaf/cycles, %s: %w", name, err)
@@ -67,12 +68,12 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 		o.Tell(i+1, len(c.Profiles))
 	}
 	t.conclude()
-	return t.Table, nil
+	return t.Result, nil
 }
 
 // cyclesTable grows by a row in every block for each profile.
 type cyclesTable struct {
-	*experiments.Table
+	*result.Result
 	o     *experiments.Options
 	cells map[string]map[string]float64 // mean deviation from the paper in per cent, by profile and cell
 	refit []string                      // what fitting the traffic again came to
@@ -82,11 +83,11 @@ type cyclesTable struct {
 func (t *cyclesTable) line(block, unit, row string, columns []string, cells []results.Statistic) {
 	for i := range t.Blocks {
 		if t.Blocks[i].Name == block {
-			t.Blocks[i].Rows = append(t.Blocks[i].Rows, experiments.Line{Name: row, Cells: cells})
+			t.Blocks[i].Rows = append(t.Blocks[i].Rows, result.Line{Name: row, Cells: cells})
 			return
 		}
 	}
-	t.Blocks = append(t.Blocks, experiments.Block{Name: block, Unit: unit, Columns: columns, Rows: []experiments.Line{{Name: row, Cells: cells}}})
+	t.Blocks = append(t.Blocks, result.Block{Name: block, Unit: unit, Columns: columns, Rows: []result.Line{{Name: row, Cells: cells}}})
 }
 
 func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
@@ -117,7 +118,7 @@ func counts(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.R
 			}
 		}
 	}
-	return experiments.Describe(values)
+	return result.Describe(values)
 }
 
 func counter(name string) func(*results.Run) float64 {
@@ -134,8 +135,8 @@ func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []r
 		value := published["olaf/table1."+cell.name]
 		s := counts(out, cell.queue, cell.rate, counter(cell.counter))
 		columns, ours = append(columns, cell.name), append(ours, s)
-		printed = append(printed, experiments.Describe([]float64{value}))
-		off = append(off, experiments.Describe([]float64{100 * (float64(s.Mean)/value - 1)}))
+		printed = append(printed, result.Describe([]float64{value}))
+		off = append(off, result.Describe([]float64{100 * (float64(s.Mean)/value - 1)}))
 	}
 	return columns, printed, ours, off
 }
@@ -195,7 +196,7 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 					return err
 				}
 				columns = append(columns, fmt.Sprintf("%v %v", size, rate))
-				cells = append(cells, experiments.Describe(values))
+				cells = append(cells, result.Describe(values))
 			}
 		}
 		t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates, %s", c.Fig7.Updates, c.Fig7.name(variant)), "", string(p), columns, cells)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // TestCycles holds that two read ports cost frames of whole beats nothing, and that one is felt by merges alone.
@@ -17,7 +18,7 @@ func TestCycles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := report.(*experiments.Table)
+	table := report.(*result.Result)
 	rows := map[string][]float64{}
 	for _, line := range table.Blocks[0].Rows {
 		for i := range line.Cells {

@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // fig10 reproduces the ages behind a switch whose output shrinks (§8.3, Fig. 10).
@@ -27,7 +28,7 @@ var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(100, 10)
 	c := changedMultiHop(&o, runs, seed)
-	f := experiments.NewFigure("olaf/fig10", "Fig. 10", &o, &c)
+	f := experiments.NewResult("olaf/fig10", "Fig. 10", &o, &c)
 	variants := []variant{fifoPlain, olafN, olafSenders}
 	var points []point
 	for _, v := range variants {
@@ -41,17 +42,17 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	if len(all) == 0 {
 		return nil, err
 	}
-	f.Over(simulated)
+	report := bench.OverSimulation(f, simulated)
 	rows := make([][]MultiHopRow, len(variants)) // by variant and α
 	for v := range variants {
 		rows[v] = all[v*len(alphas) : (v+1)*len(alphas)]
 	}
 	drawFig10(f, variants, rows)
 	if err != nil {
-		return f, err
+		return report, err
 	}
 	judgeFig10(f, rows[0], rows[1], rows[2])
-	return f, nil
+	return report, nil
 }
 
 // fig10Readings are what an age can belong to. The printed age is FIFO's, which fits per worker.
@@ -64,11 +65,11 @@ var fig10Readings = []struct {
 	{"both per worker", true, func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomWorker) }},
 }
 
-func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) {
+func drawFig10(f *result.Result, variants []variant, rows [][]MultiHopRow) {
 	panel := func(group, name, y string, of func(*MultiHopRow) results.Statistic) {
-		p := experiments.Panel{Name: name, Group: group, XLabel: "α", YLabel: y}
+		p := result.Panel{Name: name, Group: group, XLabel: "α", YLabel: y}
 		for v := range variants {
-			s := experiments.Series{Name: variants[v].name}
+			s := result.Series{Name: variants[v].name}
 			for i := range rows[v] {
 				s.X, s.Y = append(s.X, alphas[i]), append(s.Y, of(&rows[v][i]))
 			}
@@ -89,16 +90,16 @@ func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) 
 }
 
 // addPrinted adds the number that the paper printed for a point of a panel.
-func addPrinted(p *experiments.Panel, x float64, id string) {
+func addPrinted(p *result.Panel, x float64, id string) {
 	for _, c := range paper.Claims() {
 		if c.ID == id {
-			p.Series = append(p.Series, experiments.Series{Name: experiments.PaperSeries, X: []float64{x}, Y: []results.Statistic{experiments.Describe([]float64{c.Value})}})
+			p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x}, Y: []results.Statistic{result.Describe([]float64{c.Value})}})
 		}
 	}
 }
 
 // judgeFig10 measures what the paper says of the figure.
-func judgeFig10(f *experiments.Figure, fifo, clusters, senders []MultiHopRow) {
+func judgeFig10(f *result.Result, fifo, clusters, senders []MultiHopRow) {
 	first := paper.Of(fifo[0].published(0))
 	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].other(0), Judged: true}}
 	stable := paper.Spread(overAlpha(fifo, 1, perWorker))

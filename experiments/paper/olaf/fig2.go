@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -56,7 +57,7 @@ func shortened(schemes []scheme, o *experiments.Options) []scheme {
 func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(5, 2)
 	schemes := fig2Schemes(&o)
-	f := experiments.NewFigure("olaf/fig2", "Fig. 2", &o, struct {
+	f := experiments.NewResult("olaf/fig2", "Fig. 2", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -72,13 +73,13 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	for _, seeds := range done {
 		end = max(end, longest(seeds))
 	}
-	iterations := experiments.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
-	time := experiments.Panel{Name: "Reward over time", XLabel: "virtual time [s]", YLabel: "mean reward"}
+	iterations := result.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	time := result.Panel{Name: "Reward over time", XLabel: "virtual time [s]", YLabel: "mean reward"}
 	for i, s := range schemes {
 		iterations.Series = append(iterations.Series, overIterations(s.Name, done[i], block))
 		time.Series = append(time.Series, overTime(s.Name, done[i], spans, end, 1e9))
 	}
-	f.Panels = []experiments.Panel{iterations, time}
+	f.Panels = []result.Panel{iterations, time}
 	async, long := iterations.Series[0].Last(), iterations.Series[3].Last()
 	over := func(a, b int) paper.Measured { return paper.Over(lastBlock(done[a], block), lastBlock(done[b], block)) }
 	asyncGain := over(0, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
@@ -43,7 +44,7 @@ func fig3Schemes(o *experiments.Options) []scheme { return shortened(Fig3(), o) 
 func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(5, 2)
 	schemes := fig3Schemes(&o)
-	f := experiments.NewFigure("olaf/fig3", "Fig. 3", &o, struct {
+	f := experiments.NewResult("olaf/fig3", "Fig. 3", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -55,9 +56,9 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f.Partial = err != nil
 
 	const block = 10
-	curves := experiments.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
-	reach := experiments.Series{Name: "iterations"}
-	never := experiments.Series{Name: "seeds"}
+	curves := result.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	reach := result.Series{Name: "iterations"}
+	never := result.Series{Name: "seeds"}
 	bySeed := make([][]results.Float, len(schemes)) // iterations needed, by number of workers
 	for i, s := range schemes {
 		curves.Series = append(curves.Series, overIterations(s.Name, done[i], block))
@@ -76,12 +77,12 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			bySeed[i] = append(bySeed[i], results.Float(at*block))
 		}
 		x := float64(s.Config.Workers)
-		reach.X, reach.Y = append(reach.X, x), append(reach.Y, experiments.Describe(needed))
-		never.X, never.Y = append(never.X, x), append(never.Y, experiments.Describe([]float64{missed}))
+		reach.X, reach.Y = append(reach.X, x), append(reach.Y, result.Describe(needed))
+		never.X, never.Y = append(never.X, x), append(never.Y, result.Describe([]float64{missed}))
 	}
-	f.Panels = []experiments.Panel{curves,
-		{Name: "Iterations to reward 0", Group: "workers", XLabel: "workers", YLabel: "iterations until 10 have a mean above 0", Series: []experiments.Series{reach}},
-		{Name: "Seeds that never did", Group: "workers", XLabel: "workers", YLabel: "seeds", Series: []experiments.Series{never}}}
+	f.Panels = []result.Panel{curves,
+		{Name: "Iterations to reward 0", Group: "workers", XLabel: "workers", YLabel: "iterations until 10 have a mean above 0", Series: []result.Series{reach}},
+		{Name: "Seeds that never did", Group: "workers", XLabel: "workers", YLabel: "seeds", Series: []result.Series{never}}}
 	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Falls(bySeed)}.Shortened(shortIterations(&o, schemes)))
 	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
 	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", olaf.Plural(runs, "seed"))

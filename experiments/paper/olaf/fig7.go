@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // fig7 reproduces the speed-up of Olaf over FIFO by output rate (§8.2, Fig. 7).
@@ -81,7 +82,7 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := experiments.NewFigure("olaf/fig7", "Fig. 7", &o, &c)
+	f := experiments.NewResult("olaf/fig7", "Fig. 7", &o, &c)
 	variants := c.variants()
 	total, done := len(variants)*len(c.OutRates)*len(c.Seeds), 0
 	points := make([][][]fig7Point, len(variants)) // by variant, output rate, seed
@@ -175,23 +176,23 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 }
 
 // draw makes the panels.
-func (c *Fig7Config) draw(f *experiments.Figure, variants []fig7Variant, points [][][]fig7Point) {
-	curve := func(name string, v int, of func(*fig7Point) float64) experiments.Series {
-		s := experiments.Series{Name: name}
+func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][]fig7Point) {
+	curve := func(name string, v int, of func(*fig7Point) float64) result.Series {
+		s := result.Series{Name: name}
 		for r, rate := range c.OutRates {
 			var values []float64
 			for i := range points[v][r] {
 				values = append(values, of(&points[v][r][i]))
 			}
 			s.X = append(s.X, float64(rate)/1e9)
-			s.Y = append(s.Y, experiments.Describe(values))
+			s.Y = append(s.Y, result.Describe(values))
 		}
 		return s
 	}
-	add := func(group, name, y string, series ...experiments.Series) {
-		f.Panels = append(f.Panels, experiments.Panel{Name: name, Group: group, XLabel: "output rate [Gbps]", YLabel: y, Series: series})
+	add := func(group, name, y string, series ...result.Series) {
+		f.Panels = append(f.Panels, result.Panel{Name: name, Group: group, XLabel: "output rate [Gbps]", YLabel: y, Series: series})
 	}
-	every := func(of func(*fig7Point) float64) (series []experiments.Series) {
+	every := func(of func(*fig7Point) float64) (series []result.Series) {
 		for v, variant := range variants {
 			series = append(series, curve(c.name(variant), v, of))
 		}
@@ -218,7 +219,7 @@ func (c *Fig7Config) draw(f *experiments.Figure, variants []fig7Variant, points 
 }
 
 // judge measures what the paper says on the curve with all clusters active; the other curves stand beside it.
-func (c *Fig7Config) judge(f *experiments.Figure, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
+func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {
 		falls := paper.Falls(speedups(points[v]))

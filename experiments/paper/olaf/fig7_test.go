@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -20,7 +21,7 @@ func TestFig7HasThePapersShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := report.(*experiments.Figure)
+	f := report.(*result.Result)
 	for _, s := range f.Panels[0].Series[:3] {
 		if narrow, wide := s.Y[0].Mean, s.Y[len(s.Y)-1].Mean; narrow <= wide || narrow < 1 {
 			t.Errorf("%s: speed-up %.2f at 5 Gbps, %.2f at 50 Gbps", s.Name, narrow, wide)
@@ -64,7 +65,7 @@ func TestInterruptedFigureSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	report, err := fig7.Run(ctx, experiments.Options{Quick: true})
-	if !errors.Is(err, context.Canceled) || report == nil || !report.(*experiments.Figure).Partial {
+	if !errors.Is(err, context.Canceled) || report == nil || !report.(*result.Result).Partial {
 		t.Errorf("report %v, error %v", report, err)
 	}
 }

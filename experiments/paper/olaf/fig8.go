@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -83,12 +84,12 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f.Compare(ours)
 	f.Say("the paper does not say what its percentages are of; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
 	f.Say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
-	return f.Figure, err
+	return f.Result, err
 }
 
 // fig8Trainings is a figure of trainings through congested networks, the ideal one among them.
 type fig8Trainings struct {
-	*experiments.Figure
+	*result.Result
 	schemes []scheme
 	done    [][]*learned // by scheme, then seed
 	final   map[string]results.Statistic
@@ -102,7 +103,7 @@ const fig8Spans = 10
 func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
 	runs, seed := o.Seeds(5, 1)
 	f := &fig8Trainings{schemes: schemes, final: map[string]results.Statistic{}, untilNS: int64(schemes[0].Config.Until.NS())}
-	f.Figure = experiments.NewFigure(name, artefact, o, struct {
+	f.Result = experiments.NewResult(name, artefact, o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -117,7 +118,7 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 	if o.Quick {
 		periodNS *= 5
 	}
-	reward := experiments.Panel{Name: "Reward over time", XLabel: "mean periods", YLabel: "mean reward"}
+	reward := result.Panel{Name: "Reward over time", XLabel: "mean periods", YLabel: "mean reward"}
 	for i, s := range schemes {
 		curve := overTime(s.Name, f.done[i], fig8Spans, f.untilNS, periodNS)
 		reward.Series = append(reward.Series, curve)
@@ -129,10 +130,10 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 				lost, merged = append(lost, 100*(in-a-m)/in), append(merged, 100*m/in)
 			}
 		}
-		l, m := experiments.Describe(lost), experiments.Describe(merged)
+		l, m := result.Describe(lost), result.Describe(merged)
 		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, text.Rounded(&l, 1), text.Rounded(&m, 1))
 	}
-	f.Panels = []experiments.Panel{reward}
+	f.Panels = []result.Panel{reward}
 	return f, err
 }
 
@@ -163,5 +164,5 @@ func gains(schemes []scheme, done [][]*learned, better, than string, spans int, 
 			values = append(values, 100*((end(a)-start)/(end(b)-start)-1))
 		}
 	}
-	return experiments.Describe(values)
+	return result.Describe(values)
 }

@@ -44,5 +44,5 @@ func runFig8Shared(ctx context.Context, o experiments.Options) (bench.Report, er
 		}
 	}
 	f.Say("the paper's frames of 9 kB may be merged in one cycle, as calibrated has it, or take the output for up to 141 as with one read port: what Fig. 8 says of Olaf rests on that choice")
-	return f.Figure, err
+	return f.Result, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -187,7 +188,7 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 		for _, r := range runs {
 			values = append(values, float64(c.of(part(r))))
 		}
-		stats = append(stats, results.Stat{Metric: &metric.Metric{Name: c.name}, Statistic: experiments.Describe(values)})
+		stats = append(stats, results.Stat{Metric: &metric.Metric{Name: c.name}, Statistic: result.Describe(values)})
 	}
 	return stats
 }

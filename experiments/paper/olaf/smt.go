@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // solved times the fairness query of the formal model (§6).
@@ -33,7 +34,7 @@ type fairnessCase struct {
 func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, _ := o.Seeds(5, 1)
 	cases := []fairnessCase{{"100 and 100 ms", 100 * olaf.Millisecond}, {"100 and 300 ms", 300 * olaf.Millisecond}}
-	f := experiments.NewFigure("olaf/smt", "§6", &o, struct {
+	f := experiments.NewResult("olaf/smt", "§6", &o, struct {
 		Cases []fairnessCase `json:"cases"`
 		Runs  int            `json:"runs"`
 	}{cases, runs})
@@ -52,8 +53,8 @@ func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error)
 			o.Tell(r*len(cases)+i+1, runs*len(cases))
 		}
 	}
-	panel := experiments.Panel{Name: "solver time", XLabel: "period of the second cluster, ms", YLabel: "seconds of z3"}
-	series := experiments.Series{Name: "z3"}
+	panel := result.Panel{Name: "solver time", XLabel: "period of the second cluster, ms", YLabel: "seconds of z3"}
+	series := result.Series{Name: "z3"}
 	var slowest results.Statistic
 	for i, c := range cases {
 		s := results.Describe(seconds[i], "")
@@ -62,8 +63,8 @@ func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error)
 			slowest = s
 		}
 	}
-	panel.Series = []experiments.Series{series}
-	f.Panels = []experiments.Panel{panel}
+	panel.Series = []result.Series{series}
+	f.Panels = []result.Panel{panel}
 	f.Compare(paper.Ours{"olaf/smt.fairness_query.solver_time": paper.Of(slowest)})
 	f.Say("wall time on this machine, of the slower case: 80 updates a cluster from given phases, p/C = 2 ms, ε = 0.1 ms, threshold 400 ms; it differs from run to run")
 	return f, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // table1Trace sets Table 1 from a real training beside the bursts that were fitted to it.
@@ -102,14 +103,14 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 	base := table1TraceBase(set, &o)
 	runs := base.Runs
 	variants := traceVariants()
-	f := experiments.NewFigure("olaf/table1-trace", "Table 1 from recorded training", &o, struct {
+	f := experiments.NewResult("olaf/table1-trace", "Table 1 from recorded training", &o, struct {
 		Spec     bench.Spec     `json:"spec"`
 		Trace    string         `json:"trace"`
 		Variants []traceVariant `json:"variants"`
 	}{base, trace.Builtin + "lander8", variants})
-	f.Panels = make([]experiments.Panel, len(table1Cells))
+	f.Panels = make([]result.Panel, len(table1Cells))
 	for i, cell := range table1Cells {
-		f.Panels[i] = experiments.Panel{Name: cell.name, Group: "cells", XLabel: "output rate [Gbps]", YLabel: "% of the updates sent", Series: []experiments.Series{publishedCells(i)}}
+		f.Panels[i] = result.Panel{Name: cell.name, Group: "cells", XLabel: "output rate [Gbps]", YLabel: "% of the updates sent", Series: []result.Series{publishedCells(i)}}
 	}
 	for i, v := range variants {
 		spec, err := v.spec(base)
@@ -136,14 +137,14 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 }
 
 // publishedCells is the paper's curve of a cell.
-func publishedCells(cell int) experiments.Series {
+func publishedCells(cell int) result.Series {
 	c := &table1Cells[cell]
-	s := experiments.Series{Name: experiments.PaperSeries}
+	s := result.Series{Name: result.PaperSeries}
 	for _, rate := range []int{20, 40} {
 		id := fmt.Sprintf("olaf/table1.%s.%dg.%s", c.queue, rate, c.claim)
 		for _, claim := range paper.Claims() {
 			if claim.ID == id {
-				s.X, s.Y = append(s.X, float64(rate)), append(s.Y, experiments.Describe([]float64{c.published(claim.Value)}))
+				s.X, s.Y = append(s.X, float64(rate)), append(s.Y, result.Describe([]float64{c.published(claim.Value)}))
 			}
 		}
 	}
@@ -151,8 +152,8 @@ func publishedCells(cell int) experiments.Series {
 }
 
 // measuredCells is our curve of a cell over the output rates, from the lowest.
-func measuredCells(name string, cell int, o *bench.Outcome) experiments.Series {
-	s := experiments.Series{Name: name}
+func measuredCells(name string, cell int, o *bench.Outcome) result.Series {
+	s := result.Series{Name: name}
 	for i := len(o.Plan.Configs) - 1; i >= 0; i-- {
 		config := &o.Plan.Configs[i]
 		if config.Queue != table1Cells[cell].queue {
@@ -164,7 +165,7 @@ func measuredCells(name string, cell int, o *bench.Outcome) experiments.Series {
 				values = append(values, table1Cells[cell].of(run.Counters))
 			}
 		}
-		s.X, s.Y = append(s.X, float64(config.OutRate)/1e9), append(s.Y, experiments.Describe(values))
+		s.X, s.Y = append(s.X, float64(config.OutRate)/1e9), append(s.Y, result.Describe(values))
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 func TestTable1FromATrace(t *testing.T) {
@@ -16,7 +17,7 @@ func TestTable1FromATrace(t *testing.T) {
 	if err := report.Err(); err != nil {
 		t.Error(err)
 	}
-	for _, p := range report.(*experiments.Figure).Panels {
+	for _, p := range report.(*result.Result).Panels {
 		if len(p.Series) != 5 {
 			t.Fatalf("%s has %d series", p.Name, len(p.Series))
 		}

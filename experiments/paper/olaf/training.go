@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // keptVersion goes into the name of a kept training; a change of what trainings compute must change it.
@@ -166,14 +167,14 @@ func readKept(path string) (*learned, error) {
 }
 
 // overIterations is the mean reward in blocks of so many iterations, over seeds.
-func overIterations(name string, seeds []*learned, block int) experiments.Series {
+func overIterations(name string, seeds []*learned, block int) result.Series {
 	var columns [][]float64
 	for _, l := range seeds {
 		if l != nil {
 			columns = append(columns, rl.Blocks(l.Curves, block))
 		}
 	}
-	s := experiments.Series{Name: name}
+	s := result.Series{Name: name}
 	for b := 0; ; b++ {
 		var values []float64
 		for _, c := range columns {
@@ -185,13 +186,13 @@ func overIterations(name string, seeds []*learned, block int) experiments.Series
 			return s
 		}
 		s.X = append(s.X, float64((b+1)*block))
-		s.Y = append(s.Y, experiments.Describe(values))
+		s.Y = append(s.Y, result.Describe(values))
 	}
 }
 
 // overTime is the mean reward in n equal spans until endNS, over seeds; spans after a training's own end have no value.
-func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) experiments.Series {
-	s := experiments.Series{Name: name}
+func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) result.Series {
+	s := result.Series{Name: name}
 	values := make([][]float64, n)
 	for _, l := range seeds {
 		if l == nil {
@@ -205,7 +206,7 @@ func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64)
 	}
 	for b := range values {
 		s.X = append(s.X, float64(endNS)*float64(b+1)/float64(n)/unitNS)
-		s.Y = append(s.Y, experiments.Describe(values[b]))
+		s.Y = append(s.Y, result.Describe(values[b]))
 	}
 	return s
 }

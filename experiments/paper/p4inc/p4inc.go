@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists what reproduces the paper, in its order.
@@ -112,7 +113,7 @@ type grid struct {
 	numbers    []number
 }
 
-func (g *grid) run(ctx context.Context, f *experiments.Figure, o *experiments.Options) error {
+func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options) error {
 	seeds, first := o.Seeds(10, 2)
 	ours := paper.Ours{}
 	all := judgedOnly(o, assumptions())
@@ -151,11 +152,11 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 }
 
 // panels are a pair of axes a metric.
-func (g *grid) panels(assumed string, cells []sweep.Cell) (panels []experiments.Panel) {
+func (g *grid) panels(assumed string, cells []sweep.Cell) (panels []result.Panel) {
 	for _, m := range g.metrics {
-		p := experiments.Panel{Name: m.Title + ", " + assumed, XLabel: g.axis.Label, YLabel: m.Label}
+		p := result.Panel{Name: m.Title + ", " + assumed, XLabel: g.axis.Label, YLabel: m.Label}
 		for k, s := range sweep.Scenarios() {
-			one := experiments.Series{Name: s.Name}
+			one := result.Series{Name: s.Name}
 			for i := range cells {
 				one.X, one.Y = append(one.X, g.values[i]), append(one.Y, results.Describe(cells[i].Values(k, m), "no seed"))
 			}

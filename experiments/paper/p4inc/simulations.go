@@ -16,7 +16,7 @@ var both = []sweep.Metric{sweep.Reconfigurations, sweep.CTBTI}
 
 // draw runs a grid as a figure of the paper and says what all of these rest on.
 func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (bench.Report, error) {
-	f := experiments.NewFigure(g.experiment, artefact, o, struct {
+	f := experiments.NewResult(g.experiment, artefact, o, struct {
 		Workload workload.Spec `json:"workload"`
 		Varied   string        `json:"varied"`
 		Values   []float64     `json:"values"`

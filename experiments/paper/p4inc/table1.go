@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // The lines of Table I, and those that it has an optimum for.
@@ -74,7 +75,7 @@ func (t tally) values(column string, jobs int, m sweep.Metric) []results.Float {
 func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o experiments.Options) (bench.Report, error) {
 	seeds, first := o.Seeds(10, 2)
 	proofs := min(3, seeds)
-	t := experiments.NewTable("p4inc/table1", "Table I", &o, small(0))
+	t := experiments.NewResult("p4inc/table1", "Table I", &o, small(0))
 	ours := paper.Ours{}
 	all := judgedOnly(&o, assumptions())
 	for n, a := range all {
@@ -131,7 +132,7 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 }
 
 // prove looks for the optimum of the first seeds. Without a solver, or where none is proved in time, there is no number.
-func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *experiments.Table, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
+func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
 	if err != nil {
 		for _, jobs := range tableJobs {
@@ -167,7 +168,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 }
 
 // fill makes blocks and numbers of what an assumption gave.
-func fill(t *experiments.Table, ours paper.Ours, done tally, a assumption, judges bool) {
+func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bool) {
 	names := []string{"fcfs", "tw", "norecon"}
 	if judges {
 		names = append([]string{"milp"}, names...)
@@ -176,9 +177,9 @@ func fill(t *experiments.Table, ours paper.Ours, done tally, a assumption, judge
 		metric     sweep.Metric
 		unit, slug string
 	}{{sweep.CTBTI, "s", "ct_bti"}, {sweep.Reconfigurations, "connections", "aoi"}} {
-		b := experiments.Block{Name: m.metric.Title + ", " + a.name, Unit: m.unit, Columns: names}
+		b := result.Block{Name: m.metric.Title + ", " + a.name, Unit: m.unit, Columns: names}
 		for _, jobs := range tableJobs {
-			row := experiments.Line{Name: fmt.Sprintf("%d jobs", jobs)}
+			row := result.Line{Name: fmt.Sprintf("%d jobs", jobs)}
 			for _, name := range names {
 				s := results.Describe(done.values(name, jobs, m.metric), "not proved, or not all connected")
 				row.Cells = append(row.Cells, s)
@@ -216,14 +217,14 @@ func span(done tally) (low, high results.Statistic) {
 }
 
 // gaps is how far the heuristics are above the optimum, of the seeds that have one, beside what is printed and what follows.
-func gaps(done tally) experiments.Block {
-	b := experiments.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
+func gaps(done tally) result.Block {
+	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
 	printed := map[int][2]float64{40: {17.1, 20.6}, 50: {15.9, 18.8}, 60: {16.4, 19.6}}
 	for _, jobs := range tableJobs {
 		if jobs > provable {
 			break
 		}
-		row := experiments.Line{Name: fmt.Sprintf("%d jobs", jobs)}
+		row := result.Line{Name: fmt.Sprintf("%d jobs", jobs)}
 		least := done.values("milp", jobs, sweep.CTBTI)
 		for _, name := range []string{"fcfs", "tw"} {
 			took := done.values(name, jobs, sweep.CTBTI)

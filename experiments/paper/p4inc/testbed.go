@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // model is one of Fig. 5's trainings: two sizes are printed, the others are those of the usual implementations. The ratio
@@ -38,9 +39,9 @@ func alone(m model) *sched.Problem {
 }
 
 func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("p4inc/fig5", "Fig. 5", &o, models())
-	times := experiments.Block{Name: "moving a gradient", Unit: "ms", Columns: []string{"server", "switch"}}
-	ratio := experiments.Block{Name: "server over switch", Unit: "x", Columns: []string{"ours"}}
+	t := experiments.NewResult("p4inc/fig5", "Fig. 5", &o, models())
+	times := result.Block{Name: "moving a gradient", Unit: "ms", Columns: []string{"server", "switch"}}
+	ratio := result.Block{Name: "server over switch", Unit: "x", Columns: []string{"ours"}}
 	ours := paper.Ours{}
 	for _, m := range models() {
 		p := alone(m)
@@ -53,11 +54,11 @@ func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			took[i] = plan.Outcome.CTBTI.Seconds()
 		}
 		by := exactly(took[0] / took[1])
-		times.Rows = append(times.Rows, experiments.Line{Name: m.Name, Cells: []results.Statistic{exactly(1e3 * took[0]), exactly(1e3 * took[1])}})
-		ratio.Rows = append(ratio.Rows, experiments.Line{Name: m.Name, Cells: []results.Statistic{by}})
+		times.Rows = append(times.Rows, result.Line{Name: m.Name, Cells: []results.Statistic{exactly(1e3 * took[0]), exactly(1e3 * took[1])}})
+		ratio.Rows = append(ratio.Rows, result.Line{Name: m.Name, Cells: []results.Statistic{by}})
 		ours["p4inc/fig5.speedup_of_inc."+strings.ToLower(m.Name)] = paper.Of(by)
 	}
-	t.Blocks = []experiments.Block{times, ratio}
+	t.Blocks = []result.Block{times, ratio}
 	t.Compare(ours)
 	t.Say("no time for computing or adding: neither is printed. With a time c for computing, the printed 1.56, 1.83 and 1.65 of ResNets follow from c = 0.79, 0.20 and 0.54 times a gradient's own time on the wire")
 	t.Say("two workers into one interface are at most twice as slow as into a switch, so the printed 3.7 and 3.8 of VGGs are not the network's: the server must have taken 3.7 times its own time on the wire")
@@ -88,7 +89,7 @@ const iterations = 20
 var rackJobs = []float64{10, 20, 40, 60}
 
 // racks plans the testbed's jobs under every assumption, of ResNet50 and VGG16, and sets numbers of them beside the claims.
-func racks(ctx context.Context, f *experiments.Figure, o *experiments.Options, m sweep.Metric, numbers func(resnet, vgg []sweep.Cell) paper.Ours) error {
+func racks(ctx context.Context, f *result.Result, o *experiments.Options, m sweep.Metric, numbers func(resnet, vgg []sweep.Cell) paper.Ours) error {
 	seeds, first := o.Seeds(10, 2)
 	jobs := axis("jobs")
 	ours := paper.Ours{}
@@ -121,7 +122,7 @@ func racks(ctx context.Context, f *experiments.Figure, o *experiments.Options, m
 }
 
 func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	f := experiments.NewFigure("p4inc/fig6", "Fig. 6", &o, models())
+	f := experiments.NewResult("p4inc/fig6", "Fig. 6", &o, models())
 	err := racks(ctx, f, &o, sweep.Reconfigurations, func(resnet, vgg []sweep.Cell) paper.Ours {
 		cells := append(resnet, vgg...)
 		mean := func(a, b func([]sweep.Cell) paper.Measured) paper.Measured {
@@ -150,7 +151,7 @@ func halfway(a, b results.Statistic) results.Statistic {
 }
 
 func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	f := experiments.NewFigure("p4inc/fig7", "Fig. 7", &o, models())
+	f := experiments.NewResult("p4inc/fig7", "Fig. 7", &o, models())
 	err := racks(ctx, f, &o, sweep.MeanJCT, func(resnet, vgg []sweep.Cell) paper.Ours {
 		ours := paper.Ours{}
 		for name, pair := range map[string][2]int{

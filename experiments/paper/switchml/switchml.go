@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists what is asked of SwitchML with systems of a set.
@@ -42,12 +43,12 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 		Workers: 8, Rate: 100 * olaf.Gbps, Delay: 2500 * olaf.Nanosecond, Overhead: 24, Values: 2_000_000,
 		Slots: []int{16, 32, 64, 128, 256, 512}, Packets: []olaf.Size{256, 1024},
 	}
-	t := experiments.NewTable("switchml/pool", "Pool", o, &c)
+	t := experiments.NewResult("switchml/pool", "Pool", o, &c)
 	t.Terms = []string{"8 workers on one switch, 100 Gbps, a round trip of 10 us and what frames take; hosts keep up; one gradient of 8 MB."}
 	done, total := 0, len(c.Slots)*len(c.Packets)
 	worst := 0.0
 	for _, payload := range c.Packets {
-		b := experiments.Block{Name: fmt.Sprintf("gradients summed for a worker, packets of %s", payload), Unit: "Gbit/s", Columns: []string{"simulated", "predicted", "off by %"}}
+		b := result.Block{Name: fmt.Sprintf("gradients summed for a worker, packets of %s", payload), Unit: "Gbit/s", Columns: []string{"simulated", "predicted", "off by %"}}
 		for _, slots := range c.Slots {
 			have, predicted, err := c.run(ctx, set, slots, payload)
 			if err != nil {
@@ -55,7 +56,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 			}
 			off := 100 * (have/predicted - 1)
 			worst = max(worst, math.Abs(off))
-			b.Rows = append(b.Rows, experiments.Line{Name: fmt.Sprintf("%d slots", slots), Cells: []results.Statistic{one(have), one(predicted), one(off)}})
+			b.Rows = append(b.Rows, result.Line{Name: fmt.Sprintf("%d slots", slots), Cells: []results.Statistic{one(have), one(predicted), one(off)}})
 			done++
 			o.Tell(done, total)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // A pool is as fast as its slots a round trip allow, up to the line.
@@ -15,7 +16,7 @@ func TestPool(t *testing.T) {
 	if err != nil || r.Err() != nil {
 		t.Fatal(err, r.Err())
 	}
-	for _, b := range r.(*experiments.Table).Blocks {
+	for _, b := range r.(*result.Result).Blocks {
 		for _, line := range b.Rows {
 			if off := float64(line.Cells[2].Mean); math.IsNaN(off) || math.Abs(off) > 1 {
 				t.Errorf("%s, %s: off by %g %%", b.Name, line.Name, off)

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Experiments lists what reproduces the paper with systems of a set, in its order.
@@ -172,12 +173,12 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	if o.Quick {
 		scale = Fig1Scales
 	}
-	t := experiments.NewTable("xagg/fig1", "Fig. 1", &o, map[string]int{"scale": scale})
-	times := experiments.Block{Name: "from the first gradient to the last sum", Unit: "s"}
-	off := experiments.Block{Name: "later than the figure, on W2's half link", Unit: "packets"}
+	t := experiments.NewResult("xagg/fig1", "Fig. 1", &o, map[string]int{"scale": scale})
+	times := result.Block{Name: "from the first gradient to the last sum", Unit: "s"}
+	off := result.Block{Name: "later than the figure, on W2's half link", Unit: "packets"}
 	ours := paper.Ours{}
 	for i, v := range fig1Variants {
-		row, away := experiments.Line{Name: v.name}, experiments.Line{Name: v.name}
+		row, away := result.Line{Name: v.name}, result.Line{Name: v.name}
 		for k, c := range fig1Columns {
 			f, err := fig1Sum(ctx, set, &o, c.system, v, scale)
 			if err != nil {
@@ -208,12 +209,12 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 
 func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
 	models := Models()[1:2]
-	t := experiments.NewTable("xagg/fig13", "Fig. 13", &o, models)
+	t := experiments.NewResult("xagg/fig13", "Fig. 13", &o, models)
 	columns := []column{{"xagg", "xagg"}, {"switchml", "switchml"}, {"nccl", "ring"}, {"byteps", "ps"}}
-	b := experiments.Block{Name: "one vector, from the last gradient to the last worker with the sum, by wires alone", Unit: "ms"}
+	b := result.Block{Name: "one vector, from the last gradient to the last worker with the sum, by wires alone", Unit: "ms"}
 	ours := paper.Ours{}
 	for _, m := range models {
-		line := experiments.Line{Name: m.Name}
+		line := result.Line{Name: m.Name}
 		times := map[string]results.Statistic{}
 		for i, c := range columns {
 			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closed.Network, closed.Job) {
@@ -247,7 +248,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 
 // runText sets printed numbers beside what follows from others.
 func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Report, error) {
-	t := experiments.NewTable("xagg/text", "§VI", &o, nil)
+	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})
 	t.Say("a speed-up of VGG16's training is printed as 1 + the share of time that is saved")
 	t.Say("10⁸ as the scale of gradients in int32 leaves ±21.47 for a sum: beyond that it wraps, and nobody notices")

@@ -1,7 +1,6 @@
-package experiments
+package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,32 +11,41 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// FigureSheets lays out a kept figure.
-func FigureSheets(document []byte) ([]table.Sheet, error) {
-	f := new(Figure)
-	if err := json.Unmarshal(document, f); err != nil {
-		return nil, fmt.Errorf("lay out a figure: %w", err)
+// Sheets lays out a document.
+func Sheets(document []byte) ([]table.Sheet, error) {
+	r, err := Read(document)
+	if err != nil {
+		return nil, err
 	}
-	return f.Sheets(), nil
+	return r.Sheets(), nil
 }
 
-// Sheets is a sheet a group of panels, a chart a panel, and one of the numbers that the paper printed.
-func (f *Figure) Sheets() []table.Sheet {
+// Sheets lays a result out: a sheet a block, a sheet a group of panels with a chart each, and beside panels one of the numbers
+// that the paper printed.
+func (r *Result) Sheets() []table.Sheet {
 	var out []table.Sheet
-	for _, group := range f.groups() {
+	for i := range r.Blocks {
+		s := r.Blocks[i].sheet()
+		s.Name = sheetName(r.Experiment, r.Artefact, fmt.Sprintf("%d %s", i+1, r.Blocks[i].Name))
+		out = append(out, s)
+	}
+	if len(r.Panels) == 0 {
+		return out
+	}
+	for _, group := range r.groups() {
 		s := sheetOf(group)
-		s.Name = unlike(sheetName(f.Experiment, f.Artefact, group[0].figure()), out)
+		s.Name = unlike(sheetName(r.Experiment, r.Artefact, group[0].figure()), out)
 		if len(s.Rows) > 0 {
 			out = append(out, s)
 		}
 	}
-	return append(out, sheets.Published(&results.Bench{Paper: f.PaperRows}))
+	return append(out, sheets.Published(&results.Bench{Paper: r.PaperRows}))
 }
 
-// groups are the panels that share a figure.
-func (f *Figure) groups() (groups [][]*Panel) {
-	for i := range f.Panels {
-		p := &f.Panels[i]
+// groups returns the panels that share a figure.
+func (r *Result) groups() (groups [][]*Panel) {
+	for i := range r.Panels {
+		p := &r.Panels[i]
 		at := slices.IndexFunc(groups, func(g []*Panel) bool { return g[0].figure() == p.figure() && g[0].XLabel == p.XLabel })
 		if at < 0 {
 			at = len(groups)
@@ -55,7 +63,7 @@ func (p *Panel) figure() string {
 	return p.Name
 }
 
-// sheetName is a name that no other sheet of the experiment has, in what a workbook allows.
+// sheetName returns a name that no other sheet of the experiment has and that a workbook allows.
 func sheetName(experiment, artefact, group string) string {
 	if len(artefact) > len("Table 12") {
 		artefact = paper.FileName(experiment)
@@ -69,10 +77,10 @@ func sheetName(experiment, artefact, group string) string {
 	return string([]rune(name)[:min(mostOfName, len([]rune(name)))])
 }
 
-// mostOfName is how long a workbook lets a sheet's name be.
+// mostOfName is the longest name of a sheet in a workbook.
 const mostOfName = 31
 
-// unlike numbers a name that a sheet has already, as names are cut to what a workbook allows.
+// unlike numbers a name that another sheet has: cut names can be equal.
 func unlike(name string, taken []table.Sheet) string {
 	one := name
 	for n := 2; slices.ContainsFunc(taken, func(s table.Sheet) bool { return s.Name == one }); n++ {
@@ -83,7 +91,7 @@ func unlike(name string, taken []table.Sheet) string {
 	return one
 }
 
-// sheetOf has the x of some panels, then a mean and a half-width for every series, and what the paper printed.
+// sheetOf lays out panels: their x, then a mean and a half-width for every series, and the printed numbers.
 func sheetOf(panels []*Panel) table.Sheet {
 	s := table.Sheet{Title: titleOf(panels), Columns: []table.Column{{Header: panels[0].XLabel, Format: table.General}}}
 	rows := map[float64]int{}
@@ -117,7 +125,7 @@ func sheetOf(panels []*Panel) table.Sheet {
 	return s
 }
 
-// titleOf says what a sheet shows.
+// titleOf returns the title of a sheet.
 func titleOf(panels []*Panel) string {
 	if len(panels) == 1 {
 		return panels[0].Name + ": " + panels[0].YLabel
@@ -131,7 +139,7 @@ func titleOf(panels []*Panel) string {
 	return strings.Join(labels, "; ")
 }
 
-// allX are the values of x that any series has, from the least.
+// allX returns the values of x of all series in order.
 func allX(panels []*Panel) (all []float64) {
 	for _, p := range panels {
 		for _, s := range p.Series {

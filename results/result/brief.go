@@ -1,23 +1,32 @@
-package experiments
+package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/olafctl/olaf/results/table"
 )
 
-// mostBrief is how many numbers a list of runs shows of one table or figure.
+// mostBrief limits the numbers of one result in a list of runs.
 const mostBrief = 4
 
-// TableBrief says in a few words what a kept table found: its first row. It is empty where the document can't be read or holds none.
-func TableBrief(document []byte) string {
-	var t Table
-	if json.Unmarshal(document, &t) != nil || len(t.Blocks) == 0 || len(t.Blocks[0].Rows) == 0 {
+// Brief summarises what a document found: the first row of its first block, else where the curves of its first panel end. It is
+// empty for a document that can't be read or has neither.
+func Brief(document []byte) string {
+	r, err := Read(document)
+	switch {
+	case err != nil:
 		return ""
+	case len(r.Blocks) > 0 && len(r.Blocks[0].Rows) > 0:
+		return r.Blocks[0].brief()
+	case len(r.Panels) > 0:
+		return r.Panels[0].brief()
 	}
-	b := &t.Blocks[0]
+	return ""
+}
+
+// brief returns the first row of a block.
+func (b *Block) brief() string {
 	line := &b.Rows[0]
 	var cells []string
 	for i := range min(len(line.Cells), len(b.Columns)) {
@@ -26,14 +35,8 @@ func TableBrief(document []byte) string {
 	return strings.TrimRight(fmt.Sprintf("%s, %s: %s %s", b.Name, line.Name, few(cells, ", "), b.Unit), " ")
 }
 
-// FigureBrief says in a few words what a kept figure found: where the curves of its first panel end. It is empty where the document can't
-// be read or has no curve.
-func FigureBrief(document []byte) string {
-	var f Figure
-	if json.Unmarshal(document, &f) != nil || len(f.Panels) == 0 {
-		return ""
-	}
-	p := &f.Panels[0]
+// brief returns the ends of a panel's curves.
+func (p *Panel) brief() string {
 	var at string
 	var ends []string
 	for i := range p.Series {

@@ -1,0 +1,89 @@
+package result
+
+import (
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Block is one grid of cells of the same unit.
+type Block struct {
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit"`
+	Columns []string `json:"columns"`
+	Rows    []Line   `json:"rows"`
+}
+
+// Line is one row of a block: a statistic over seeds a column.
+type Line struct {
+	Name  string              `json:"name"`
+	Cells []results.Statistic `json:"cells"`
+}
+
+// sheet lays a block out: a group of bars a row, a series a column.
+func (b *Block) sheet() table.Sheet {
+	s := table.Sheet{Title: b.Name, Columns: []table.Column{{Header: ""}}}
+	chart := table.Chart{Kind: table.Bars, Title: b.Name, YTitle: b.Unit}
+	other := table.Chart{Kind: table.Bars, YTitle: "%"}
+	for i, column := range b.Columns {
+		of, unit := &chart, b.Unit
+		if strings.HasSuffix(column, " %") && unit != "%" { // a share needs its own axis
+			of, unit = &other, "%"
+		}
+		s.Columns = append(s.Columns, table.Column{Header: column, Unit: unit, Format: table.General}, table.Column{Header: column + " ±", Unit: unit, Format: table.General})
+		of.Series = append(of.Series, table.Series{Name: strings.TrimSuffix(column, " %"), Column: 2*i + 1, ErrorColumn: 2*i + 2})
+	}
+	for _, line := range b.Rows {
+		cells := []table.Cell{table.S(line.Name)}
+		for i := range min(len(line.Cells), len(b.Columns)) {
+			cells = append(cells, sheets.Mean(&line.Cells[i]), sheets.Half(&line.Cells[i]))
+		}
+		for len(cells) < len(s.Columns) {
+			cells = append(cells, table.Missing("no value"))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	for _, c := range []table.Chart{chart, other} {
+		if len(c.Series) > 0 {
+			s.Charts = append(s.Charts, c)
+		}
+	}
+	if len(s.Charts) > 1 {
+		s.Charts[1].Title = "shares of " + b.Name
+	}
+	return s
+}
+
+// print prints the block as a table.
+func (b *Block) print(page *text.Page) {
+	unit := ""
+	if b.Unit != "" {
+		unit = ", " + b.Unit
+	}
+	page.Printf("\n")
+	page.Say("", "%s%s", b.Name, unit)
+	g := &table.Grid{Columns: []table.GridColumn{{Header: ""}}}
+	for _, column := range b.Columns {
+		g.Columns = append(g.Columns, table.GridColumn{Header: column, Right: true, Prose: true})
+	}
+	for _, line := range b.Rows {
+		row := []string{line.Name}
+		for i := range line.Cells {
+			row = append(row, value(&line.Cells[i]))
+		}
+		g.Add(row...)
+	}
+	page.Grid(g)
+}
+
+// value prints a statistic, without the interval where nothing depends on the seed.
+func value(s *results.Statistic) string {
+	mean, half := text.RoundedParts(s, 1)
+	if half == "" || half == "0" {
+		return mean
+	}
+	return mean + " ± " + half
+}
