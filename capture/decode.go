@@ -141,7 +141,7 @@ func (d *Decoder) nothing() error {
 	switch {
 	case known != nil:
 		advice = olaf.Plural(l.Packets, "packet") + ", " + strings.Join(known, ", ") +
-			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; tshark shows them with the script of 'olafctl program dissector'"
+			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; tshark shows them with the script of 'olafctl system program dissector'"
 	case l.Packets > 0:
 		worst := FaultCount{}
 		for _, f := range d.account.Faults() {

@@ -271,7 +271,7 @@ func (g *Generator) flows() ([]regmap.Flow, error) {
 		return nil, err
 	}
 	if n > maxFlows {
-		return nil, fmt.Errorf("%w: the card says that %d flows are in use, and %d can be; 'olafctl reg dump' shows what else it says", ErrLimit, n, maxFlows)
+		return nil, fmt.Errorf("%w: the card says that %d flows are in use, and %d can be; 'olafctl device reg dump' shows what else it says", ErrLimit, n, maxFlows)
 	}
 	if err := g.regs.Write32(regmap.GeneratorMemSelect, regmap.GeneratorMemSelectMemoryFlows); err != nil {
 		return nil, err

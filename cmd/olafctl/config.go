@@ -11,7 +11,7 @@ import (
 func newConfigCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Show what is set for all commands, and where",
+		Short: "Show per-user settings, and print a Grafana dashboard",
 		Long: `Show what is set for all commands. What belongs to a place or a person rather than to a run (the device, the store, how an
 agent is trusted, how the dashboard looks) can be said once: in the environment, as OLAFCTL_DEVICE says --device, or in a
 file of lines such as
@@ -24,7 +24,7 @@ folder, or what OLAFCTL_CONFIG names; paths in it are relative to its folder. Wh
 'olafctl bench -f'.`,
 		Example: "  olafctl config show",
 	}
-	cmd.AddCommand(newConfigShowCmd(env))
+	cmd.AddCommand(newConfigShowCmd(env), newMetricsDashboardCmd(env))
 	return cmd
 }
 
@@ -32,7 +32,7 @@ func newConfigShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print every setting with where its value comes from",
+		Short: "Print every setting and its source",
 		Example: `  olafctl config show
   OLAFCTL_THEME=light olafctl config show -o json`,
 		Args: cobra.NoArgs,

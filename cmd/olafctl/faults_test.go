@@ -36,7 +36,7 @@ var faulted = []struct {
 	args  string
 	lab   bool                        // it needs a laboratory: tables and a capture
 	sums  bool                        // a program in front of the queue holds partial sums
-	lent  bool                        // 'olafctl serve' has the card, and the command asks it
+	lent  bool                        // 'olafctl device serve' has the card, and the command asks it
 	holds func(*pcietest.Card) string // what the card holds when the command is done
 	want  string
 }{

@@ -108,6 +108,40 @@ func TestHelp(t *testing.T) {
 // unfoldable words are lists without a space.
 func unfoldable(word string) bool { return len(word) > 40 }
 
+// TestHelpOfTheRootIsAPage checks that a user sees at most 20 commands, in five groups, and that all others still work.
+func TestHelpOfTheRootIsAPage(t *testing.T) {
+	root, _, _ := tree(t)
+	shown := 0
+	for _, cmd := range root.Commands() {
+		if cmd.IsAvailableCommand() {
+			shown++
+		}
+	}
+	if shown > 20 || len(root.Groups()) != 5 {
+		t.Errorf("the root shows %d commands in %d groups; want at most 20 in 5", shown, len(root.Groups()))
+	}
+}
+
+// TestHelpOfBenchIsAPage checks that the help for each system fits 70 lines.
+func TestHelpOfBenchIsAPage(t *testing.T) {
+	systems := append(process().Systems.Names(), "")
+	for _, system := range systems {
+		env := process()
+		var out bytes.Buffer
+		env.Stdout, env.Stderr, env.Getenv = &out, &out, func(string) string { return "" }
+		args := []string{"bench", "--system", system, "--help"}
+		if system == "" {
+			args = []string{"bench", "--help"}
+		}
+		if code := run(t.Context(), env, args); code != cli.ExitDone {
+			t.Errorf("%v: exit code %d: %s", args, code, &out)
+		}
+		if n := strings.Count(out.String(), "\n"); n > 70 {
+			t.Errorf("%v prints %d lines; want at most 70", args, n)
+		}
+	}
+}
+
 func TestBenchHidesWhatIsForCards(t *testing.T) {
 	for _, c := range []struct {
 		args  []string

@@ -20,7 +20,7 @@ func newManCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "man",
-		Short: "Write the manual pages, one a command",
+		Short: "Write manual pages, one per command",
 		Long: `Write the manual pages of all commands, in which no flag is left out, into a folder. They are made from the help, so
 that the two cannot disagree.`,
 		Example: `  olafctl man -w man1 && man ./man1/olafctl-bench.1
@@ -36,8 +36,8 @@ that the two cannot disagree.`,
 			return writeManual(env, cmd.Root(), folder, force)
 		},
 	}
-	cmd.Flags().StringVarP(&folder, "write", "w", "", "folder to write into; it is made where there is none")
-	cmd.Flags().BoolVar(&force, "force", false, "replace pages that exist")
+	cmd.Flags().StringVarP(&folder, "write", "w", "", "folder to write to; created if missing")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite existing pages")
 	return cmd
 }
 

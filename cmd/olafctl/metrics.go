@@ -10,12 +10,12 @@ import (
 func newMetricsCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "Watch long work by Prometheus and Grafana",
+		Short: "Watch long runs with Prometheus and Grafana",
 		Long: `Watch long work by Prometheus and Grafana. 'serve', 'train', 'reproduce', 'simulate' and 'tui' tell how it goes with --metrics PORT, as
 OpenMetrics text under /metrics; a bench writes what it found for the node exporter with --metrics-file FILE.prom.
 docs/guide/monitoring.md lists what is told.`,
 		Example: `  olafctl reproduce --quick --metrics 19100
-  olafctl metrics dashboard -w grafana.json`,
+  olafctl config dashboard -w grafana.json`,
 	}
 	cmd.AddCommand(newMetricsDashboardCmd(env))
 	return cmd
@@ -26,9 +26,9 @@ func newMetricsDashboardCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Print a Grafana dashboard over these metrics, to be imported",
-		Example: `  olafctl metrics dashboard -w grafana.json
-  olafctl metrics dashboard | jq .panels[].title`,
+		Short: "Print a Grafana dashboard to import",
+		Example: `  olafctl config dashboard -w grafana.json
+  olafctl config dashboard | jq .panels[].title`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if path == "" {
@@ -44,7 +44,7 @@ func newMetricsDashboardCmd(env *cli.Env) *cobra.Command {
 			return cli.WriteWhole(env, path, append(text, '\n'))
 		},
 	}
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write it to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }

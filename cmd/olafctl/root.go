@@ -62,7 +62,7 @@ func newRootCmd(env *cli.Env) *cobra.Command {
 	env.Briefs, env.SweepCommands, env.WorkCommands = briefs(), sweepCommands, workCommands
 	root := &cobra.Command{
 		Use:   "olafctl",
-		Short: "Run an in-network-aggregation testbed: card or software twin, tables, generator, capture, AoM",
+		Short: "Run an in-network-aggregation testbed on a card or its software twin",
 		Long: `olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the packet
 generator, captures the packets that reach the parameter server, and reports Age of Model, loss, speed-up and
 aggregation beside the published numbers.
@@ -86,16 +86,20 @@ it. 'experiment run' repeats one table or figure of a paper, and 'reproduce' all
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cli.UsageError("%s%s; see '%s --help'", flagMistake(err), meantFlag(cmd, err), cmd.CommandPath())
 	})
-	root.AddGroup(
-		&cobra.Group{ID: "run", Title: "Run:"},
-		&cobra.Group{ID: "results", Title: "Keep and hand on results:"},
-		&cobra.Group{ID: "device", Title: "Look at and drive a device:"},
-	)
-	for _, c := range commands {
-		cmd := c.new(env)
-		cmd.GroupID = c.group
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, create := range g.commands {
+			cmd := create(env)
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	for _, create := range unlisted {
+		cmd := create(env)
+		cmd.Hidden = true
 		root.AddCommand(cmd)
 	}
+	root.SetCompletionCommandGroupID(groups[len(groups)-1].title)
 	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
 	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
 	cli.AddClientTLS(root, &env.TLS, env.Devices)
@@ -215,38 +219,25 @@ func flagMistake(err error) string {
 	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(), cli.Wanted(value.GetFlag(), number))
 }
 
-// commands is the table of nouns and verbs, in the order of the help.
-var commands = []struct {
-	group string
-	new   func(*cli.Env) *cobra.Command
+// groups lists the commands that the root's help shows, in its order.
+var groups = []struct {
+	title    string
+	commands []func(*cli.Env) *cobra.Command
 }{
-	{"run", benchcmd.New},
-	{"run", tuicmd.New},
-	{"run", capturecmd.New},
-	{"run", capturecmd.NewReplay},
-	{"run", experimentcmd.New},
-	{"run", tracecmd.New},
-	{"run", traincmd.New},
-	{"run", verifycmd.New},
-	{"run", experimentcmd.NewReproduce},
-	{"run", simulatecmd.New},
-	{"run", simulatecmd.NewTopology},
-	{"run", schedulecmd.New},
-	{"run", sweepcmd.New},
-	{"run", systemcmd.New},
-	{"run", systemcmd.NewProgram},
-	{"results", runscmd.New},
-	{"results", exportcmd.New},
-	{"device", devicecmd.New},
-	{"device", tablescmd.New},
-	{"device", tablescmd.NewCluster},
-	{"device", devicecmd.NewReg},
-	{"device", devicecmd.NewServe},
-	{"device", testbedcmd.New},
-	{"device", testbedcmd.NewWorker},
-	{"device", testbedcmd.NewPS},
-	{"results", newMetricsCmd},
-	{"", newConfigCmd},
-	{"", newManCmd},
-	{"", newVersionCmd},
+	{"Measure", []func(*cli.Env) *cobra.Command{
+		benchcmd.New, simulatecmd.New, traincmd.New, sweepcmd.New, schedulecmd.New, verifycmd.New, tuicmd.New,
+	}},
+	{"Compare with the papers", []func(*cli.Env) *cobra.Command{experimentcmd.New, experimentcmd.NewReproduce, systemcmd.New}},
+	{"Keep and share results", []func(*cli.Env) *cobra.Command{runscmd.New, exportcmd.New, tracecmd.New}},
+	{"Devices and real packets", []func(*cli.Env) *cobra.Command{
+		devicecmd.New, tablescmd.New, testbedcmd.New, capturecmd.New, capturecmd.NewReplay,
+	}},
+	{"Set up", []func(*cli.Env) *cobra.Command{newConfigCmd}},
+}
+
+// unlisted are commands that work and are not in the help: former names of commands that moved under a noun, the version,
+// which --version prints as well, and the manual pages, which packagers want.
+var unlisted = []func(*cli.Env) *cobra.Command{
+	devicecmd.NewReg, devicecmd.NewServe, tablescmd.NewCluster, testbedcmd.NewWorker, testbedcmd.NewPS, systemcmd.NewProgram,
+	simulatecmd.NewTopology, newMetricsCmd, newManCmd, newVersionCmd,
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// startServe runs 'olafctl serve' on a socket of its own until the test ends and returns its address.
+// startServe runs 'olafctl device serve' on a socket of its own until the test ends and returns its address.
 func startServe(t *testing.T, args ...string) (target string) {
 	t.Helper()
 	target = "unix:" + filepath.Join(t.TempDir(), "s")
@@ -25,7 +25,7 @@ func startServe(t *testing.T, args ...string) (target string) {
 	return target
 }
 
-// serveIn runs 'olafctl serve' until the test ends, and returns what it said when it was ready.
+// serveIn runs 'olafctl device serve' until the test ends, and returns what it said when it was ready.
 func serveIn(t *testing.T, prepare func(*cli.Env), args ...string) string {
 	t.Helper()
 	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
@@ -123,7 +123,7 @@ func TestTablesAndClusters(t *testing.T) {
 		{"cluster list --target unix:", 2, "^$", "want HOST:PORT or unix:PATH"},
 		{"device info -d grpc://localhost", 2, "^$", "agent \"localhost\": want HOST:PORT"},
 		{"bench -d grpc:", 2, "^$", "want HOST:PORT or unix:PATH"},
-		{"tables list --target unix:/nowhere/s", 3, "", "no such file.*; 'olafctl serve' starts one"},
+		{"tables list --target unix:/nowhere/s", 3, "", "no such file.*; 'olafctl device serve' starts one"},
 	} {
 		s.run(t, replace)
 	}
@@ -203,7 +203,7 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 		{"device watch --count 1 -d playback:RECORD", 0, "cycle", "^$"},
 		{"tables show --target unix:/x DEVICE", 2, "^$", "target"},
 		{"bench --p4rt unix:/x --keep=false DEVICE", 2, "", "serves its own P4Runtime"},
-		{"device info -d grpc:unix:/nowhere/s", 3, "", "olafctl serve"},
+		{"device info -d grpc:unix:/nowhere/s", 3, "", "olafctl device serve"},
 	} {
 		s.run(t, replace)
 	}

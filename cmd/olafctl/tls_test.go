@@ -83,7 +83,7 @@ func laboratory(t *testing.T) string {
 	return dir
 }
 
-// startNetwork runs 'olafctl serve' on a free port of the loopback interface and returns the address.
+// startNetwork runs 'olafctl device serve' on a free port of the loopback interface and returns the address.
 func startNetwork(t *testing.T, args ...string) string {
 	t.Helper()
 	said := serveIn(t, func(*cli.Env) {}, append([]string{"--listen", "127.0.0.1:0"}, args...)...)

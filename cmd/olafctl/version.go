@@ -12,7 +12,7 @@ func newVersionCmd(env *cli.Env) *cobra.Command {
 	format := cli.Table
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print version, commit and toolchain of this binary",
+		Short:   "Print version, commit and toolchain",
 		Example: "  olafctl version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

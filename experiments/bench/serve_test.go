@@ -136,7 +136,7 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 	}{
 		"nowhere:":           {testbed.ErrBackend, "grpc://HOST:PORT"},
 		"playback:/nowhere":  {playback.ErrSession, "no such file"},
-		"grpc:unix:/nowhere": {nil, "olafctl serve"},
+		"grpc:unix:/nowhere": {nil, "olafctl device serve"},
 	} {
 		_, err := testbed.OpenDevice(context.Background(), address, testbed.DeviceOptions{Access: access})
 		if err == nil || want.kind != nil && !errors.Is(err, want.kind) || !strings.Contains(err.Error(), want.says) {

@@ -76,9 +76,9 @@ func (o *ServeOptions) guarded() error {
 		return nil
 	}
 	if !agent.Loopback(o.Listen) { // which no --insecure opens
-		return fmt.Errorf("%w: everybody who reaches this host could write the card at %s; use unix:PATH, or 'olafctl serve' with --tls-cert", agent.ErrInsecure, o.Listen)
+		return fmt.Errorf("%w: everybody who reaches this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
 	}
-	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
+	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.

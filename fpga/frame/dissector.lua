@@ -1,4 +1,4 @@
--- Frames of in-network aggregation for Wireshark and tshark, written by "olafctl program dissector" from olafctl's own tables:
+-- Frames of in-network aggregation for Wireshark and tshark, written by "olafctl system program dissector" from olafctl's own tables:
 --   tshark -X lua_script:inagg.lua -r run.pcapng -Y isw.seg==3
 -- Formats that nothing on the wire tells apart (isw-1 and isw-x) are chosen by "Decode As" (tshark -d udp.port==20301,iswx).
 

@@ -10,7 +10,7 @@ const pageHead = `# Wire formats
 
 Generated from the tables of fpga/frame by ` + "`go test ./fpga/frame -run TestPage -update`" + `; do not edit.
 
-    olafctl program dissector -w inagg.lua
+    olafctl system program dissector -w inagg.lua
     tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'
 
 Codec, this page and Wireshark's dissector come from one table of fields for each message. Bytes count from the end of Ethernet,

@@ -494,7 +494,7 @@ func ledgerCounters() []Register {
 	counters := make([]Register, LedgerCounters)
 	for i := range counters {
 		counters[i] = Register{Name: fmt.Sprintf("count_%d", i), Gauge: true,
-			Doc: fmt.Sprintf("Counter %d of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.", i)}
+			Doc: fmt.Sprintf("Counter %d of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.", i)}
 	}
 	return counters
 }

@@ -374,38 +374,38 @@ const (
 	AggregatorInspectSegment    uint32 = 0x105090 // RO. Segment of the table.
 	AggregatorInspectGeneration uint32 = 0x105098 // RO, 64 bit, ns. Generation time of the newest contributor.
 	AggregatorInspectSince      uint32 = 0x1050a0 // RO, 64 bit, cycles. When the first contribution came, in common.cycles.
-	AggregatorCount0            uint32 = 0x105200 // RO, 64 bit. Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount1            uint32 = 0x105208 // RO, 64 bit. Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount2            uint32 = 0x105210 // RO, 64 bit. Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount3            uint32 = 0x105218 // RO, 64 bit. Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount4            uint32 = 0x105220 // RO, 64 bit. Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount5            uint32 = 0x105228 // RO, 64 bit. Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount6            uint32 = 0x105230 // RO, 64 bit. Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount7            uint32 = 0x105238 // RO, 64 bit. Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount8            uint32 = 0x105240 // RO, 64 bit. Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount9            uint32 = 0x105248 // RO, 64 bit. Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount10           uint32 = 0x105250 // RO, 64 bit. Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount11           uint32 = 0x105258 // RO, 64 bit. Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount12           uint32 = 0x105260 // RO, 64 bit. Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount13           uint32 = 0x105268 // RO, 64 bit. Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount14           uint32 = 0x105270 // RO, 64 bit. Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount15           uint32 = 0x105278 // RO, 64 bit. Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount16           uint32 = 0x105280 // RO, 64 bit. Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount17           uint32 = 0x105288 // RO, 64 bit. Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount18           uint32 = 0x105290 // RO, 64 bit. Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount19           uint32 = 0x105298 // RO, 64 bit. Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount20           uint32 = 0x1052a0 // RO, 64 bit. Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount21           uint32 = 0x1052a8 // RO, 64 bit. Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount22           uint32 = 0x1052b0 // RO, 64 bit. Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount23           uint32 = 0x1052b8 // RO, 64 bit. Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount24           uint32 = 0x1052c0 // RO, 64 bit. Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount25           uint32 = 0x1052c8 // RO, 64 bit. Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount26           uint32 = 0x1052d0 // RO, 64 bit. Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount27           uint32 = 0x1052d8 // RO, 64 bit. Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount28           uint32 = 0x1052e0 // RO, 64 bit. Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount29           uint32 = 0x1052e8 // RO, 64 bit. Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount30           uint32 = 0x1052f0 // RO, 64 bit. Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount0            uint32 = 0x105200 // RO, 64 bit. Counter 0 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount1            uint32 = 0x105208 // RO, 64 bit. Counter 1 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount2            uint32 = 0x105210 // RO, 64 bit. Counter 2 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount3            uint32 = 0x105218 // RO, 64 bit. Counter 3 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount4            uint32 = 0x105220 // RO, 64 bit. Counter 4 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount5            uint32 = 0x105228 // RO, 64 bit. Counter 5 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount6            uint32 = 0x105230 // RO, 64 bit. Counter 6 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount7            uint32 = 0x105238 // RO, 64 bit. Counter 7 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount8            uint32 = 0x105240 // RO, 64 bit. Counter 8 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount9            uint32 = 0x105248 // RO, 64 bit. Counter 9 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount10           uint32 = 0x105250 // RO, 64 bit. Counter 10 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount11           uint32 = 0x105258 // RO, 64 bit. Counter 11 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount12           uint32 = 0x105260 // RO, 64 bit. Counter 12 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount13           uint32 = 0x105268 // RO, 64 bit. Counter 13 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount14           uint32 = 0x105270 // RO, 64 bit. Counter 14 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount15           uint32 = 0x105278 // RO, 64 bit. Counter 15 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount16           uint32 = 0x105280 // RO, 64 bit. Counter 16 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount17           uint32 = 0x105288 // RO, 64 bit. Counter 17 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount18           uint32 = 0x105290 // RO, 64 bit. Counter 18 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount19           uint32 = 0x105298 // RO, 64 bit. Counter 19 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount20           uint32 = 0x1052a0 // RO, 64 bit. Counter 20 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount21           uint32 = 0x1052a8 // RO, 64 bit. Counter 21 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount22           uint32 = 0x1052b0 // RO, 64 bit. Counter 22 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount23           uint32 = 0x1052b8 // RO, 64 bit. Counter 23 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount24           uint32 = 0x1052c0 // RO, 64 bit. Counter 24 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount25           uint32 = 0x1052c8 // RO, 64 bit. Counter 25 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount26           uint32 = 0x1052d0 // RO, 64 bit. Counter 26 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount27           uint32 = 0x1052d8 // RO, 64 bit. Counter 27 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount28           uint32 = 0x1052e0 // RO, 64 bit. Counter 28 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount29           uint32 = 0x1052e8 // RO, 64 bit. Counter 29 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount30           uint32 = 0x1052f0 // RO, 64 bit. Counter 30 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
 	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions that were held at the last clear; they add to what came in.
 	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
 	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers by downlinks.
@@ -597,38 +597,38 @@ func (c *GeneratorCounters) At(addr uint32) *uint64 {
 
 // AggregatorCounters is the snapshot bank of block aggregator, in the order of its registers.
 type AggregatorCounters struct {
-	Count0            uint64 `json:"count_0"`            // Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count1            uint64 `json:"count_1"`            // Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count2            uint64 `json:"count_2"`            // Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count3            uint64 `json:"count_3"`            // Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count4            uint64 `json:"count_4"`            // Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count5            uint64 `json:"count_5"`            // Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count6            uint64 `json:"count_6"`            // Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count7            uint64 `json:"count_7"`            // Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count8            uint64 `json:"count_8"`            // Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count9            uint64 `json:"count_9"`            // Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count10           uint64 `json:"count_10"`           // Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count11           uint64 `json:"count_11"`           // Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count12           uint64 `json:"count_12"`           // Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count13           uint64 `json:"count_13"`           // Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count14           uint64 `json:"count_14"`           // Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count15           uint64 `json:"count_15"`           // Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count16           uint64 `json:"count_16"`           // Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count17           uint64 `json:"count_17"`           // Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count18           uint64 `json:"count_18"`           // Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count19           uint64 `json:"count_19"`           // Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count20           uint64 `json:"count_20"`           // Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count21           uint64 `json:"count_21"`           // Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count22           uint64 `json:"count_22"`           // Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count23           uint64 `json:"count_23"`           // Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count24           uint64 `json:"count_24"`           // Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count25           uint64 `json:"count_25"`           // Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count26           uint64 `json:"count_26"`           // Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count27           uint64 `json:"count_27"`           // Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count28           uint64 `json:"count_28"`           // Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count29           uint64 `json:"count_29"`           // Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count30           uint64 `json:"count_30"`           // Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
-	Count31           uint64 `json:"count_31"`           // Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count0            uint64 `json:"count_0"`            // Counter 0 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count1            uint64 `json:"count_1"`            // Counter 1 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count2            uint64 `json:"count_2"`            // Counter 2 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count3            uint64 `json:"count_3"`            // Counter 3 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count4            uint64 `json:"count_4"`            // Counter 4 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count5            uint64 `json:"count_5"`            // Counter 5 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count6            uint64 `json:"count_6"`            // Counter 6 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count7            uint64 `json:"count_7"`            // Counter 7 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count8            uint64 `json:"count_8"`            // Counter 8 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count9            uint64 `json:"count_9"`            // Counter 9 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count10           uint64 `json:"count_10"`           // Counter 10 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count11           uint64 `json:"count_11"`           // Counter 11 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count12           uint64 `json:"count_12"`           // Counter 12 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count13           uint64 `json:"count_13"`           // Counter 13 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count14           uint64 `json:"count_14"`           // Counter 14 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count15           uint64 `json:"count_15"`           // Counter 15 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count16           uint64 `json:"count_16"`           // Counter 16 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count17           uint64 `json:"count_17"`           // Counter 17 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count18           uint64 `json:"count_18"`           // Counter 18 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count19           uint64 `json:"count_19"`           // Counter 19 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count20           uint64 `json:"count_20"`           // Counter 20 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count21           uint64 `json:"count_21"`           // Counter 21 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count22           uint64 `json:"count_22"`           // Counter 22 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count23           uint64 `json:"count_23"`           // Counter 23 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count24           uint64 `json:"count_24"`           // Counter 24 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count25           uint64 `json:"count_25"`           // Counter 25 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count26           uint64 `json:"count_26"`           // Counter 26 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count27           uint64 `json:"count_27"`           // Counter 27 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count28           uint64 `json:"count_28"`           // Counter 28 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count29           uint64 `json:"count_29"`           // Counter 29 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count30           uint64 `json:"count_30"`           // Counter 30 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
+	Count31           uint64 `json:"count_31"`           // Counter 31 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
 	CarriedVectors    uint64 `json:"carried_vectors"`    // Contributions that were held at the last clear; they add to what came in.
 	DroppedVectors    uint64 `json:"dropped_vectors"`    // Contributions inside the sums that the queue dropped.
 	ResultsOut        uint64 `json:"results_out"`        // Copies of sums that reached workers by downlinks.

@@ -176,7 +176,7 @@ func Lookup(name string) (Ref, error) {
 		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name,
 			strings.Join(near[:min(4, len(near))], ", "))
 	}
-	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl reg list' names them", name)
+	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl device reg list' names them", name)
 }
 
 // At finds the register that answers at a BAR2 byte offset and whether that is the high word of a 64-bit one.

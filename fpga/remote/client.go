@@ -131,7 +131,7 @@ func dialError(ctx context.Context, target string, err error) error {
 	if denied(target) {
 		return fmt.Errorf("%s: %w: this socket is of another user, who lends a device there; run as that user, or with sudo", target, ErrDenied)
 	}
-	return fmt.Errorf("%s: %w: %s; 'olafctl serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
+	return fmt.Errorf("%s: %w: %s; 'olafctl device serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
 }
 
 // denied says whether a socket is there that this user may not use, or is in a folder that this user may not enter. The error of a dialled

@@ -63,7 +63,7 @@ func listen(address string, secure bool) (net.Listener, error) {
 		return nil, fmt.Errorf("%w; use unix:PATH or HOST:PORT", err)
 	}
 	if !secure && !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or 'olafctl serve' with --tls-cert", ErrInsecure, address)
+		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or 'olafctl device serve' with --tls-cert", ErrInsecure, address)
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {

@@ -19,6 +19,8 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
@@ -60,57 +62,57 @@ type Flags struct {
 }
 
 const benchExamples = `  olafctl bench --system olaf --rate 60G
-  olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
-  olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
-  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
-  olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
-  olafctl bench --system iswitch --h 3 --versus olaf,fifo --topology P,S
-  olafctl bench --trace builtin:lander8 --out-rate 20G
-  olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
-  olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
-  olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
-  olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
-  olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui
-  olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
-  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
-  olafctl bench -d grpc://127.0.0.1:9559
-  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
-  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
-  sudo olafctl bench -d host: --system iswitch
-  sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`
+  olafctl bench --clusters 100 --workers 300 --slots 16 -o json
+  olafctl bench --system iswitch --h 3 --versus olaf,fifo
+  olafctl bench --sweep slots=2..64:x2 --metric aom_cluster_ns --xlsx slots.xlsx
+  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' -o yaml > spec.yaml
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3`
 
 func New(env *cli.Env) *cobra.Command {
 	f := &Flags{Spec: bench.DefaultSpec(env.Systems), OutRates: []string{"40G", "20G"}}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
-		Long: `Measure one queue: the tables are written over a P4Runtime session, the generator is programmed by registers and
-fired, updates cross the OlafQueue with cycle-accurate times, and what reaches the parameter server becomes AoM, loss
-and aggregation CDFs beside the published numbers.
-
-Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
-bytes on the twin. A result of Table 1's full length that is below what its claim expects ends with exit code 4. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
-
-'olafctl experiment run' is the door to what a paper shows, 'olafctl reproduce' sets all of that beside what was printed, and
-'olafctl simulate' is for networks of queues.
-
-The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
-comes out is the time of an iteration, goodput, slots held and repeats. With -d host: they are real ones, in namespaces, and what
-comes out is measured: ` + hostDefaults() + `.
---mode says how workers wait, of systems that have several ways, such as iSwitch: open, for nobody, sync or async.
-
-On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
-host; docs/guide/card.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
-
-With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/notes/kernel.md says what of it is
-real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.
---system xagg adds whole models up in the kernel: a tree of --children, or the one of a testbed file (-d xdp:lab.yaml).`,
+		Short: "Measure one system under generated traffic; without options, the paper's Table 1",
+		Long: `Measure one system: generated updates pass through the queue or switch program, and loss, aggregation and AoM at the
+parameter server are printed beside the published numbers. Every default is the paper's, so the bare command reproduces
+Table 1. Runs with lost or untimed packets are reported as invalid. See docs/guide/first-bench.md.`,
 		Example: benchExamples,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	f.add(cmd, env)
+	cmd.SetHelpFunc(cli.PrintHelp(env, f.applies))
 	return cmd
+}
+
+// rareSystemFlags are flags of the system and its traffic that only --help-all lists.
+var rareSystemFlags = []string{
+	"queue", "accelerator", "ports", "dequeue-cycles", "merge-cycles", "overhead", "reward-threshold",
+	"cluster-sigma", "active-clusters", "trace-averaging", "trace-spread", "trace-limit",
+	"aggregators", "fraction", "spread", "delay", "limit", slotRanges,
+}
+
+// applies reports whether a flag has a meaning for the system that the command line names, so that help lists it.
+func (f *Flags) applies(flag string) bool {
+	s, err := f.Spec.Systems.Find(f.Spec.Queue)
+	if err != nil {
+		return true
+	}
+	if s.OnServers {
+		return slices.Contains(modelTakes, flag) || flag == "help"
+	}
+	switch closed := !s.Open() || f.loop.Mode != "" && f.loop.Mode != netsim.Open; {
+	case slices.Contains(modelOnly, flag), closed && slices.Contains(openOnly, flag), !closed && slices.Contains(loopOnly, flag):
+		return false
+	case flag == modeFlag:
+		return len(s.Modes) > 1
+	case flag == system.OptionH, flag == "topology", flag == "values" && !closed:
+		return s.Adds()
+	case slices.Contains(bench.LoopOptions(), flag) && closed:
+		mode, err := s.Mode(f.loop.Mode)
+		return err != nil || mode.Refuse(s, []string{flag}) == nil
+	}
+	return true
 }
 
 func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
@@ -121,29 +123,25 @@ func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
 	})
 	f.swept.AddTo(cmd)
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false, "start even what takes long or much memory, and a sweep of more than a million cells")
+		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false, "skip the check for long runs, large memory and million-cell sweeps")
 	})
-	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
+	cli.InGroup(cmd, cli.OutputFlags, func() {
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard with one run in slow motion")
 	})
 	f.view.Add(cmd)
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	f.KeepFlags.Add(cmd)
 	f.Card.Add(cmd)
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
-		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
-		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
+		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
+		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "withhold ages if the clock error exceeds this percentage of the mean AoM")
 	})
 	f.addReal(cmd)
 	f.models.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.Device)
-}
-
-// hostDefaults says what runs where workers wait in real time and nobody says otherwise.
-func hostDefaults() string {
-	return fmt.Sprintf("if not given %d workers, links of %v without a delay, %d runs, and a silence of %v", bench.MeasuredWorkers, bench.MeasuredRate, bench.MeasuredRuns, bench.MeasuredTimeout)
+	cli.MarkRare(cmd, rareSystemFlags...)
 }
 
 // besideTwin is what a measured age can be set beside.
@@ -152,8 +150,8 @@ const besideTwin = "twin"
 // addReal adds the flags of devices in real time.
 func (f *Flags) addReal(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
-		cmd.Flags().StringVar(&f.beside, "beside", "", "set each age beside the twin's: twin, of the plan and of the arrivals that the device logged")
-		cmd.Flags().StringVar(&f.timeScale, "time-scale", "", "slow everything down: 1/500 takes all rates times 1/500, which is printed; for devices that keep time by a processor")
+		cmd.Flags().StringVar(&f.beside, "beside", "", "compare ages with the twin's, for the plan and for the logged arrivals: twin")
+		cmd.Flags().StringVar(&f.timeScale, "time-scale", "", "divide all rates, such as 1/500; for devices timed by a processor")
 	})
 	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
 }
@@ -186,9 +184,9 @@ func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report to this file")
-	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate, or of workers that wait every frame: .pcapng or .pcap; of real packets what left the workers as well")
-	flags.StringVar(&f.prom, "metrics-file", "", "write what was found for Prometheus' node exporter to this file: .prom")
-	flags.BoolVar(&f.to.Force, "force", false, "replace output files that exist")
+	flags.StringVar(&f.pcap, "pcap", "", "write the first run's frames: .pcapng or .pcap")
+	flags.StringVar(&f.prom, "metrics-file", "", "write the results for Prometheus' node exporter to this .prom file")
+	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing output files")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
@@ -199,7 +197,7 @@ func (f *Flags) AddSpec(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.LoopFlags, func() { f.loop.add(cmd, f.Spec.Systems) })
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		f.file.add(cmd)
-		cmd.Flags().IntVar(&f.Spec.Runs, "runs", f.Spec.Runs, "runs, each with a seed of its own")
+		cmd.Flags().IntVar(&f.Spec.Runs, "runs", f.Spec.Runs, "number of runs, one seed each")
 		cmd.Flags().Uint64Var(&f.Spec.Seed, "seed", f.Spec.Seed, "seed of the first run")
 	})
 }
@@ -209,17 +207,17 @@ func (f *Flags) addSystem(cmd *cobra.Command) {
 	systems := s.Systems.Benched().Names
 	tested := append(systems(), onServers(s.Systems)...)
 	cli.AddSystem(cmd, &s.Queue, "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
-	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
-	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
-	flags.BoolVar(&s.Accelerator, "accelerator", false, "charge the time of the hardware that a program was published with: iswitch, 51.2 Gbps; more than --slots that wait are lost")
-	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up; P,S shows both")
-	flags.StringSliceVar(&f.OutRates, "out-rate", f.OutRates, "output rates, comma-separated")
-	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
+	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, or none")
+	flags.IntVar(&f.h, "h", 0, "updates per sum; default a cluster's workers")
+	flags.BoolVar(&s.Accelerator, "accelerator", false, "model the published hardware's speed: iswitch, 51.2 Gbps")
+	flags.Var(&s.Topology, "topology", "destination of results: P (server), S (workers), or P,S for both")
+	flags.StringSliceVar(&f.OutRates, "out-rate", f.OutRates, "output rates")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "queue slots (Qmax)")
 	cli.ProfileFlag(cmd, &s.Profile)
-	flags.IntVar(&f.ports, "ports", 0, "read ports of the memory of gradients, 1 or 2, with --profile measured; 2 if not given")
-	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
-	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
-	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
+	flags.IntVar(&f.ports, "ports", 0, "read ports of the gradient memory, 1 or 2, with --profile measured (default 2)")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: 4 ns cycles per departure")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
+	flags.Var(&s.Overhead, "overhead", "bytes the rate limiter adds per frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
 	cli.Complete(cmd, "topology", bench.Topologies)
@@ -228,15 +226,15 @@ func (f *Flags) addSystem(cmd *cobra.Command) {
 
 func (f *Flags) addTraffic(cmd *cobra.Command) {
 	w, flags := &f.Spec.Workload, cmd.Flags()
-	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
+	flags.Var(&w.MeanRate, "rate", "mean rate offered by all workers")
 	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
-	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
+	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth")
 	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
 	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
-	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
-	flags.Var(&w.Size, "size", "size of an update's frame, such as 256B or 2048b")
-	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
-	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
+	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates per worker")
+	flags.Var(&w.Size, "size", "frame size of an update")
+	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of log-normal cluster weights; 0 for equal")
+	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters in one burst; 0 for all")
 	f.trace.add(flags)
 }
 

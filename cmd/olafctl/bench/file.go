@@ -18,12 +18,12 @@ type specFlags struct {
 }
 
 func (f *specFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.path, "file", "f", "", "run what this file describes, which flags change; - for standard input")
+	cmd.Flags().StringVarP(&f.path, "file", "f", "", "bench file to run (- for stdin); flags override")
 }
 
 // addSchema lets a command explain the file.
 func (f *specFlags) addSchema(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
+	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
 }
 
 // load puts what the file says below the flags that were given.

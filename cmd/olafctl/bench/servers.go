@@ -45,10 +45,10 @@ const defaultModelRuns = 5
 func (f *modelFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.ModelFlags, func() {
 		flags := cmd.Flags()
-		flags.IntVar(&f.children, "children", 4, "workers around one server; with a testbed file what its servers have at most")
+		flags.IntVar(&f.children, "children", 4, "workers per server")
 		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values of a packet")
-		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets of a model")
-		flags.IntVar(&f.vectors, "vectors", 20, "models that each worker sends in a run")
+		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets per model")
+		flags.IntVar(&f.vectors, "vectors", 20, "models per worker and run")
 	})
 }
 

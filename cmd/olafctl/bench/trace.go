@@ -19,10 +19,10 @@ type traceTrafficFlags struct {
 
 func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	f.limit = 2 * olaf.Microsecond
-	flags.StringVar(&f.name, "trace", "", "play a trace in place of bursts: a recording is scaled to --workers, --clusters, --updates and --rate, a scaled one is played as it is")
-	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary, "over what a recording meets --rate: stationary | whole-run")
-	flags.Float64Var(&f.spread, "trace-spread", 1, "time of a recording's slowest cluster over that of the fastest")
-	flags.Var(&f.limit, "trace-limit", "how far a frame may leave from its instant in the trace before the run is invalid")
+	flags.StringVar(&f.name, "trace", "", "replay a trace instead of bursts")
+	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary, "averaging window used to scale a trace to --rate: stationary | whole-run")
+	flags.Float64Var(&f.spread, "trace-spread", 1, "slowest cluster's time divided by the fastest's")
+	flags.Var(&f.limit, "trace-limit", "largest deviation of a send time from the trace in a valid run")
 }
 
 // resolve puts the trace into the specification, or changes the one that a file put there.

@@ -39,7 +39,7 @@ func New(env *cli.Env) *cobra.Command {
 	f := &captureFlags{stamps: live.Auto, buffer: live.DefaultBufferBytes, snap: olaf.Size(live.DefaultSnapBytes)}
 	cmd := &cobra.Command{
 		Use:   "capture",
-		Short: "Capture OLAF frames from a network interface, with every loss counted",
+		Short: "Capture OLAF frames from a network interface and count every loss",
 		Long: `Capture what arrives at a network interface, as the parameter server's, until Ctrl-C, --duration or --count, and account for
 it: updates, ACKs, broken and foreign frames, gaps in sequence numbers, and what the socket and the network card dropped. A
 capture that lost packets gives exit code 1, because no age or loss that is computed from it would be true.
@@ -57,16 +57,16 @@ server. Ctrl-C is the normal end of a capture without --duration and --count; wi
 	flags := cmd.Flags()
 	flags.StringVarP(&f.from, "interface", "i", "", "interface to capture from")
 	flags.StringVarP(&f.to, "write", "w", "", "write the packets to this file: .pcap or .pcapng")
-	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
-	flags.Var(&f.duration, "duration", "end after this time")
-	flags.IntVar(&f.count, "count", 0, "end after so many packets")
-	flags.BoolVar(&f.all, "all", false, "capture everything, not only OLAF's UDP port")
-	flags.BoolVar(&f.promiscuous, "promiscuous", true, "take frames to any MAC address")
+	flags.BoolVar(&f.force, "force", false, "overwrite an existing output file")
+	flags.Var(&f.duration, "duration", "stop after this time")
+	flags.IntVar(&f.count, "count", 0, "stop after this many packets")
+	flags.BoolVar(&f.all, "all", false, "capture all packets, not only OLAF's UDP port")
+	flags.BoolVar(&f.promiscuous, "promiscuous", true, "promiscuous mode")
 	flags.Var(&f.stamps, "stamps", "clock that times packets: "+strings.Join(live.Choices(), "|"))
-	flags.Var(&f.buffer, "buffer", "what the socket may hold before it drops")
+	flags.Var(&f.buffer, "buffer", "socket buffer size")
 	flags.Lookup("buffer").DefValue = "64MiB"
-	flags.Var(&f.snap, "snap", "how much of each packet is kept")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no remarks on stderr")
+	flags.Var(&f.snap, "snap", "bytes to keep of each packet")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress or remarks on stderr")
 	cli.AddFormatFlag(cmd, &f.format)
 	cli.Complete(cmd, "interface", cli.InterfaceNames)
 	cli.Complete(cmd, "stamps", live.Choices)

@@ -43,7 +43,7 @@ func NewReplay(env *cli.Env) *cobra.Command {
 	f := &replayFlags{outRate: 40 * olaf.Gbps}
 	cmd := &cobra.Command{
 		Use:   "replay CAPTURE",
-		Short: "Push any capture of OLAF frames through a queue",
+		Short: "Replay a capture of OLAF frames through a queue",
 		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
 and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims. "-" reads
 the capture from standard input. One VLAN tag, and a frame check sequence that the file declares, are removed.
@@ -62,8 +62,8 @@ queue. Where they were not, it says so. With --tui the queue is shown while the 
 	}
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addQueue(cmd) })
 	cli.InGroup(cmd, cli.OutputFlags, func() {
-		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
-		cmd.Flags().BoolVar(&f.force, "force", false, "replace an output file that exists")
+		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write the queue's output to this file: .pcap or .pcapng")
+		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing output file")
 	})
 	f.expect.Add(cmd)
 	f.watch.add(cmd)
@@ -74,12 +74,12 @@ queue. Where they were not, it says so. With --tui the queue is shown while the 
 func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.queue, f.profile = "olaf", engine.Calibrated
-	cli.AddSystem(cmd, &f.queue, "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
+	cli.AddSystem(cmd, &f.queue, "queue to replay through: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.Var(&f.outRate, "out-rate", "output rate")
-	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
-	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")
+	flags.IntVar(&f.slots, "slots", 8, "queue slots (Qmax)")
+	flags.Var(&f.overhead, "overhead", "bytes the rate limiter adds to each frame")
 	cli.ProfileFlag(cmd, &f.profile)
-	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: 4 ns cycles per departure")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
 	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")

@@ -34,9 +34,9 @@ const watchedTime = 60
 func (w *watchedReplay) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()
-		flags.BoolVar(&w.tui, "tui", false, "watch the queue while the capture goes through it; without a terminal, lines of text")
-		flags.StringVar(&w.view.Speed, "speed", "", "with --tui: time of the capture that passes in a second of watching, such as 500ns or 1s; or max; default: all of it takes a minute")
-		flags.BoolVar(&w.view.Paused, "paused", false, "with --tui: stand at the start")
+		flags.BoolVar(&w.tui, "tui", false, "show the dashboard; without a terminal, print lines of text")
+		flags.StringVar(&w.view.Speed, "speed", "", "with --tui: capture time per second, such as 500ns or max; default: a minute in all")
+		flags.BoolVar(&w.view.Paused, "paused", false, "with --tui: start paused")
 	})
 	w.view.AddLooks(cmd)
 }

@@ -27,10 +27,10 @@ func (f *CardFlags) Add(cmd *cobra.Command) {
 
 func (f *CardFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
+	flags.StringVar(&f.live.Interface, "capture", "", "the parameter server's network interface on this host, such as enp1s0f0")
 	f.stamps = live.Kernel
-	Choose(cmd, &f.stamps, "stamps", "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's", live.Kernel, live.Hardware)
-	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
+	Choose(cmd, &f.stamps, "stamps", "with --capture: source of arrival stamps, kernel|hardware; hardware needs synchronised clocks", live.Kernel, live.Hardware)
+	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port connected to it, 0 or 1")
 	f.driver.add(cmd)
 }
 

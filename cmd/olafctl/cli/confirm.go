@@ -17,7 +17,7 @@ type ConfirmFlag struct{ yes bool }
 
 // Add adds --yes.
 func (f *ConfirmFlag) Add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask before writing; nothing is asked where stdin or stderr is no terminal")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "write without asking for confirmation")
 }
 
 // Confirm asks a person at the terminal whether to go on, and returns an error for every answer but yes. Scripts, which have

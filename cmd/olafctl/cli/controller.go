@@ -47,7 +47,7 @@ func (f *ControllerFlags) confirmed(ctx context.Context, env *Env, plan p4ctl.Pl
 // AddTarget adds what reading needs.
 func (f *ControllerFlags) AddTarget(cmd *cobra.Command) {
 	f.Target = "127.0.0.1:9559"
-	cmd.Flags().Var((*TargetFlag)(&f.Target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
+	cmd.Flags().Var((*TargetFlag)(&f.Target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
 }
 
 // TargetFlag is the value of --target, in the form of -d, too.
@@ -64,7 +64,7 @@ func (f *TargetFlag) Set(s string) error {
 // AddWrite adds what writing needs too.
 func (f *ControllerFlags) AddWrite(cmd *cobra.Command) {
 	f.AddTarget(cmd)
-	cmd.Flags().StringVar(&f.id, "election-id", "", "HIGH:LOW; among live controllers the highest one writes (default 1:1, or what follows a primary that is gone)")
+	cmd.Flags().StringVar(&f.id, "election-id", "", "election id HIGH:LOW (default 1:1, or one above a former primary's)")
 	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "print what would change and write nothing")
 	AddFormatFlag(cmd, &f.Out, Table, JSON)
 }

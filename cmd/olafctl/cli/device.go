@@ -26,9 +26,9 @@ type DeviceFlags struct {
 // Add adds what commands take that look at a device after a run.
 func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	f.AddAddress(cmd, env)
-	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
+	cmd.Flags().StringVar(&f.after, "after", "", "first run this experiment once on the device, such as table1")
 	Complete(cmd, "after", env.Published.Benches().Names)
-	cmd.Flags().StringVar(&f.system, "system", "", "with --after: with this system in place of the experiment's own")
+	cmd.Flags().StringVar(&f.system, "system", "", "with --after: run this system instead")
 	Complete(cmd, "system", func() []string { return env.Systems.Benched().Names() })
 	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 }
@@ -36,7 +36,7 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 // AddAddress adds what commands take that look at registers alone.
 func (f *DeviceFlags) AddAddress(cmd *cobra.Command, env *Env) {
 	AddAddress(cmd, &f.Address, env.Devices, "device address")
-	cmd.Flags().StringVar(&f.record, "record", "", "write every access to this file, which -d playback:FILE plays back")
+	cmd.Flags().StringVar(&f.record, "record", "", "record every access to this file, for -d playback:FILE")
 }
 
 // AddDeviceFlag adds what commands take that need a testbed.
@@ -46,7 +46,7 @@ func AddDeviceFlag(cmd *cobra.Command, env *Env, address *string) {
 
 // AddAddress adds the flag for the address of one of some devices.
 func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, what string) {
-	InGroup(cmd, DeviceFlagsOf, func() {
+	InGroup(cmd, RunFlags, func() {
 		cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
 	})
 	Complete(cmd, "device", devices.Prefixes)

@@ -19,7 +19,7 @@ type ExpectFlags struct {
 }
 
 func (f *ExpectFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "a mean that must come out, such as 'olaf.40G.aom_cluster_ns < 1300', else the exit code is 4; one `rule` each time")
+	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "`rule` for a mean, 'olaf.lost_pct < 12'; exit 4 if missed")
 }
 
 // Resolve reads the rules of a file and of the flags, before anything runs for them. An error about one of the file's says

@@ -14,32 +14,54 @@ import (
 // FlagGroup is a heading under which the help of a command with many flags lists some.
 type FlagGroup string
 
-// Groups, in the order of the help. Flags of none of them come last.
+// Groups, in the order of the help. Flags without a group come last.
 const (
-	SystemFlags    FlagGroup = "What is measured"
+	SystemFlags    FlagGroup = "What to measure"
 	TrafficFlags   FlagGroup = "Traffic"
-	LoopFlags      FlagGroup = "Workers that wait for answers (switchml, atp, p4inc, ps, ring; iswitch by a file)"
+	LoopFlags      FlagGroup = "Closed-loop workers (switchml, atp, p4inc, ps, ring; iswitch with --mode)"
 	RunFlags       FlagGroup = "Runs"
-	JobFlags       FlagGroup = "Jobs whose hosts wait for answers (--preset isw-lab)"
+	JobFlags       FlagGroup = "Closed-loop jobs (--preset isw-lab)"
 	SweepFlags     FlagGroup = "Sweep"
 	OutputFlags    FlagGroup = "Output"
 	DashboardFlags FlagGroup = "Dashboard"
-	DeviceFlagsOf  FlagGroup = "Device"
 	otherFlags     FlagGroup = "Other"
-	// ModelFlags are of systems that add on servers.
-	ModelFlags FlagGroup = "Models added up on servers"
-	// CardFlagsOf are for cards and agents, which most people have not: --help-all lists them.
-	CardFlagsOf FlagGroup = "Cards and agents"
+	ModelFlags     FlagGroup = "Models summed on servers (xagg)"
+	CardFlagsOf    FlagGroup = "Cards and agents"
 )
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, ModelFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
+// rareFlags are flags of many commands that a long help leaves out unless --help-all is given. The root's help explains those
+// that every command has.
+var rareFlags = []string{
+	"store", "keep", "force", "quiet", "metrics-file", "metrics", "schema", "yes", // output and files
+	"metric", "order", "processes", "until", "check", "token-file", // sweeps
+	"theme", "keys", "mouse", "paused", "speed", // dashboard
+}
+
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, ModelFlags, otherFlags, CardFlagsOf}
 
 const (
-	groupKey = "olafctl_group" // annotates a flag
+	groupKey = "olafctl_group" // annotates a flag with its group
+	rareKey  = "olafctl_rare"  // annotates a flag that only --help-all lists
 	helpAll  = "help-all"
-	// manyFlags is from how many on a command's flags are listed in groups.
+	// manyFlags is the number of flags from which a command lists them in groups and leaves out rare ones.
 	manyFlags = 20
 )
+
+// MarkRare leaves flags out of the command's help unless --help-all is given.
+func MarkRare(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[rareKey] = []string{"true"}
+	}
+}
+
+// isRare reports whether only --help-all lists the flag.
+func isRare(f *pflag.Flag) bool {
+	return f.Annotations[rareKey] != nil || GroupOf(f) == CardFlagsOf || slices.Contains(rareFlags, f.Name)
+}
 
 // InGroup puts the flags that add adds to a command under a heading of its help.
 func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
@@ -60,21 +82,22 @@ func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
 	})
 }
 
-func groupOf(f *pflag.Flag) FlagGroup {
+// GroupOf returns the heading under which help lists a flag.
+func GroupOf(f *pflag.Flag) FlagGroup {
 	if group := f.Annotations[groupKey]; len(group) > 0 {
 		return FlagGroup(group[0])
 	}
 	return otherFlags
 }
 
-// grouped are the visible flags of a command by their heading.
-func grouped(flags *pflag.FlagSet) map[FlagGroup]*pflag.FlagSet {
+// groupFlags returns the flags that show accepts by their heading. Hidden flags are left out.
+func groupFlags(flags *pflag.FlagSet, show func(*pflag.Flag) bool) map[FlagGroup]*pflag.FlagSet {
 	groups := map[FlagGroup]*pflag.FlagSet{}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
+		if f.Hidden || !show(f) {
 			return
 		}
-		group := groupOf(f)
+		group := GroupOf(f)
 		if groups[group] == nil {
 			groups[group] = pflag.NewFlagSet(string(group), pflag.ContinueOnError)
 		}
@@ -83,7 +106,7 @@ func grouped(flags *pflag.FlagSet) map[FlagGroup]*pflag.FlagSet {
 	return groups
 }
 
-// hasMany says whether a command's flags are listed in groups, those of cards only on demand.
+// hasMany reports whether a command's flags are listed in groups, the rare ones only with --help-all.
 func hasMany(cmd *cobra.Command) bool {
 	n := 0
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -94,29 +117,35 @@ func hasMany(cmd *cobra.Command) bool {
 	return n >= manyFlags
 }
 
-// SetHelp makes a tree of commands print its help as wide as a page is, with the flags of large commands in groups.
+// SetHelp sets the help of a tree of commands: as wide as the page, with the flags of large commands in groups.
 func SetHelp(env *Env, root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		p := helpPage{cmd: cmd, width: helpWidth(env)}
 		_, err := io.WriteString(cmd.OutOrStdout(), p.usage())
 		return err
 	})
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		p := helpPage{cmd: cmd, width: helpWidth(env)}
+	root.SetHelpFunc(PrintHelp(env, nil))
+	addHelpAll(root)
+}
+
+// PrintHelp returns a help function for a command some of whose flags apply only to what its line names, such as a system.
+// Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
+func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, _ []string) {
+		p := helpPage{cmd: cmd, width: helpWidth(env), applies: applies}
 		about := cmd.Long
 		if about == "" {
 			about = cmd.Short
 		}
 		fmt.Fprint(cmd.OutOrStdout(), p.fold(about), "\n\n", p.usage())
-	})
-	addHelpAll(root)
+	}
 }
 
-// addHelpAll gives every command that hides flags a way to list them.
+// addHelpAll adds --help-all to every command whose help leaves out flags.
 func addHelpAll(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag() // counts as one of the flags, now as when the help is printed
-	if hasMany(cmd) && grouped(cmd.LocalFlags())[CardFlagsOf] != nil {
-		all := cmd.Flags().Bool(helpAll, false, "help, with the flags for cards and agents")
+	cmd.InitDefaultHelpFlag() // counted by hasMany now as when the help is printed
+	if hasMany(cmd) {
+		all := cmd.Flags().Bool(helpAll, false, "help with every flag")
 		args := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if *all {
@@ -138,8 +167,9 @@ func helpWidth(env *Env) int { return max(env.View(false).Width, 40) }
 
 // helpPage is the help of one command.
 type helpPage struct {
-	cmd   *cobra.Command
-	width int
+	cmd     *cobra.Command
+	width   int
+	applies func(flag string) bool // nil for every flag
 	strings.Builder
 }
 
@@ -194,7 +224,7 @@ func (p *helpPage) usage() string {
 		p.flagList("Global flags", inherited)
 	}
 	if p.cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(p, "\n'%s [command] --help' tells more of a command.\n", p.cmd.CommandPath())
+		fmt.Fprintf(p, "\n'%s [command] --help' describes one command.\n", p.cmd.CommandPath())
 	}
 	return p.String()
 }
@@ -230,21 +260,24 @@ func (p *helpPage) flags() {
 		}
 		return
 	}
-	groups := grouped(local)
-	device := p.cmd.Flags().Lookup("device")
-	all := device != nil && device.Changed
-	if given := p.cmd.Flags().Lookup(helpAll); given != nil {
-		all = all || given.Changed
-	}
-	for _, group := range flagGroups {
-		flags := groups[group]
-		if flags == nil || group == CardFlagsOf && !all {
-			continue
+	device, all := p.cmd.Flags().Lookup("device"), p.cmd.Flags().Lookup(helpAll)
+	cards := device != nil && device.Changed
+	left := 0
+	groups := groupFlags(local, func(f *pflag.Flag) bool {
+		show := all != nil && all.Changed || f.Changed || cards && GroupOf(f) == CardFlagsOf ||
+			!isRare(f) && (p.applies == nil || p.applies(f.Name))
+		if !show {
+			left++
 		}
-		p.flagList(string(group), flags)
+		return show
+	})
+	for _, group := range flagGroups {
+		if flags := groups[group]; flags != nil && (group != otherFlags || left == 0) {
+			p.flagList(string(group), flags)
+		}
 	}
-	if hidden := groups[CardFlagsOf]; hidden != nil && !all {
-		fmt.Fprintf(p, "\n%s\n", p.fold(fmt.Sprintf("'%s --%s' also lists the flags for cards and agents.", p.cmd.CommandPath(), helpAll)))
+	if left > 0 {
+		fmt.Fprintf(p, "\n%s\n", p.fold(fmt.Sprintf("'%s --%s' lists %d more flags.", p.cmd.CommandPath(), helpAll, left)))
 	}
 }
 

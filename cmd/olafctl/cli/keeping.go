@@ -24,7 +24,7 @@ type KeepFlags struct {
 // Add adds --keep and --store.
 func (f *KeepFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
-		cmd.Flags().BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+		cmd.Flags().BoolVar(&f.keep, "keep", true, "store the run; see 'olafctl runs'")
 	})
 	f.Store.Add(cmd)
 }

@@ -65,13 +65,13 @@ func ToolVersion() string {
 func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
 	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; the number of children if not given")
-	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
-	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
-	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")
-	flags.Var(&o.Timeout, system.OptionTimeout, "silence after which workers ask or send again: iswitch sync, switchml, p4inc 1ms, atp 200us")
-	flags.Var(&o.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
+	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S above which gradients are discarded")
+	flags.StringVar(&o.Profile, system.OptionProfile, "", "program variant: isw-1|isw-x for iswitch sync, p4ml|paper for atp")
+	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "loss recovery: help|fbcast|none for iswitch sync, resend|none for atp")
+	flags.Var(&o.Timeout, system.OptionTimeout, "retransmission timeout: 1ms for iswitch sync, switchml and p4inc, 200us for atp")
+	flags.Var(&o.Packet, system.OptionPacket, "payload of a switchml packet: 256B|1024B")
 	AddCount(flags, &o.Window, system.OptionWindow, "packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
-	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
+	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: adapt windows to congestion marks")
 	Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
 	Complete(cmd, system.OptionRecovery, func() []string {
 		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), system.RecoverResend, string(endpoint.RecoverNone)}

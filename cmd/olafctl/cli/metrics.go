@@ -16,7 +16,7 @@ type MetricsFlag struct{ address string }
 // Add adds --metrics.
 func (f *MetricsFlag) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
-		cmd.Flags().StringVar(&f.address, "metrics", "", "meanwhile tell Prometheus how it goes, at PORT of this host or HOST:PORT (docs/guide/monitoring.md)")
+		cmd.Flags().StringVar(&f.address, "metrics", "", "serve Prometheus metrics while it runs, at PORT or HOST:PORT")
 	})
 }
 

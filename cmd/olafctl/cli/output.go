@@ -156,7 +156,7 @@ func (g *Grid) Page() *table.Grid {
 
 // AddExplainFlag adds --explain.
 func AddExplainFlag(cmd *cobra.Command, explain *bool) {
-	InGroup(cmd, OutputFlags, func() { cmd.Flags().BoolVar(explain, "explain", false, "print notes and every statistic too") })
+	InGroup(cmd, OutputFlags, func() { cmd.Flags().BoolVar(explain, "explain", false, "also print notes and every statistic") })
 }
 
 // RefuseExisting says what to do about a target that is there already, whose folder is not, or that is no file.

@@ -21,8 +21,8 @@ type PictureFlags struct {
 }
 
 func (f *PictureFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.path, "record", "", "also draw what is printed, with the times at which it came, into this `file`.svg")
-	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
+	cmd.Flags().StringVar(&f.path, "record", "", "also record the output as an animated `file`.svg")
+	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: overwrite an existing file")
 }
 
 // Record runs work with an environment whose prints are drawn too. What failed is not drawn.

@@ -24,7 +24,7 @@ func AddQueueTo(cmd *cobra.Command) *NumberOrQueue {
 	flag := cmd.Flags().Lookup("workers")
 	both := &NumberOrQueue{Value: &checkedValue{flag.Value}, flag: flag}
 	flag.Value = both
-	flag.Usage += "; with --sweep, once more: nats://HOST:4222, a work queue whose machines do the cells"
+	flag.Usage += "; with --sweep also nats://HOST:4222"
 	return both
 }
 

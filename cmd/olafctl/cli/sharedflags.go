@@ -69,18 +69,18 @@ func (l *LossList) First() float64 {
 func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags := cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", c.Workers, "workers, spread evenly over the clusters")
-	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with a model of its own")
-	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations of every worker")
-	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed of worlds, choices and weights")
-	Choose(cmd, &c.Gradient, "gradient", "what an update holds: delta (of local PPO) | literal (one gradient, which hardly learns)", rl.Delta, rl.Literal)
-	Choose(cmd, &c.Gate, "gate", "which updates the server takes: none | max (the paper's words, which stall) | ema | band", rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate)
-	flags.Float64Var(&c.Band, "band", c.Band, "how far below its running mean reward the band gate takes updates")
-	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient half and half with the running one")
-	addFloat32(flags, &c.StepSize, "step-size", "γ of the parameter server")
-	addFloat32(flags, &c.PPO.LearnRate, "learn-rate", "step of the workers' own optimiser")
-	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "environment steps of an iteration, at least; whole episodes")
-	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over an iteration's samples")
-	flags.Float64Var(&c.Spread, "spread", c.Spread, "time of the slowest worker over that of the fastest")
+	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with its own model")
+	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations per worker")
+	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed for environments, actions and weights")
+	Choose(cmd, &c.Gradient, "gradient", "content of an update: delta (local PPO) | literal (one gradient; hardly learns)", rl.Delta, rl.Literal)
+	Choose(cmd, &c.Gate, "gate", "server's acceptance gate: none | max (the paper's; stalls) | ema | band", rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate)
+	flags.Float64Var(&c.Band, "band", c.Band, "reward below the running mean that the band gate still accepts")
+	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient with the running one")
+	addFloat32(flags, &c.StepSize, "step-size", "step size γ of the parameter server")
+	addFloat32(flags, &c.PPO.LearnRate, "learn-rate", "learning rate of the workers' optimiser")
+	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "minimum environment steps per iteration, in whole episodes")
+	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over each iteration's samples")
+	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
 // float32Value is a flag of the type that the learner computes in.
@@ -109,7 +109,7 @@ func (v float32Value) Set(s string) error {
 }
 
 func ProfileFlag(cmd *cobra.Command, p *engine.Profile) {
-	Choose(cmd, (*string)(p), "profile", "engine cycles", engine.Profiles()...)
+	Choose(cmd, (*string)(p), "profile", "engine timing", engine.Profiles()...)
 }
 
 // waitOptions are the flags that are options of a system, waitNames all of waitFlags.

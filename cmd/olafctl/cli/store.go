@@ -21,7 +21,7 @@ type StoreFlag struct{ dir string }
 // Add adds --store, for the commands below too.
 func (f *StoreFlag) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
-		cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
+		cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of stored runs; default $OLAFCTL_HOME or the user's data folder")
 	})
 }
 

@@ -13,7 +13,7 @@ func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []s
 	cmd.Flags().Var(&systemFlag{all, "system"}, "system", usage)
 	Complete(cmd, "system", names)
 	for _, alias := range append([]string{"queue"}, others...) {
-		cmd.Flags().Var(&systemFlag{all, alias}, alias, "the same as --system")
+		cmd.Flags().Var(&systemFlag{all, alias}, alias, "alias of --system")
 		cmd.Flags().Lookup(alias).DefValue = "" // said once
 		Complete(cmd, alias, names)
 	}

@@ -50,10 +50,10 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 
 // AddFlags adds the flags for TLS with an agent, or with whoever else serves.
 func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent or queue, whose certificate this PEM file or 'system' vouches for")
-	flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for those who want one: a PEM file")
-	flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
-	flags.StringVar(&c.name, "tls-server-name", "", "the name in their certificate, where it is not the host's")
+	flags.StringVar(&c.authority, "tls-ca", "", "use TLS; PEM file of the trusted CA, or 'system'")
+	flags.StringVar(&c.cert, "tls-cert", "", "client certificate (PEM file)")
+	flags.StringVar(&c.key, "tls-key", "", "private key for --tls-cert")
+	flags.StringVar(&c.name, "tls-server-name", "", "server name in the certificate, if it differs from the host")
 }
 
 // queueFlagNames are the flags that may hold the address of a work queue.
@@ -137,9 +137,9 @@ type ServerTLS struct{ cert, key, clients string }
 
 // Add adds the flags of a server.
 func (s *ServerTLS) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&s.cert, "tls-cert", "", "speak TLS with this certificate, and its chain if it has one: a PEM file")
-	flags.StringVar(&s.key, "tls-key", "", "the private key of --tls-cert")
-	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients with a certificate that this PEM file vouches for")
+	flags.StringVar(&s.cert, "tls-cert", "", "serve TLS with this certificate chain (PEM file)")
+	flags.StringVar(&s.key, "tls-key", "", "private key for --tls-cert")
+	flags.StringVar(&s.clients, "tls-client-ca", "", "require client certificates signed by this CA (PEM file)")
 }
 
 // Config is nil where no TLS was asked for.
@@ -224,7 +224,7 @@ func (c *ClientTLS) Advise(err error) error {
 		}
 	}
 	if errors.Is(err, p4ctl.ErrUnreachable) { // the other error says so itself
-		return fmt.Errorf("%w; 'olafctl serve' starts one", err)
+		return fmt.Errorf("%w; 'olafctl device serve' starts one", err)
 	}
 	return err
 }

@@ -32,8 +32,8 @@ type ViewFlags struct {
 // Add adds the flags of a dashboard of a card.
 func (v *ViewFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
-		cmd.Flags().StringVar(&v.Speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
-		cmd.Flags().BoolVar(&v.Paused, "paused", false, "stand at the start")
+		cmd.Flags().StringVar(&v.Speed, "speed", "10us", "device time shown per second, such as 500ns or max")
+		cmd.Flags().BoolVar(&v.Paused, "paused", false, "start paused")
 	})
 	v.AddLooks(cmd)
 }
@@ -42,17 +42,17 @@ func (v *ViewFlags) Add(cmd *cobra.Command) {
 func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		flags := cmd.Flags()
-		flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
+		flags.StringVar(&v.keys, "keys", "", "YAML file with key bindings; default olafctl/keys.yaml in the config folder")
 		v.Ground = "auto"
-		Choose(cmd, &v.Ground, "theme", "colours for a ground that is", "auto", "dark", "light")
-		flags.BoolVar(&v.Mouse, "mouse", true, "take the mouse; without, the terminal selects text")
+		Choose(cmd, &v.Ground, "theme", "colours for a background that is", "auto", "dark", "light")
+		flags.BoolVar(&v.Mouse, "mouse", true, "use the mouse; off lets the terminal select text")
 	})
 }
 
 // RefuseViewFlags refuses flags about a dashboard that is not shown.
 func RefuseViewFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if groupOf(f) == DashboardFlags && f.Name != "tui" && err == nil {
+		if GroupOf(f) == DashboardFlags && f.Name != "tui" && err == nil {
 			err = UsageError("--%s is about the dashboard; add --tui", f.Name)
 		}
 	})

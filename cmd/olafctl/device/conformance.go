@@ -30,7 +30,7 @@ func newDeviceConformanceCmd(env *cli.Env) *cobra.Command {
 	var f lockstepFlags
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Lead two devices through the same streams until they differ",
+		Short: "Drive two devices with the same traffic and stop at the first difference",
 		Long: `Lead two devices through the same streams, random and adversarial, and compare everything that there is to see: frames
 byte for byte, classes and cycles, every counter and every register, after each piece of time. Streams are trains onto a locked
 head, full queues, every length, saturation, reconfiguration, reset in the middle, malformed and bypassed frames, freezing,
@@ -43,11 +43,11 @@ Both keep the time of the card's logic (docs/reference/semantics.md, Measured). 
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
 	flags, able := cmd.Flags(), env.Devices.With(testbed.KeepsLogicTime|testbed.Records)
-	flags.StringVar(&f.a, "a", "twin:", "one device: "+able.Forms())
-	flags.StringVar(&f.b, "b", "rtl:", "the other device")
-	flags.IntVar(&f.seeds, "seeds", 200, "streams, each of a seed of its own")
+	flags.StringVar(&f.a, "a", "twin:", "first device: "+able.Forms())
+	flags.StringVar(&f.b, "b", "rtl:", "second device")
+	flags.IntVar(&f.seeds, "seeds", 200, "number of streams, one seed each")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the first stream")
-	flags.IntVar(&f.ports, "ports", 2, "read ports of the memory of gradients, 1 or 2")
+	flags.IntVar(&f.ports, "ports", 2, "read ports of the gradient memory, 1 or 2")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cli.Complete(cmd, "a", able.Prefixes)
 	cli.Complete(cmd, "b", able.Prefixes)

@@ -16,11 +16,12 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "device",
-		Short: "Find cards, check them, and say what they were built with",
+		Short: "Find, check and control cards: registers, counters, agents",
 		Long: `Find cards, check them, and say what they were built with. docs/guide/card.md leads through a first use of a card;
 docs/reference/safety.md says what these commands never do to one.`,
 	}
-	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env))
+	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env),
+		NewReg(env), NewServe(env))
 	return cmd
 }
 

@@ -26,7 +26,7 @@ func newDeviceDoctorCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check a device step by step and say what to do about what is wrong",
+		Short: "Check a device step by step and print a remedy for each fault",
 		Long: `Check a device step by step: what was seen, and what to do next. Checks that would need what failed are skipped.
 
 --full also runs the conformance suite that the twin passes. It resets the OLAF blocks of the card before every case, so
@@ -46,7 +46,7 @@ that nothing else may use it. Exit code 3 when a check failed, 4 when only the s
 			return x.verdict()
 		},
 	}
-	cmd.Flags().BoolVar(&full, "full", false, "run the conformance suite too; it resets the OLAF blocks")
+	cmd.Flags().BoolVar(&full, "full", false, "also run the conformance suite, which resets the OLAF blocks")
 	cli.AddFormatFlag(cmd, &out)
 	device.AddAddress(cmd, env)
 	return cmd
@@ -141,7 +141,7 @@ func (x *doctor) generator(dev fpga.Device) {
 		x.add("generator", pcie.Failed, cli.OneLine(err), "")
 	case state.Busy():
 		x.add("generator", pcie.Noted, fmt.Sprintf("%v, and whoever started it is gone", state),
-			"'olafctl reg write generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; a bench does so by itself")
+			"'olafctl device reg write generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; a bench does so by itself")
 	default:
 		x.add("generator", pcie.Passed, state.String(), "")
 	}

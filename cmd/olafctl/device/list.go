@@ -23,7 +23,7 @@ func newDeviceListCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List Xilinx PCI functions: loaded, skipped or refused, and why",
+		Short: "List Xilinx PCI functions and whether each can be used",
 		Long: `List Xilinx PCI functions by what sysfs tells. Cards of the right shape are read (a few registers, nothing is written)
 to say which image they run; --sysfs leaves that out.`,
 		Example: "  olafctl device list\n  olafctl device list -o json",
@@ -43,7 +43,7 @@ to say which image they run; --sysfs leaves that out.`,
 			return printCards(env, cards, out)
 		},
 	}
-	cmd.Flags().BoolVar(&asleep, "sysfs", false, "do not read the cards")
+	cmd.Flags().BoolVar(&asleep, "sysfs", false, "do not access the cards")
 	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 func NewReg(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reg",
-		Short: "Read and write registers by name, decoded",
+		Short: "Read and write registers by name",
 		Long:  "Read and write registers by name, with their fields decoded. docs/reference/registers.md describes every one.",
 	}
 	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegFlowsCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
@@ -29,7 +29,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List every register of the map",
-		Example: "  olafctl reg list -o csv",
+		Example: "  olafctl device reg list -o csv",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			type entry struct {
@@ -76,18 +76,18 @@ func newRegDumpCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "dump [BLOCK]",
-		Short: "Read every register that can be read without changing anything",
+		Short: "Print all registers that can be read without side effects",
 		Long: `Read every register that can be read without changing anything, with its fields decoded. Counters are latched first.
 
 A software twin starts fresh with every command; --after runs an experiment's first run on it before the dump.`,
-		Example: `  olafctl reg dump queue
-  olafctl reg dump queue --after table1 -o json`,
+		Example: `  olafctl device reg dump queue
+  olafctl device reg dump queue --after table1 -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(blockNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			block := strings.Join(args, "")
 			if len(registers(regmap.Blocks(), block)) == 0 {
-				return cli.UsageError("no block is named %q; see 'olafctl reg list'", block)
+				return cli.UsageError("no block is named %q; see 'olafctl device reg list'", block)
 			}
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
 				if !noLatch {
@@ -103,7 +103,7 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "write nothing, not even the command that latches the counters")
+	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "do not write, not even to latch the counters")
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	return cmd
@@ -118,8 +118,8 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read NAME…",
 		Short: "Read registers by name",
-		Example: `  olafctl reg read queue.mode queue.depth
-  olafctl reg read --raw 0x8204 -d pci:0000:3b:00.0       # receiver status of the first MAC`,
+		Example: `  olafctl device reg read queue.mode queue.depth
+  olafctl device reg read --raw 0x8204 -d pci:0000:3b:00.0       # receiver status of the first MAC`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
@@ -147,7 +147,7 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only ranges that are safe to read are read")
+	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only safe ranges are read")
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	return cmd

@@ -40,15 +40,15 @@ func newRegFlowsCmd(env *cli.Env) *cobra.Command {
 	var device cli.DeviceFlags
 	cmd := &cobra.Command{
 		Use:   "flows",
-		Short: "List the generator's flows: whose frames each sends, and which part of a vector",
+		Short: "List the generator's flows: worker and vector fragment of each",
 		Long: `List the flow table of the packet generator, an entry a sender and segment of its vector: addresses, cluster and worker, and with
 the capability wire_formats whose frames these are (format), their type of service (tos) and which segment of the vector they carry
 (seg). Of hosts that wait for answers, which no generator plays, it says who they are and whose frames theirs are.
 
 A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another system's.`,
-		Example: `  olafctl reg flows --after table1
-  olafctl reg flows --after table1 --system iswitch
-  olafctl reg flows -d grpc:testbed:9559 -o json`,
+		Example: `  olafctl device reg flows --after table1
+  olafctl device reg flows --after table1 --system iswitch
+  olafctl device reg flows -d grpc:testbed:9559 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {

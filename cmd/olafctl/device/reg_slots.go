@@ -39,7 +39,7 @@ func newRegSlotsCmd(env *cli.Env) *cobra.Command {
 	var device cli.DeviceFlags
 	cmd := &cobra.Command{
 		Use:   "slots",
-		Short: "List the partial sums that wait in the program in front of the queue",
+		Short: "List the partial sums held by the switch program",
 		Long: `List the slots of the switch program in front of the queue that hold a partial sum: whose cluster and which segment of its vector,
 how many of H contributions are inside, and the newest of them; registers do not say whose the others are. The queue must
 stand: a disabled one is frozen for the while, and so is one that runs where time passes only when it is asked to, as the
@@ -47,9 +47,9 @@ twin's; elsewhere the clock of one that runs must be stopped first.
 
 A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another
 system's. An H that does not divide what a cluster's workers send leaves partial sums.`,
-		Example: `  olafctl reg slots --after table1 --system iswitch --h 7
-  olafctl reg slots -d grpc:testbed:9559
-  olafctl reg slots -d grpc:testbed:9559 -o json`,
+		Example: `  olafctl device reg slots --after table1 --system iswitch --h 7
+  olafctl device reg slots -d grpc:testbed:9559
+  olafctl device reg slots -d grpc:testbed:9559 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {

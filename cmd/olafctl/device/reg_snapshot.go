@@ -37,10 +37,10 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "snapshot",
-		Short: "Keep every register in a file, for 'reg diff'",
+		Short: "Save all registers to a file, for 'reg diff'",
 		Long:  "Read every register that can be read without changing anything, after the counters were latched, and keep the values as JSON.",
-		Example: `  olafctl reg snapshot -w before.json -d pci:0000:3b:00.0
-  olafctl reg diff before.json -d pci:0000:3b:00.0`,
+		Example: `  olafctl device reg snapshot -w before.json -d pci:0000:3b:00.0
+  olafctl device reg diff before.json -d pci:0000:3b:00.0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.RefuseExisting(path, force); err != nil {
@@ -63,7 +63,7 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
 	device.Add(cmd, env)
 	return cmd
 }
@@ -100,9 +100,9 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE.json [AFTER.json]",
-		Short: "Compare kept registers with another file, or with the device as it is now",
-		Example: `  olafctl reg diff before.json after.json
-  olafctl reg diff before.json --after table1 -o csv`,
+		Short: "Compare a register file with another one or with the device",
+		Example: `  olafctl device reg diff before.json after.json
+  olafctl device reg diff before.json --after table1 -o csv`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changes, err := changesOf(cmd.Context(), env, &device, args)
@@ -118,7 +118,7 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
+	cmd.Flags().BoolVar(&code, "exit-code", false, "exit with code 4 if anything differs")
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	return cmd
@@ -157,7 +157,7 @@ func loadSnapshot(path string) (*registerDocument, error) {
 func parseSnapshot(path string, text []byte) (*registerDocument, error) {
 	document := new(registerDocument)
 	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
-		return nil, cli.UsageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)
+		return nil, cli.UsageError("%s is no %s document; 'olafctl device reg snapshot -w FILE' makes one", path, registerValuesSchema)
 	}
 	return document, nil
 }

@@ -22,15 +22,15 @@ func newRegWriteCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "write NAME[.FIELD]=VALUE…",
-		Short: "Write registers by name, whole or by field",
+		Short: "Write registers or single fields by name",
 		Long: `Write registers by name, in the order given. A field keeps the register's other fields; fields of one register that stand
 together are one write. Values are decimal, 0x…, or the name of an enumerated value. All arguments are understood before
 the first write. What the device refuses changes nothing and ends the command with exit code 3.
 
 --raw takes BAR2 byte offsets, in ranges that are safe to write alone; see docs/reference/safety.md.`,
-		Example: `  olafctl reg write queue.depth=16 queue.mode.discipline=olaf queue.mode.reward_filter=1
-  olafctl reg write queue.command.flush=1 -d pci:0000:3b:00.0
-  olafctl reg write queue.depth=16 --dry-run`,
+		Example: `  olafctl device reg write queue.depth=16 queue.mode.discipline=olaf queue.mode.reward_filter=1
+  olafctl device reg write queue.command.flush=1 -d pci:0000:3b:00.0
+  olafctl device reg write queue.depth=16 --dry-run`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			writes, err := parseWrites(args, raw)
@@ -44,7 +44,7 @@ the first write. What the device refuses changes nothing and ends the command wi
 			fleeting := !dryRun && env.Devices.Check(device.Address, testbed.Copies) == nil
 			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
 				if fleeting { // what can be opened any number of times is another one each time
-					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl serve' keeps one\n", device.Address)
+					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl device serve' keeps one\n", device.Address)
 				}
 				if !dryRun && !fleeting {
 					if err := ask.Confirm(cmd.Context(), env, fmt.Sprintf("write %s to %s", strings.Join(args, " "), device.Address)); err != nil {
@@ -55,8 +55,8 @@ the first write. What the device refuses changes nothing and ends the command wi
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&raw, "raw", false, "names are BAR2 byte offsets")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
+	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the accesses without writing")
 	ask.Add(cmd)
 	device.Add(cmd, env)
 	return cmd
@@ -150,7 +150,7 @@ func parseAssignment(arg string) (a assignment, err error) {
 			return a, err
 		}
 	}
-	return a, cli.UsageError("%s has no field %q; see 'olafctl reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
+	return a, cli.UsageError("%s has no field %q; see 'olafctl device reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
 }
 
 // fieldValue reads a number or the name of an enumerated value.

@@ -26,7 +26,7 @@ func newDeviceResetCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Reset one part of a device",
+		Short: "Reset one block of a device",
 		Long: `Reset one part of a device. Everything written to it is lost: tables stay, registers, queue and generator start over.
 
   olaf      our blocks, by their own command
@@ -56,9 +56,9 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 		},
 	}
 	part = string(pcie.ResetOlaf)
-	cli.Choose(cmd, &part, "part", "what to reset", pcie.Targets()...)
-	cmd.Flags().BoolVar(&force, "force", false, "allow what stops the host's DMA")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
+	cli.Choose(cmd, &part, "part", "block to reset", pcie.Targets()...)
+	cmd.Flags().BoolVar(&force, "force", false, "allow a reset that stops the host's DMA")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the accesses without writing")
 	device.AddAddress(cmd, env)
 	return cmd
 }

@@ -25,7 +25,7 @@ func NewServe(env *cli.Env) *cobra.Command {
 	f := new(serveFlags)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Lend a device to other processes: registers, tap, and tables over P4Runtime",
+		Short: "Serve a device to other processes: registers, tap and P4Runtime tables",
 		Long: `Own a device and lend it to other processes at one address, until interrupted: its registers, time and tap to olafctl (-d
 grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
 have P4Runtime's own election.
@@ -38,21 +38,21 @@ Of a card the registers are lent alone, unless there is more: --capture names th
 makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
 (docs/guide/card.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
 exit code 3.`,
-		Example: `  olafctl serve --listen 127.0.0.1:9559
-  olafctl serve --system iswitch                  # with isw.members: who may contribute to which job
-  olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
+		Example: `  olafctl device serve --listen 127.0.0.1:9559
+  olafctl device serve --system iswitch                  # with isw.members: who may contribute to which job
+  olafctl device serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
   olafctl device info -d unix:/run/olaf.sock
-  olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
+  olafctl device serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	o, flags := &f.options, cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; of a card a socket that only you can open)")
-	flags.BoolVar(&o.Insecure, "insecure", false, "of a card: lend it at a HOST:PORT without TLS too, to every user of this host")
-	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
+	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; for a card a socket that only you can open)")
+	flags.BoolVar(&o.Insecure, "insecure", false, "also serve a card at a HOST:PORT without TLS, to every user of this host")
+	flags.StringVar(&o.Journal, "journal", "", "store the tables in this file and reload them at start")
 	cli.AddAddress(cmd, &f.device, env.Devices.Lent(), "device to lend")
-	flags.StringVar(&f.system, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
+	flags.StringVar(&f.system, "system", "", "serve this system's tables until a controller pushes a pipeline")
 	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
 	f.secure.Add(flags)
 	f.watch.Add(cmd)

@@ -26,7 +26,7 @@ func newDeviceWatchCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Print the counters of a device again and again",
+		Short: "Print a device's counters at an interval",
 		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
 card, one behind an agent too, the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
 in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
@@ -54,8 +54,8 @@ looked at no more often than once in an interval of the host's time.`,
 			return err
 		},
 	}
-	cmd.Flags().Var(&interval, "interval", "device time between two looks")
-	cmd.Flags().IntVar(&count, "count", 0, "how many looks; 0 for no end")
+	cmd.Flags().Var(&interval, "interval", "device time between two readings")
+	cmd.Flags().IntVar(&count, "count", 0, "number of readings; 0 for no limit")
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	return cmd

@@ -21,7 +21,7 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "List and run what papers show: a table or figure at a time",
+		Short: "List and run the papers' tables and figures, one at a time",
 		Long: `List and run what papers show, one table or figure at a time, with its own traffic, sizes and seeds. An experiment prints
 what was published beside ours; 'olafctl reproduce' runs all of them and counts verdicts, and 'olafctl bench' measures with
 traffic of your own.`,
@@ -69,7 +69,7 @@ func newExperimentRunCmd(env *cli.Env) *cobra.Command {
 	f := new(experimentFlags)
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
-		Short: "Run experiments and print ours beside the paper's",
+		Short: "Run experiments and print our numbers beside the paper's",
 		Long: `Run experiments and print ours beside the paper's. An experiment is named by its paper and the artefact that it stands
 beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1. A result of full length that is below what
 its claim expects ends with exit code 4.`,
@@ -83,12 +83,12 @@ its claim expects ends with exit code 4.`,
 	}
 	addOptions(cmd, env, &f.options)
 	cli.InGroup(cmd, cli.OutputFlags, func() {
-		cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures into this folder, as SVG, PDF and PNG")
-		cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
+		cmd.Flags().StringVar(&f.plots, "plots", "", "write the figures to this folder as SVG, PDF and PNG")
+		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite existing figures")
 		cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	})
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard with one run in slow motion")
 	})
 	f.view.Add(cmd)
 	f.keep.Add(cmd)
@@ -102,9 +102,9 @@ its claim expects ends with exit code 4.`,
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds of each; the experiment's own number if not given")
-		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
-		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
-		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "`folder` in which finished trainings of fig2, fig3 and fig8 are kept and found again, such as ./trainings/")
+		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's default")
+		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a quick look")
+		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "`folder` to store and reuse finished trainings of fig2, fig3 and fig8")
 	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }

@@ -36,7 +36,7 @@ func NewReproduce(env *cli.Env) *cobra.Command {
 	f := new(reproduceFlags)
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
-		Short: "Run every experiment, and set each published number beside ours with a verdict",
+		Short: "Run every experiment and judge each published number",
 		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
 and verdict. The last lines count verdicts by basis, then list results that came out opposite to what was printed, papers that
 contradict themselves, and whether anything is worse than recorded with its claim. Only the last ends with exit code 4. With
@@ -58,8 +58,8 @@ done is kept in the store and never done twice. On two idle cores:
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
 	addOptions(cmd, env, &f.options)
-	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
-	cmd.Flags().BoolVar(&f.all, "all", false, "list the numbers of systems that cannot be measured here as well")
+	cmd.Flags().BoolVar(&f.short, "short", false, "skip experiments that train for many minutes")
+	cmd.Flags().BoolVar(&f.all, "all", false, "also list published numbers that cannot be measured here")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
 	f.workers.add(cmd)

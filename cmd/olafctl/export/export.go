@@ -15,7 +15,7 @@ func New(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Write a kept run as workbook, CSV, Parquet, JSON, HTML report or figures",
+		Short: "Export a stored run as workbook, CSV, Parquet, JSON, HTML or figures",
 		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV or Parquet file a sheet, the JSON
 document, a report in one HTML file that needs no network, and single figures. Figures show ours with its interval and what
 the paper printed as crosses. The same run gives the same bytes. A run is named by its id, an unambiguous beginning of it, or
@@ -35,15 +35,15 @@ the paper printed as crosses. The same run gives the same bytes. A run is named 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&to.Xlsx, "xlsx", "", "workbook with charts")
-	flags.StringVar(&to.Csv, "csv", "", "folder for one CSV file a sheet")
-	flags.StringVar(&to.Parquet, "parquet", "", "folder for one Parquet file a sheet, and one with every frame")
+	flags.StringVar(&to.Xlsx, "xlsx", "", "workbook with charts (.xlsx)")
+	flags.StringVar(&to.Csv, "csv", "", "folder for one CSV file per sheet")
+	flags.StringVar(&to.Parquet, "parquet", "", "folder for one Parquet file per sheet and one with every frame")
 	flags.StringVar(&to.Json, "json", "", "JSON document")
 	flags.StringVar(&to.Report, "report", "", "self-contained HTML report")
 	flags.StringVar(&to.Svg, "svg", "", "folder for the figures as SVG")
 	flags.StringVar(&to.Pdf, "pdf", "", "folder for the figures as PDF")
 	flags.StringVar(&to.Png, "png", "", "folder for the figures as PNG")
-	flags.BoolVar(&to.Force, "force", false, "replace files that exist")
+	flags.BoolVar(&to.Force, "force", false, "overwrite existing files")
 	where.Add(cmd)
 	return cmd
 }

@@ -34,7 +34,7 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "runs",
 		SuggestFor: []string{"compare", "show", "ls"},
-		Short:      "List, show, compare and verify kept runs",
+		Short:      "List, show, compare and verify stored runs",
 		Long: `Every bench, simulation and experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
 computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb, or with list, the
 kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
@@ -62,7 +62,7 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List kept runs, newest first",
+		Short:   "List stored runs, newest first",
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -80,7 +80,7 @@ func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:               "show ID",
-		Short:             "Print a kept run as it was printed then",
+		Short:             "Print a stored run as it was printed when it ran",
 		Example:           "  olafctl runs show last -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
@@ -145,8 +145,8 @@ simulated ones are each set against their own kind, or against each other by --b
 		},
 	}
 	cli.AddFormatFlag(cmd, &print.out)
-	cmd.Flags().BoolVar(&print.all, "all", false, "list metrics without a difference too")
-	cmd.Flags().BoolVar(&print.markdown, "md", false, "print tables for a pull request")
+	cmd.Flags().BoolVar(&print.all, "all", false, "also list metrics that do not differ")
+	cmd.Flags().BoolVar(&print.markdown, "md", false, "print Markdown tables for a pull request")
 	trained.add(cmd)
 	return cmd
 }
@@ -191,7 +191,7 @@ func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "verify ID",
-		Short: "Compute a kept run again and compare",
+		Short: "Recompute a stored run and compare it with the stored result",
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
 from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
 from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
@@ -311,7 +311,7 @@ func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *a
 func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:               "note ID TEXT",
-		Short:             "Write a note beside a kept run; an empty one removes it",
+		Short:             "Attach a note to a stored run; an empty note removes it",
 		Example:           `  olafctl runs note last "before the switch was replaced"`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
@@ -334,7 +334,7 @@ func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 func newRunsRmCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:               "rm ID…",
-		Short:             "Remove kept runs",
+		Short:             "Remove stored runs",
 		Example:           "  olafctl runs rm 20260101-120000-table1",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, math.MaxInt),
@@ -367,7 +367,7 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "prune --older AGE",
-		Short:   "Remove kept runs without a note that are older than an age",
+		Short:   "Remove stored runs older than an age, except those with a note",
 		Example: "  olafctl runs prune --older 30d --dry-run",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -396,7 +396,7 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&older, "older", "", "age, such as 30d or 12h")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed and exit")
 	if err := cmd.MarkFlagRequired("older"); err != nil {
 		panic(err) // the flag is declared above
 	}
@@ -424,7 +424,7 @@ func ParseAge(s string) (time.Duration, error) {
 func newRunsReindexCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reindex",
-		Short:   "Does nothing: runs are listed from their folders",
+		Short:   "Does nothing; kept for old scripts",
 		Example: "  olafctl runs reindex",
 		Args:    cobra.NoArgs,
 		Hidden:  true,

@@ -22,9 +22,9 @@ type trainedFlags struct {
 
 func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.between, "between", nil, "of kept trainings: A's of this kind and B's of that: "+strings.Join(field.Kinds(), ","))
-	flags.StringVar(&f.plots, "plots", "", "of kept trainings: draw both sides' learning curves into this folder: svg, pdf, png")
-	flags.BoolVar(&f.force, "force", false, "replace figures that exist")
+	flags.StringSliceVar(&f.between, "between", nil, "for trainings: compare A's runs of one kind with B's of another: "+strings.Join(field.Kinds(), ","))
+	flags.StringVar(&f.plots, "plots", "", "for trainings: write both sides' learning curves to this folder")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
 	cli.Complete(cmd, "between", func() []string {
 		all := field.Kinds()
 		return []string{strings.Join(all, ","), all[1] + "," + all[0]}

@@ -31,7 +31,7 @@ func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
 	f := &applyFlags{controller: cli.ControllerFlags{Whole: true}}
 	cmd := &cobra.Command{
 		Use:   "apply PLAN.json",
-		Short: "Tell a unit's switch who aggregates, as one batch that is rolled back where any of it is refused",
+		Short: "Write one unit's plan to a switch's tables, all or nothing",
 		Long: `Tell the switch of one unit which jobs it aggregates for in a slot: the hosts of each job go into its cluster, and their ports
 into the cluster's multicast group. Hosts are those that the switch's tables know; a job that goes on keeps its hosts, and
 who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
@@ -51,13 +51,13 @@ the batch at hand. A batch with one impossible change is tried first. Exit code 
 	}
 	f.controller.AddWrite(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.device, "device", "d", "", "the unit's switch: an agent as for --target, or a device that this command opens itself, such as twin:")
-	flags.StringVar(&f.unit, "unit", "", "whose switch it is; may be left out where only one aggregates")
-	flags.IntVar(&f.slot, "slot", 0, "slot of the plan that begins")
-	flags.IntVar(&f.hosts, "hosts", 0, "where the switch's tables are empty, make up so many hosts, behind a port each")
-	flags.StringVar(&f.jobs, "for", "", "the jobs file that the plan should be for")
-	flags.BoolVar(&f.groups, "groups", false, "write clusters and multicast groups alone, for a switch without P4INC's tables")
-	flags.BoolVar(&f.traffic, "traffic", false, "tell a device that this command opens about all slots, under traffic, and look at every frame")
+	flags.StringVarP(&f.device, "device", "d", "", "the unit's switch: an agent's address, or a device such as twin:")
+	flags.StringVar(&f.unit, "unit", "", "unit whose switch to write; optional if only one aggregates")
+	flags.IntVar(&f.slot, "slot", 0, "slot of the plan to apply")
+	flags.IntVar(&f.hosts, "hosts", 0, "if the tables are empty, invent this many hosts, one per port")
+	flags.StringVar(&f.jobs, "for", "", "jobs file to check the plan against")
+	flags.BoolVar(&f.groups, "groups", false, "write only clusters and multicast groups, for switches without P4INC's tables")
+	flags.BoolVar(&f.traffic, "traffic", false, "apply all slots to the device under traffic and check every frame")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ func newScheduleCheckCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check PLAN.json",
-		Short: "Check a plan, whoever made it, against every rule",
+		Short: "Check any plan against every rule",
 		Long: `Check a plan against every rule of its network and jobs, and its claims against its rates. The checker shares no code
 with the planners. Exit codes: 0 every rule is kept, 4 some are broken.`,
 		Example: `  olafctl schedule check plan.json
@@ -50,7 +50,7 @@ with the planners. Exit codes: 0 every rule is kept, 4 some are broken.`,
 			return violated(v)
 		},
 	}
-	cmd.Flags().StringVar(&jobs, "for", "", "the jobs file that the plan should be for")
+	cmd.Flags().StringVar(&jobs, "for", "", "jobs file to check the plan against")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
 }

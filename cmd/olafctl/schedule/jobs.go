@@ -23,7 +23,7 @@ func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
 	s.Units, s.Ports = 8, 4
 	cmd := &cobra.Command{
 		Use:   "jobs",
-		Short: "Make a jobs file like those of the paper's evaluation",
+		Short: "Generate a jobs file like those of the paper's evaluation",
 		Long: `Make jobs and a network like those of the paper's evaluation, from a seed: dml (2 to 16 workers of 102 to 548 MB),
 mapreduce (heavy-tailed shuffles), testbed (four racks, two of them with workers). What the paper does not print, such as
 how many jobs are spread over racks, has a flag or a value of ours (docs/guide/scheduling.md).`,
@@ -35,16 +35,16 @@ how many jobs are spread over racks, has a flag or a value of ours (docs/guide/s
 	flags.StringVar(&f.kind, "workload", f.kind, "dml|mapreduce|testbed")
 	flags.IntVar(&s.Jobs, "jobs", s.Jobs, "jobs")
 	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
-	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports of each")
-	flags.IntVar(&s.INC, "inc", s.INC, "jobs that each switch aggregates for at a time")
-	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "jobs that arrive a second; 0 for all at once")
-	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs whose workers are all in one unit")
+	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports per unit")
+	flags.IntVar(&s.INC, "inc", s.INC, "jobs each switch can aggregate at a time")
+	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "job arrivals per second; 0 for all at once")
+	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs with all workers in one unit")
 	flags.Var(&s.Slot, "slot", "length of a slot")
-	flags.Var(&s.Reconfiguration, "reconfiguration", "time that a reconfiguration takes")
+	flags.Var(&s.Reconfiguration, "reconfiguration", "reconfiguration time")
 	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
-	flags.StringVarP(&f.file, "write", "w", "", "write this file instead of standard output")
-	flags.BoolVar(&f.force, "force", false, "replace the file")
+	flags.StringVarP(&f.file, "write", "w", "", "write to this file instead of standard output")
+	flags.BoolVar(&f.force, "force", false, "overwrite the file")
 	cli.Complete(cmd, "workload", func() (names []string) {
 		for _, k := range workload.Kinds() {
 			names = append(names, string(k))

@@ -34,7 +34,7 @@ func newSchedulePlanCmd(env *cli.Env) *cobra.Command {
 	f := &planFlags{repairs: sched.AllRepairs}
 	cmd := &cobra.Command{
 		Use:   "plan JOBS.yaml",
-		Short: "Plan the jobs of a file",
+		Short: "Plan the jobs in a file",
 		Long: `Plan the jobs of a file by time windows (tw), in the order of arrival (fcfs), or with a solver for the least CT-BTI
 (milp). Every plan is checked by code that shares nothing with the planners.
 
@@ -48,18 +48,18 @@ Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) 
 	flags := cmd.Flags()
 	f.policy = "tw"
 	cli.Choose(cmd, &f.policy, "policy", "", "tw", "fcfs", "milp")
-	flags.IntVar(&f.inc, "inc", 0, "every switch aggregates for this many jobs instead of what the file says")
-	flags.IntVar(&f.horizon, "horizon", 0, "slots within which all must be done; 0 for as many as it takes")
-	flags.BoolVar(&f.partial, "partial", false, "a switch may aggregate some of a job's workers (the paper's Fig. 1; its §VI-A rules it out)")
-	flags.BoolVar(&f.fixed, "no-reconfigure", false, "connect every unit evenly with all others and change nothing")
-	flags.Var(&f.repairs, "repair", "mistakes of the paper to mend: all, none, names, or names with a minus for all but these")
-	cli.Choose(cmd, &f.solver, "solver", "highs|cbc|glpsol; the first that is installed", "highs", "cbc", "glpsol")
-	flags.StringVar(&f.gap, "gap", "0%", "stop the solver this near to the least")
+	flags.IntVar(&f.inc, "inc", 0, "jobs per switch, overriding the file")
+	flags.IntVar(&f.horizon, "horizon", 0, "horizon in slots; 0 for no limit")
+	flags.BoolVar(&f.partial, "partial", false, "let a switch aggregate some of a job's workers (Fig. 1; ruled out in §VI-A)")
+	flags.BoolVar(&f.fixed, "no-reconfigure", false, "connect all units evenly and never reconfigure")
+	flags.Var(&f.repairs, "repair", "corrections to the paper's model: all, none, or names (-name excludes)")
+	cli.Choose(cmd, &f.solver, "solver", "highs|cbc|glpsol; default the first installed", "highs", "cbc", "glpsol")
+	flags.StringVar(&f.gap, "gap", "0%", "stop the solver at this relative gap")
 	flags.DurationVar(&f.limit, "limit", time.Minute, "stop the solver after this long")
-	flags.StringVar(&f.lp, "lp", "", "keep the model in this LP file")
-	flags.BoolVar(&f.fewest, "fewest", false, "then look for the fewest reconfigurations at that CT-BTI")
-	flags.StringVarP(&f.file, "write", "w", "", "keep the plan in this JSON file")
-	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.StringVar(&f.lp, "lp", "", "write the model to this LP file")
+	flags.BoolVar(&f.fewest, "fewest", false, "then minimise reconfigurations at the same CT-BTI")
+	flags.StringVarP(&f.file, "write", "w", "", "write the plan to this JSON file")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
 	cli.Complete(cmd, "repair", func() []string { return append(sched.AllRepairs.Names(), "all", "none") })

@@ -17,7 +17,7 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
-		Short: "Plan which jobs switches aggregate for, when they send, and what optics connect",
+		Short: "Schedule jobs: switch memory, start times and optical links",
 		Long: `Given jobs with gradients to move and racks with programmable switches behind an optical cross-connect: who should
 aggregate where, when does each job send, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
 	}

@@ -42,7 +42,7 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	f := new(ganttFlags)
 	cmd := &cobra.Command{
 		Use:   "show PLAN.json",
-		Short: "Draw a plan: jobs over time, places in switches, ports, reconfigurations",
+		Short: "Draw a plan: jobs over time, switch slots, ports, reconfigurations",
 		Example: `  olafctl schedule show plan.json
   olafctl schedule show plan.json --tui
   olafctl schedule show plan.json -o svg > gantt.svg
@@ -51,12 +51,12 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return f.show(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.all, "all", false, "draw every job and slot")
+	flags.BoolVar(&f.all, "all", false, "print every job and slot")
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report")
-	flags.StringVar(&f.to.Svg, "svg", "", "draw the figures into this folder, as SVG")
-	flags.BoolVar(&f.to.Force, "force", false, "replace files that exist")
+	flags.StringVar(&f.to.Svg, "svg", "", "write the figures to this folder as SVG")
+	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing files")
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		flags.BoolVar(&f.watch, "tui", false, "show the plan on a dashboard, slot by slot; without a terminal, print it")
+		flags.BoolVar(&f.watch, "tui", false, "show the plan slot by slot; without a terminal, print it")
 	})
 	f.view.AddLooks(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, svgFormat)

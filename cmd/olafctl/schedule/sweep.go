@@ -43,8 +43,9 @@ func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
 	s := &f.workload
 	s.Units, s.Ports = 8, 4
 	cmd := &cobra.Command{
-		Use:   "sweep",
-		Short: "Compare both policies with and without aggregation, over numbers of jobs and seeds",
+		Use:    "sweep",
+		Hidden: true, // olafctl sweep varies schedules as well
+		Short:  "Compare both policies over numbers of jobs and seeds",
 		Long: `Plan made-up jobs in the paper's four scenarios (first come first served or time windows, with and without switches that
 aggregate), for several numbers of jobs, or values of --sweep, and seeds. All scenarios of a seed have the same jobs; every
 plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the grammar of all sweeps (docs/guide/sweeps.md).`,
@@ -55,21 +56,21 @@ plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the g
 	}
 	flags := cmd.Flags()
 	flags.IntSliceVar(&f.jobs, "jobs", f.jobs, "numbers of jobs; one with --sweep")
-	flags.StringVar(&f.vary, "sweep", "", "what else to vary, and its values: NAME=VALUES, such as units=8..32:x2")
+	flags.StringVar(&f.vary, "sweep", "", "another parameter to vary: NAME=VALUES, such as units=8..32:x2")
 	cli.AlsoCalled(flags, "sweep", "vary")
-	flags.IntVar(&f.seeds, "seeds", f.seeds, "seeds, from --seed on")
+	flags.IntVar(&f.seeds, "seeds", f.seeds, "number of seeds, starting at --seed")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "first seed")
 	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
-	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports of each")
-	flags.IntVar(&s.INC, "inc", s.INC, "jobs that each switch aggregates for at a time")
-	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "jobs that arrive a second; 0 for all at once")
-	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs whose workers are all in one unit")
+	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports per unit")
+	flags.IntVar(&s.INC, "inc", s.INC, "jobs each switch can aggregate at a time")
+	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "job arrivals per second; 0 for all at once")
+	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs with all workers in one unit")
 	flags.Var(&s.Slot, "slot", "length of a slot")
 	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
 	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook with charts")
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report")
-	flags.StringVar(&f.to.Svg, "svg", "", "draw the figures into this folder, as SVG")
-	flags.BoolVar(&f.to.Force, "force", false, "replace files that exist")
+	flags.StringVar(&f.to.Svg, "svg", "", "write the figures to this folder as SVG")
+	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing files")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &f.out)
 	return cmd

@@ -130,7 +130,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	cmd := &cobra.Command{Use: "job"}
 	cmd.Flags().StringVar(&f.preset, "preset", JobPresetNames()[0], "cluster: "+strings.Join(ClusterNames(), "|"))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
-	cli.AddSystem(cmd, &f.system, "whose job", set.Waiting().Names)
+	cli.AddSystem(cmd, &f.system, "system that runs the job", set.Waiting().Names)
 	f.waits.add(cmd)
 	f.job.waitFlags = &f.waits
 	f.job.add(cmd)

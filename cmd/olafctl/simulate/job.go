@@ -44,12 +44,12 @@ type jobFlags struct {
 
 func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", "", "whose gradients: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
-	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
-	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
-	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
-	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
-	flags.StringVar(&f.versus, "versus", "", "systems to compare with, on the same network or job: fifo, or for jobs such as ps,ring")
+	flags.StringVar(&f.model, "model", "", "model: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
+	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; more than 4 are placed in racks of 3")
+	flags.IntVar(&f.updates, "updates", 10, "weight updates")
+	flags.Float64Var(&f.spread, "spread", 0, "relative variation of computing times")
+	flags.BoolVar(&f.wireOnly, "wire-only", false, "count only link and switch time, no host time")
+	flags.StringVar(&f.versus, "versus", "", "systems to compare with: fifo, or ps,ring for jobs")
 	cli.Complete(cmd, "model", modelNames)
 	cli.Complete(cmd, "versus", f.set.Waiting().Names)
 }

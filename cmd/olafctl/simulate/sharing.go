@@ -41,9 +41,9 @@ func shared() *jobPreset {
 func (f *sharingFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.sharing, system.OptionSharing, system.Static+","+system.Dynamic, sharedPreset+": how jobs share aggregators: static, dynamic, or both")
-	flags.StringVar(&f.jobs, "jobs", "vgg16:3", sharedPreset+": whose gradients, and how many jobs at a time: "+strings.Join(atp.ModelNames(), "|"))
-	flags.StringVar(&f.aggregators, "aggregators", "0.5pta,1pta,3pta", sharedPreset+": of the switch, a number or of what one job needs for its peak (pta)")
-	flags.Float64Var(&f.fraction, "fraction", 0.05, sharedPreset+": part of each gradient that is simulated")
+	flags.StringVar(&f.jobs, "jobs", "vgg16:3", sharedPreset+": models and number of concurrent jobs: "+strings.Join(atp.ModelNames(), "|"))
+	flags.StringVar(&f.aggregators, "aggregators", "0.5pta,1pta,3pta", sharedPreset+": switch slots, a number or multiples of one job's peak need (pta)")
+	flags.Float64Var(&f.fraction, "fraction", 0.05, sharedPreset+": fraction of each gradient to simulate")
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Static, system.Dynamic} })
 }
 

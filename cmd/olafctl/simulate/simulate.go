@@ -57,15 +57,15 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.JobFlags, func() { f.waits.add(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() {
 		flags := cmd.Flags()
-		flags.Var(&f.interval, "interval", "period of all workers")
-		flags.Var(&f.second, "interval2", "period of the second half of the clusters")
-		flags.Var(&f.jitter, "jitter", "each send is late by less than this")
-		flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
+		flags.Var(&f.interval, "interval", "send period of all workers")
+		flags.Var(&f.second, "interval2", "send period of the second half of the clusters")
+		flags.Var(&f.jitter, "jitter", "maximum random delay of each send")
+		flags.StringVar(&f.sends, "arrivals", "", "CSV file time_ns,worker with all sends")
 	})
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		flags := cmd.Flags()
-		flags.Var(&f.duration, "duration", "simulated time to measure")
-		flags.Var(&f.warmup, "warmup", "simulated time before that")
+		flags.Var(&f.duration, "duration", "simulated time after the warm-up")
+		flags.Var(&f.warmup, "warmup", "simulated warm-up time")
 		flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
 	})
 }
@@ -77,12 +77,12 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 		usage += ", or a cluster for jobs: " + strings.Join(ClusterNames(), "|")
 	}
 	flags.StringVar(&f.preset, "preset", "", usage)
-	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
-	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
-	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
-	cli.AddSystem(cmd, &f.queue, "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
-	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
-	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
+	flags.IntVar(&f.clusters, "clusters", 0, "clusters; rates and slots scale with them")
+	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers per cluster; rates scale with them")
+	flags.Var(&f.x1, "x1", "output rate of the first cluster's switch")
+	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systems(), "|"), f.systems)
+	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
+	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.Counting()...)
 	cli.Complete(cmd, "preset", f.presets)
 }
 
@@ -219,6 +219,7 @@ type simulateFlags struct {
 	pcap, schedule            string
 	packets                   int // of a schedule
 	force, yes, quiet, schema bool
+	list                      bool
 	tui                       bool
 	view                      cli.ViewFlags
 	expect                    cli.ExpectFlags
@@ -237,42 +238,35 @@ func New(env *cli.Env) *cobra.Command {
 	f.job.waitFlags = &f.waits
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
-		Short: "Simulate clusters of workers over a network of switches, with the queues of the card",
-		Long: `Simulate a network: workers that send updates, switches with one queue per output port, links, parameter servers,
-ACKs that carry the queues' status back, and the workers' transmission control. The queues are those of the twin; only
-the network around them is a model. The same topology and seed give the same bytes.
-
-Every run is kept in the store like those of a bench ('olafctl runs'), the frames of the first seed with it; where these
-would take more than 250 MB, only with --keep. --keep=false leaves it out, and saves what measuring for it costs.
-
-With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter or period alone, a phase map shows which phases
-drop-tail locks out.
-With -o yaml the topology is printed with what flags change in it, and nothing runs.
-With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
-With --mode open the switches of a system such as iswitch add up what workers send without waiting, --h updates to a sum.
-With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
-is as with any other. The presets isw-lab, xagg-fig1, xagg-testbed and atp-lab are clusters whose hosts wait, on which jobs are played
-until they end; they are watched, kept, swept, captured, expected of and written as files (-o yaml) in the same way.
-docs/reference/topology-file.md explains topology files.`,
-		Example: `  olafctl simulate --preset multihop --system olaf --tc on
+		Short: "Simulate workers, switches, links and servers in a network",
+		Long: `Simulate a network: workers, switches with one queue per output port, links, parameter servers, ACKs that carry the
+queues' status, and the workers' transmission control. The queues are the twin's; only the network around them is a model.
+The same topology and seed give the same bytes. --list prints the built-in networks, -o yaml the topology instead of running
+it. Presets such as isw-lab are closed-loop jobs that run until they end. See docs/guide/simulate.md.`,
+		Example: `  olafctl simulate --list
+  olafctl simulate --preset multihop --system olaf --tc on
   olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
-  olafctl simulate --preset multihop --tc on --tui
-  olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
-  olafctl simulate --preset multihop --system switchml --runs 10
-  olafctl simulate --preset multihop --system iswitch --mode open --h 3 --tc on
-  olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
-  olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
-  olafctl simulate --preset isw-lab --versus ps,ring --runs 5 && olafctl runs verify last
-  olafctl simulate --preset isw-lab --sweep workers=2..8:x2 --sweep system=iswitch,ps
-  olafctl simulate --preset atp-lab --sharing dynamic --aggregators 1pta --tui --speed 100us
-  olafctl simulate --preset atp-lab -o yaml > lab.yaml && olafctl simulate lab.yaml --expect 'dynamic.jct_ns < 10ms'
-  olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
+  olafctl simulate --preset isw-lab --versus ps,ring --runs 5
+  olafctl simulate --preset multihop -o yaml > topology.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
 	f.addTo(cmd)
+	cli.MarkRare(cmd, rareNetworkFlags...)
+	cmd.SetHelpFunc(cli.PrintHelp(env, func(flag string) bool {
+		return cli.GroupOf(cmd.Flags().Lookup(flag)) != cli.JobFlags || f.closesLoop()
+	}))
 	return cmd
+}
+
+// rareNetworkFlags are flags of networks and traces that only --help-all lists.
+var rareNetworkFlags = []string{"queue", "tc-count", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
+
+// closesLoop reports whether the command line names workers that wait for answers, so that help lists the flags of jobs.
+func (f *simulateFlags) closesLoop() bool {
+	s, err := f.waits.set.Find(f.queue)
+	return slices.Contains(ClusterNames(), f.preset) || f.waits.mode != "" || err == nil && !s.Open()
 }
 
 func (f *simulateFlags) addTo(cmd *cobra.Command) {
@@ -286,9 +280,9 @@ func (f *simulateFlags) addTo(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()
-		flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
-		flags.StringVar(&f.view.Speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
-		flags.BoolVar(&f.view.Paused, "paused", false, "with --tui: stand at the start")
+		flags.BoolVar(&f.tui, "tui", false, "show the dashboard for the first seed")
+		flags.StringVar(&f.view.Speed, "speed", "", "with --tui: simulated time per second, such as 1ms or max")
+		flags.BoolVar(&f.view.Paused, "paused", false, "with --tui: start paused")
 	})
 	f.view.AddLooks(cmd)
 	f.KeepFlags.Add(cmd)
@@ -299,20 +293,21 @@ func (f *simulateFlags) addTo(cmd *cobra.Command) {
 
 func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
-	flags.BoolVar(&f.yes, "yes", false, "start even what takes long or much memory")
-	flags.StringVar(&f.schedule, "schedule", "", "play this plan of 'olafctl schedule plan' packet by packet instead")
-	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packets at most; each stands for as many frames as it takes (default 1000000, at most 10000000)")
+	flags.IntVar(&f.runs, "runs", 1, "number of seeds, starting at --seed")
+	flags.BoolVar(&f.yes, "yes", false, "skip the check for long runs and large memory")
+	flags.StringVar(&f.schedule, "schedule", "", "play a plan from 'olafctl schedule plan' packet by packet")
+	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packet limit; each stands for several frames (default 1000000)")
 	f.expect.Add(cmd)
 }
 
 func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
-	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
-	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server; of a job what each host and switch does")
-	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
-	flags.BoolVar(&f.schema, "schema", false, "print the JSON schema of a file of jobs, for editors, and run nothing; 'olafctl topology schema' is that of networks")
+	flags.StringVar(&f.rxImport, "rx-import", "", "measure another simulator's rx trace instead of simulating")
+	flags.StringVar(&f.pcap, "pcap", "", "folder for one pcapng per server, or per host and switch of a job")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
+	flags.BoolVar(&f.list, "list", false, "list the built-in networks and exit")
+	flags.BoolVar(&f.schema, "schema", false, "print the JSON schema of job files and exit")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
@@ -328,6 +323,9 @@ func (f *simulateFlags) checkRuns() error {
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
 	f.began = env.Now()
+	if f.list {
+		return listTopologies(env, f.format)
+	}
 	if f.schema {
 		return cli.PrintText(env, func() ([]byte, error) { return jobSchema(env.Systems) })
 	}

@@ -12,7 +12,7 @@ import (
 func NewTopology(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
-		Short: "Look at networks to simulate",
+		Short: "List, check and draw networks for simulate",
 	}
 	cmd.AddCommand(newTopologyListCmd(env), newTopologyShowCmd(env), newTopologySchemaCmd(env))
 	return cmd
@@ -22,31 +22,34 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the networks that come with the program, for simulate --preset",
+		Short:   "List the built-in networks",
 		Example: "  olafctl topology list",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			type entry struct {
-				Name  string `json:"name"`
-				About string `json:"about"`
-			}
-			var entries []entry
-			list := cli.Grid{Header: []string{"NAME", "ABOUT"}}
-			for _, p := range allPresets() {
-				entries = append(entries, entry{p[0], p[1]})
-				list.Add(p[0], p[1])
-			}
-			if out == cli.JSON {
-				return cli.WriteJSON(env.Stdout, struct {
-					cli.Head
-					Topologies []entry `json:"topologies"`
-				}{cli.Head{Schema: "olafctl.topologies/v1"}, entries})
-			}
-			return list.Write(env, out)
-		},
+		RunE:    func(*cobra.Command, []string) error { return listTopologies(env, out) },
 	}
 	cli.AddFormatFlag(cmd, &out)
 	return cmd
+}
+
+// listTopologies prints the built-in networks as a grid, or as JSON.
+func listTopologies(env *cli.Env, out cli.Format) error {
+	type entry struct {
+		Name  string `json:"name"`
+		About string `json:"about"`
+	}
+	var entries []entry
+	list := cli.Grid{Header: []string{"NAME", "ABOUT"}}
+	for _, p := range allPresets() {
+		entries = append(entries, entry{p[0], p[1]})
+		list.Add(p[0], p[1])
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			Topologies []entry `json:"topologies"`
+		}{cli.Head{Schema: "olafctl.topologies/v1"}, entries})
+	}
+	return list.Write(env, out)
 }
 
 // allPresets lists the names and descriptions of every network that simulate takes: those of workers that send as they
@@ -68,7 +71,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 	f.waits.set = env.Systems
 	cmd := &cobra.Command{
 		Use:   "show [TOPOLOGY.yaml]",
-		Short: "Check a topology and show it as tables, as a file, or as a drawing",
+		Short: "Check a topology and print it as tables, YAML or a Graphviz drawing",
 		Example: `  olafctl topology show topology.yaml
   olafctl topology show --preset multihop -o yaml > topology.yaml
   olafctl topology show --preset fat-tree --dot | dot -Tsvg > fat-tree.svg`,
@@ -98,7 +101,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&dot, "dot", false, "draw it for Graphviz")
+	cmd.Flags().BoolVar(&dot, "dot", false, "print a Graphviz drawing")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, cli.YAML)
 	return cmd
 }

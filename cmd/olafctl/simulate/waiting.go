@@ -22,10 +22,10 @@ type waitFlags struct {
 
 func (f *waitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async; or "+netsim.Open+": they do not wait, and switches of such as iswitch add up what they send")
-	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
-	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000; p4inc: aggregators, 0 is 1024 a job")
-	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
+	flags.StringVar(&f.mode, "mode", "", "closed-loop mode: sync|async; or "+netsim.Open+": workers send without waiting")
+	flags.Var(&f.losses, "loss", "frame loss of every link, such as 0.01 or 1%; "+sharedPreset+": a list")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "slots (segments, aggregators) per switch; 0 for the system's default")
+	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: let vectors longer than the table wrap around")
 	cli.AddSystemOptions(cmd, &f.options)
 	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
 }

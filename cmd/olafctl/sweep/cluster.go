@@ -31,13 +31,13 @@ type clusterFlags struct {
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.slurm, "slurm", "", "of a FILE.yaml: write a job array for Slurm to this file")
-	flags.StringVar(&f.k8s, "k8s", "", "of a FILE.yaml: write an indexed Job for Kubernetes to this file")
+	flags.StringVar(&f.slurm, "slurm", "", "with FILE.yaml: write a Slurm job array to this file")
+	flags.StringVar(&f.k8s, "k8s", "", "with FILE.yaml: write an indexed Kubernetes Job to this file")
 	flags.IntVar(&f.shards, "shards", 0,
 		"number of shares; 0 times one result of the sweep and chooses so that each share takes half a minute or more")
-	flags.IntVar(&f.atOnce, "at-once", 0, "number of shares that may run at a time; 0 for no limit")
-	flags.StringVar(&f.image, "image", "olafctl", "with --k8s: image that contains olafctl")
-	flags.StringVar(&f.claim, "claim", "olaf-store", "with --k8s: volume claim in which all shares keep results")
+	flags.IntVar(&f.atOnce, "at-once", 0, "shares to run at a time; 0 for no limit")
+	flags.StringVar(&f.image, "image", "olafctl", "with --k8s: container image with olafctl")
+	flags.StringVar(&f.claim, "claim", "olaf-store", "with --k8s: volume claim for the results")
 }
 
 func (f *clusterFlags) asked() bool { return f.slurm != "" || f.k8s != "" }

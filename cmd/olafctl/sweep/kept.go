@@ -120,7 +120,7 @@ func newSweepResumeCmd(env *cli.Env) *cobra.Command {
 	f := &GridFlags{}
 	cmd := &cobra.Command{
 		Use:   "resume ID",
-		Short: "Go on with a sweep that was stopped or killed",
+		Short: "Resume a stopped sweep",
 		Long: `Go on with a sweep: what is stored is not done again, and what comes out is what would have come out in one go. Of a
 finished sweep its report is printed. A sweep is named by its id, the beginning of just one, or "last": here the newest that is not
 finished, elsewhere the newest.`,
@@ -161,7 +161,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 	f := &GridFlags{}
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Print a sweep, as far as it is",
+		Short: "Print a sweep's results so far",
 		Long: `Print a sweep from its results: of one that is not finished, what there is so far. With --metric, others of the metrics that
 every result holds.`,
 		Example: `  olafctl sweep show last
@@ -181,7 +181,7 @@ every result holds.`,
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated; all for all")
+	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
 	cli.AddFormatFlag(cmd, &f.Format)
 	f.Where.Add(cmd)
 	return cmd
@@ -214,7 +214,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "status [ID]",
-		Short:   "List sweeps that are not finished, or say how far one is and who works on what",
+		Short:   "List unfinished sweeps, or show one sweep's progress by worker",
 		Example: "  olafctl sweep status\n  olafctl sweep status last -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -366,7 +366,7 @@ func newSweepRmCmd(env *cli.Env) *cobra.Command {
 	var where cli.StoreFlag
 	cmd := &cobra.Command{
 		Use:     "rm ID…",
-		Short:   "Remove sweeps that are not finished; 'olafctl runs rm' removes finished ones",
+		Short:   "Remove unfinished sweeps; 'olafctl runs rm' removes finished ones",
 		Example: "  olafctl sweep rm last",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -46,7 +46,7 @@ func (f *QueueFlags) add(cmd *cobra.Command, name, usage string) {
 
 // addToken adds what belongs to any address; TLS does too.
 func (f *QueueFlags) addToken(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.token, "token-file", "", "file with the queue's token; that of an own queue on this host is found without it")
+	cmd.Flags().StringVar(&f.token, "token-file", "", "file with the queue's auth token; not needed for your own queue on this host")
 }
 
 // AddWorkers adds the flags of a command that hands work out.
@@ -57,7 +57,7 @@ func (f *QueueFlags) AddWorkers(cmd *cobra.Command, usage string) {
 
 // addCheck adds the share of results that are checked.
 func (f *QueueFlags) addCheck(cmd *cobra.Command) {
-	cmd.Flags().Float64Var(&f.share, "check", 2, "with a work queue: per cent of the results to repeat here, at least one of each worker; 0 for none")
+	cmd.Flags().Float64Var(&f.share, "check", 2, "with a work queue: per cent of results to recompute here; 0 for none")
 }
 
 // check refuses what is no address.
@@ -220,7 +220,7 @@ func newSweepServeCmd(env *cli.Env) *cobra.Command {
 	f := new(queueServerFlags)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Let this machine hand out work to others",
+		Short: "Serve a work queue for sweeps on several machines",
 		Long: `Start the work queue that sweeps over several machines share, until interrupted: the program olafctl-queue, a NATS server with
 JetStream, which 'make' builds beside olafctl. Jobs and results wait in the store. Any number of sweeps may use it
 ('olafctl sweep run --workers'), and any number of machines join and leave ('olafctl sweep work --from').
@@ -235,8 +235,8 @@ certificates take its place.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
-	flags.StringVar(&f.token, "token-file", "", "file with the token that clients need; without it a token is made in the store, unless there is --tls-client-ca")
-	flags.BoolVar(&f.insecure, "insecure", false, "listen to a network without TLS")
+	flags.StringVar(&f.token, "token-file", "", "file with the auth token; default a new token in the store")
+	flags.BoolVar(&f.insecure, "insecure", false, "allow listening on a network without TLS")
 	f.secure.Add(flags)
 	f.where.Add(cmd)
 	return cmd
@@ -351,7 +351,7 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "work [FILE.yaml]",
-		Short: "Work for sweeps of other machines, or on a share of one",
+		Short: "Work on sweeps from a queue, or on one share of a sweep",
 		Long: `With --from, take jobs from the work queue of another machine until interrupted, and send the results there. Only jobs of this very
 build are taken; where work of another build is handed out, that is said and the command ends.
 
@@ -375,9 +375,9 @@ is what scripts for clusters call ('olafctl sweep export'). 'olafctl sweep run' 
 		},
 	}
 	from.add(cmd, "from", "take jobs from this work queue")
-	cmd.Flags().StringVar(&shard, "shard", "", "work on the I-th of N shares of the file: I/N")
-	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: end when there was no job for so long, such as 10m; 0s for never")
-	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")
+	cmd.Flags().StringVar(&shard, "shard", "", "work on share I of N: I/N")
+	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: exit after this long without a job; 0s for never")
+	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
 	cmd.Flags().BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
 	f.Where.Add(cmd)
 	return cmd

@@ -36,7 +36,7 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
-		Short: "Vary the options of a bench or a simulation over a grid, in many processes",
+		Short: "Run a command over a grid of options, on all cores or many machines",
 		Long: `Carry out a command over every combination of some of its options, in worker processes. Each result is stored under the
 key of everything that decides it, so that nothing is done twice: what was stopped or killed goes on, and the same sweep has the
 same digest from any number of processes. A finished sweep is one run of the store ('olafctl runs').
@@ -73,15 +73,15 @@ type GridFlags struct {
 // addWork adds how a sweep is carried out.
 func (f *GridFlags) addWork(cmd *cobra.Command) {
 	f.order = sweep.Random
-	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")
-	cli.Choose(cmd, &f.order, "order", "in which cells are begun: random, so that whatever drifts hits all alike, or grid", sweep.Random, sweep.Grid)
+	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
+	cli.Choose(cmd, &f.order, "order", "order of cells: random (spreads drift over all cells) or grid", sweep.Random, sweep.Grid)
 }
 
 // addWhat adds what of a sweep can be said beside its file.
 func (f *GridFlags) addWhat(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.Metrics, "metric", nil, "metrics of the sweep to show, comma-separated; all for all")
-	flags.StringVar(&f.until, "until", "", "of a sweep: give every cell runs until they are enough, such as ci=2%; at most --runs")
+	flags.StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
+	flags.StringVar(&f.until, "until", "", "add runs to each cell until a target, such as ci=2%; at most --runs")
 }
 
 // addOutput adds what is printed and written.
@@ -90,7 +90,7 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	cli.AddFormatFlag(cmd, &f.Format)
 	flags.StringVar(&f.To.Xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.To.Report, "report", "", "write a self-contained HTML report to this file")
-	flags.BoolVar(&f.To.Force, "force", false, "replace output files that exist")
+	flags.BoolVar(&f.To.Force, "force", false, "overwrite existing output files")
 	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
 	f.Watch.Add(cmd)
 	f.Where.Add(cmd)
@@ -99,7 +99,7 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 // addDashboard adds how a sweep is watched.
 func (f *GridFlags) addDashboard(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		cmd.Flags().BoolVar(&f.Tui, "tui", false, "show the dashboard: how fast it goes, who works on what, what failed")
+		cmd.Flags().BoolVar(&f.Tui, "tui", false, "show the dashboard: speed, workers, failures")
 	})
 	f.View.AddLooks(cmd)
 }
@@ -115,7 +115,7 @@ func newSweepRunCmd(env *cli.Env) *cobra.Command {
 	f := new(fileFlags)
 	cmd := &cobra.Command{
 		Use:   "run FILE.yaml",
-		Short: "Carry out what a file describes",
+		Short: "Run a sweep from a file",
 		Long: `Carry out a sweep that a file describes: a command, options for all cells, and what is varied.
 
   command: bench
@@ -132,9 +132,9 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.runFile(cmd, env, args) },
 	}
-	cmd.Flags().IntVar(&f.runs, "runs", 0, "runs of every cell in place of the file's")
-	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
-	cmd.Flags().BoolVar(&f.Yes, "yes", false, "start even more than a million cells")
+	cmd.Flags().IntVar(&f.runs, "runs", 0, "runs per cell, overriding the file")
+	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
+	cmd.Flags().BoolVar(&f.Yes, "yes", false, "allow more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
 	f.queue.AddWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
@@ -446,7 +446,7 @@ const WorkerName = "worker"
 func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:    WorkerName,
-		Short:  "Carry out jobs from standard input; started by sweeps",
+		Short:  "Run jobs from standard input; started by sweeps",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -473,8 +473,10 @@ type Flags struct {
 
 // AddTo adds --sweep and what belongs to it, to a command that has --workers of its own.
 func (f *Flags) AddTo(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option, slots=2..64:x2; repeatable")
+	})
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option over values, such as slots=2..64:x2 or out-rate=5G..40G:5G; again for another one")
 		f.addWhat(cmd)
 		f.addWork(cmd)
 		f.queue.addToken(cmd)

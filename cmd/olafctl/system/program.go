@@ -17,7 +17,7 @@ import (
 func NewProgram(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "program",
-		Short: "Look at what switches do with packets, play golden vectors on it, and see their frames in Wireshark",
+		Short: "List and show switch programs, play golden vectors on them, and print a dissector for Wireshark",
 	}
 	cmd.AddCommand(newProgramListCmd(env), newProgramShowCmd(env), newProgramTraceCmd(env), newProgramDissectorCmd(env))
 	return cmd
@@ -46,8 +46,8 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the switch programs with their profiles and what they count",
-		Example: "  olafctl program list",
+		Short:   "List the switch programs, their profiles and counters",
+		Example: "  olafctl system program list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			entries := []listedProgram{}
@@ -79,11 +79,11 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 func newProgramTraceCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "trace FILE…",
-		Short: "Play golden vectors on the program that they name",
+		Short: "Play golden vectors on the switch program they name",
 		Long: `Play golden vectors: every packet of a file is presented to the switch program that its first line names, and what becomes of
 it, what leaves and what the slots hold is compared with what the file says. The first difference ends with exit code 4 and
 names file, line, expected and got. "-" reads standard input. The grammar is in docs/reference/vectors.md.`,
-		Example: "  olafctl program trace sum.txt order.txt",
+		Example: "  olafctl system program trace sum.txt order.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			steps := 0

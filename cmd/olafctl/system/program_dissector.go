@@ -15,10 +15,10 @@ func newProgramDissectorCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "dissector",
-		Short: "Print a dissector of all systems' frames for Wireshark and tshark",
+		Short: "Print a Wireshark dissector for all systems' frames",
 		Long: `Print a script in Lua that shows OLAF's, iSwitch's, SwitchML's and ATP's frames in Wireshark and tshark, field by field and lane by
 lane. It is made from the tables that olafctl itself writes and reads frames by (docs/reference/wire.md).`,
-		Example: `  olafctl program dissector -w inagg.lua
+		Example: `  olafctl system program dissector -w inagg.lua
   tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -32,7 +32,7 @@ lane. It is made from the tables that olafctl itself writes and reads frames by 
 			return cli.WriteWhole(env, path, []byte(frame.Dissector()))
 		},
 	}
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write it to this file, which ends in .lua")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this .lua file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }

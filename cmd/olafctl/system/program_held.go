@@ -137,7 +137,7 @@ func (h *heldDocument) write(w io.Writer, name string) {
 		fmt.Fprintf(w, "runs\t%s; %s is built in, and neither holds anything nor has an H\n", h.Running, name)
 	} else {
 		fmt.Fprintf(w, "H\t%d\n", h.H)
-		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl reg slots -d %s' lists them\n", h.Held, h.Built, h.Device)
+		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl device reg slots -d %s' lists them\n", h.Held, h.Built, h.Device)
 	}
 	if h.Untold != "" {
 		fmt.Fprintf(w, "members\tnot known: %s\n", h.Untold)

@@ -65,13 +65,13 @@ func newProgramShowCmd(env *cli.Env) *cobra.Command {
 	var device string
 	cmd := &cobra.Command{
 		Use:   "show PROGRAM",
-		Short: "Say what a switch program holds, what becomes of packets in it, and what always holds between its counts",
+		Short: "Describe a switch program: state, packet outcomes, counters and identities",
 		Long: `Say what a switch program holds, how many contributions complete a sum, what becomes of packets in it, and what always holds
 between its counts. With -d it also says what of that is so on a device now: the H and the slots that its registers tell, and, of one
 that an agent serves, the members that its tables admit. Nothing is written there.`,
-		Example: `  olafctl program show iswitch
-  olafctl program show iswitch --slots 4594 --profile isw-x
-  olafctl program show iswitch -d grpc://127.0.0.1:9559`,
+		Example: `  olafctl system program show iswitch
+  olafctl system program show iswitch --slots 4594 --profile isw-x
+  olafctl system program show iswitch -d grpc://127.0.0.1:9559`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.Names(env.Programs) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ that an agent serves, the members that its tables admit. Nothing is written ther
 		},
 	}
 	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; the program's own if not given")
-	cmd.Flags().StringVar(&build.Profile, "profile", "", "profile to build")
+	cmd.Flags().StringVar(&build.Profile, "profile", "", "program profile to show")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	cli.AddAddress(cmd, &device, env.Devices, "look at the program on this device as well")
 	return cmd

@@ -21,11 +21,11 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "system",
-		Short: "List the published systems that can be compared here, and where each runs",
+		Short: "List and describe the published systems and their switch programs",
 		Long: `A system is a published way to aggregate in the network, as a whole: its switch program, the discipline of its ports, and its
 workers and servers. --system names one wherever something runs.`,
 	}
-	cmd.AddCommand(newSystemListCmd(env), newSystemShowCmd(env))
+	cmd.AddCommand(newSystemListCmd(env), newSystemShowCmd(env), NewProgram(env))
 	return cmd
 }
 
@@ -157,7 +157,7 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the systems, and where each runs",
+		Short:   "List the systems and where each runs",
 		Example: "  olafctl system list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -205,7 +205,7 @@ func newSystemShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:               "show SYSTEM",
-		Short:             "Say what a system is made of, what its modes take, and what each place can do with it",
+		Short:             "Describe a system: parts, modes, options, and where it runs",
 		Example:           "  olafctl system show iswitch",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(env.Systems.Names),

@@ -17,7 +17,7 @@ import (
 func NewCluster(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Group workers into clusters while traffic runs",
+		Short: "Add, move and remove workers and clusters while traffic runs",
 		Long: `Group workers into clusters. A cluster is a training job: its workers' entries in VNP4-1, its entry in VNP4-2 and its
 multicast group. Every change is one batch that is done wholly or not at all, up to 100 updates, so that traffic meets the
 old grouping or the new one and nothing is lost in the accounting.`,
@@ -31,7 +31,7 @@ func newClusterListCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List clusters and their workers",
-		Example: "  olafctl cluster list --target 127.0.0.1:9559",
+		Example: "  olafctl tables cluster list --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tables, err := ReadTarget(cmd.Context(), env, f.Target)
@@ -103,8 +103,8 @@ func newClusterAddCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "add ADDRESS=WORKER…",
-		Short:   "Put new workers into a cluster and its multicast group",
-		Example: "  olafctl cluster add --cluster 9 10.1.0.27=27 10.1.0.28=28",
+		Short:   "Add workers to a cluster and its multicast group",
+		Example: "  olafctl tables cluster add --cluster 9 10.1.0.27=27 10.1.0.28=28",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			workers := make([]p4ctl.Worker, len(args))
@@ -123,8 +123,8 @@ func newClusterAddCmd(env *cli.Env) *cobra.Command {
 			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Add(port, workers...) })
 		},
 	}
-	cmd.Flags().Uint16Var(&cluster, "cluster", 0, "cluster that the workers join")
-	cmd.Flags().Uint32Var(&port, "port", 1, "port of the shell behind which they are")
+	cmd.Flags().Uint16Var(&cluster, "cluster", 0, "cluster to join")
+	cmd.Flags().Uint32Var(&port, "port", 1, "the workers' shell port")
 	_ = cmd.MarkFlagRequired("cluster")
 	f.AddWrite(cmd)
 	return cmd
@@ -156,9 +156,9 @@ func newClusterMoveCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "move ADDRESS…",
-		Short: "Move workers to another cluster, with their places in the multicast groups",
-		Example: `  olafctl cluster move --to 4 10.1.0.0 10.1.0.1 --dry-run
-  olafctl cluster move --to 4 10.1.0.0`,
+		Short: "Move workers to another cluster and its multicast group",
+		Example: `  olafctl tables cluster move --to 4 10.1.0.0 10.1.0.1 --dry-run
+  olafctl tables cluster move --to 4 10.1.0.0`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addresses, err := parseAddresses(args)
@@ -168,7 +168,7 @@ func newClusterMoveCmd(env *cli.Env) *cobra.Command {
 			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Move(olaf.ClusterID(to), addresses...) })
 		},
 	}
-	cmd.Flags().Uint16Var(&to, "to", 0, "cluster that the workers join")
+	cmd.Flags().Uint16Var(&to, "to", 0, "cluster to join")
 	_ = cmd.MarkFlagRequired("to")
 	f.AddWrite(cmd)
 	f.AddConfirm(cmd)
@@ -182,9 +182,9 @@ func newClusterRemoveCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "rm [ADDRESS…]",
-		Short: "Remove workers, or a whole cluster with its group",
-		Example: `  olafctl cluster rm 10.1.0.0
-  olafctl cluster rm --cluster 9`,
+		Short: "Remove workers, or a cluster with its multicast group",
+		Example: `  olafctl tables cluster rm 10.1.0.0
+  olafctl tables cluster rm --cluster 9`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addresses, err := parseAddresses(args)
 			if err != nil {
@@ -201,7 +201,7 @@ func newClusterRemoveCmd(env *cli.Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&cluster, "cluster", -1, "remove this cluster with all its workers")
+	cmd.Flags().IntVar(&cluster, "cluster", -1, "cluster to remove with all its workers")
 	f.AddWrite(cmd)
 	f.AddConfirm(cmd)
 	return cmd

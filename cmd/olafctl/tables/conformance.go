@@ -32,7 +32,7 @@ func newTablesConformanceCmd(env *cli.Env) *cobra.Command {
 	var f conformanceFlags
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Try what P4Runtime promises on any server, clause by clause",
+		Short: "Test any P4Runtime server against the specification",
 		Long: `Try what the P4Runtime specification promises on any server, one clause after the other, and say what was seen. The pipeline
 must have a table with exact keys and an action with parameters; it is the server's own, ours where it has none, or --p4info.
 
@@ -46,11 +46,11 @@ primary is refused. Exit code 4 when a clause failed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
 	f.Target = "127.0.0.1:9559"
-	cmd.Flags().VarP((*cli.TargetFlag)(&f.Target), "device", "d", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
-	cmd.Flags().Uint64Var(&f.device, "device-id", p4.DeviceID, "the device's id at the server")
-	cmd.Flags().StringVar(&f.info, "p4info", "", "push this P4Info, as text or in wire form")
-	cmd.Flags().StringVar(&f.config, "p4-config", "", "push this device config with it")
-	cmd.Flags().BoolVar(&f.write, "write", false, "try the clauses that empty the tables and take the primary's place, too")
+	cmd.Flags().VarP((*cli.TargetFlag)(&f.Target), "device", "d", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
+	cmd.Flags().Uint64Var(&f.device, "device-id", p4.DeviceID, "device id on the server")
+	cmd.Flags().StringVar(&f.info, "p4info", "", "P4Info to push, text or binary")
+	cmd.Flags().StringVar(&f.config, "p4-config", "", "device config to push with it")
+	cmd.Flags().BoolVar(&f.write, "write", false, "also run tests that clear tables or replace the primary")
 	cli.AddFormatFlag(cmd, &f.Out)
 	return cmd
 }

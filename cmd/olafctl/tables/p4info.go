@@ -17,10 +17,10 @@ func newTablesP4InfoCmd(env *cli.Env) *cobra.Command {
 	f := new(p4infoFlags)
 	cmd := &cobra.Command{
 		Use:   "p4info",
-		Short: "Print the P4Info of a system's pipeline, for other controllers to push",
+		Short: "Print a system's P4Info for other controllers",
 		Long: `Print the P4Info of a pipeline as text: that of both blocks, and with --system also the tables by which that system's switch
 program is told about jobs and members. Other P4Runtime controllers load it, and with --config the device config that goes with
-it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
+it; pushing both chooses the pipeline of a running 'olafctl device serve'.`,
 		Example: `  olafctl tables p4info
   olafctl tables p4info --system iswitch -w isw.p4info.txtpb --config isw.bin`,
 		Args: cobra.NoArgs,
@@ -29,10 +29,10 @@ it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.system, "system", "", "with this system's tables")
 	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
-	flags.BoolVar(&f.lab, "lab", false, "in the sizes of a card instead of the twin's")
+	flags.BoolVar(&f.lab, "lab", false, "use a card's table sizes instead of the twin's")
 	flags.StringVarP(&f.path, "write", "w", "", "write to this file")
-	flags.StringVar(&f.config, "config", "", "write the device config to this file too")
-	flags.BoolVar(&f.force, "force", false, "replace the files")
+	flags.StringVar(&f.config, "config", "", "also write the device config to this file")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
 }
 

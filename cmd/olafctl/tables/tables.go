@@ -17,9 +17,10 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tables",
-		Short: "Read, write and compare the match-action tables over P4Runtime",
+		Short: "Read, write and compare match-action tables over P4Runtime",
 	}
-	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env))
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env),
+		NewCluster(env))
 	return cmd
 }
 
@@ -32,7 +33,7 @@ func newTablesShowCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show",
 		Aliases: []string{"list"},
-		Short:   "Print workers, servers, clusters and multicast groups, and what switch programs are told",
+		Short:   "Print workers, servers, clusters, multicast groups and program entries",
 		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
 --p4rt can be looked at with --target while it runs.
 

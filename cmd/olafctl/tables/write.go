@@ -20,7 +20,7 @@ func newTablesGetCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Print a server's tables in the form that apply reads",
+		Short: "Print a server's tables in the format that apply reads",
 		Example: `  olafctl tables get -w tables.yaml
   olafctl tables get --target unix:/run/olaf.sock`,
 		Args: cobra.NoArgs,
@@ -41,7 +41,7 @@ func newTablesGetCmd(env *cli.Env) *cobra.Command {
 	}
 	f.AddTarget(cmd)
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func newTablesApplyCmd(env *cli.Env) *cobra.Command {
 	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
-		Short: "Make a server's tables what a file says",
+		Short: "Write a file's tables to a server",
 		Long: `Make a server's tables what a file says: read, compare, write the difference, read back. Up to 100 changes are one batch that
 is done wholly or not at all; more go in batches of 100, groups before clusters before workers, and what is left out last.`,
 		Example: `  olafctl tables apply tables.yaml --dry-run
@@ -87,7 +87,7 @@ func newTablesDiffCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "diff FILE",
-		Short:   "Say what apply would change",
+		Short:   "Print what apply would change",
 		Example: "  olafctl tables diff tables.yaml --exit-code",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func newTablesDiffCmd(env *cli.Env) *cobra.Command {
 	}
 	f.AddTarget(cmd)
 	cli.AddFormatFlag(cmd, &f.Out, cli.Table, cli.JSON)
-	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
+	cmd.Flags().BoolVar(&code, "exit-code", false, "exit with code 4 if anything differs")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func newTablesClearCmd(env *cli.Env) *cobra.Command {
 	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:     "clear",
-		Short:   "Empty a server's tables and groups",
+		Short:   "Delete all table entries and groups on a server",
 		Example: "  olafctl tables clear --dry-run\n  olafctl tables clear --yes   # in a script at a terminal",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -136,7 +136,7 @@ func newTablesTakeoverCmd(env *cli.Env) *cobra.Command {
 	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:   "takeover",
-		Short: "Become a server's primary controller, whoever is it now",
+		Short: "Take over as a server's primary controller",
 		Long: `Become a server's primary controller by an election id above the highest one it ever saw. The controller that was primary
 can no longer write; a bench that it runs ends. The server remembers the id until it restarts; later commands without
 --election-id take the next one.`,

@@ -74,15 +74,15 @@ func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
 func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.system = "xagg"
-	cli.Choose(cmd, &f.system, "system", "whose protocol to speak", EndpointSystems()...)
-	flags.Uint16Var(&f.id, "id", 1, "of the job")
-	flags.IntVar(&f.job.Workers, "workers", 4, "of the job")
-	flags.IntVar(&f.job.Values, "values", 1<<16, "of a vector, 32 bits each; through a queue as many as a packet has, if not given")
+	cli.Choose(cmd, &f.system, "system", "system whose protocol to use", EndpointSystems()...)
+	flags.Uint16Var(&f.id, "id", 1, "id of the job")
+	flags.IntVar(&f.job.Workers, "workers", 4, "workers of the job")
+	flags.IntVar(&f.job.Values, "values", 1<<16, "32-bit values per vector; through a queue by default one packet's")
 	flags.IntVar(&f.job.Lanes, "lanes", 256, "values in a packet")
-	flags.IntVar(&f.job.Vectors, "vectors", 10, "of every worker")
-	flags.Var(&f.line, "line", "what the link of this end carries, such as 50M: rates are divided by it; 0bps asks nobody for a rate")
-	flags.StringVar(&f.listen, "listen", "", "address and port of this end, such as 10.77.0.2:20300")
-	flags.StringVar(&f.open.training, "training", "", "train LunarLander: a file with the configuration, as 'olafctl train -o json' prints it; - for stdin")
+	flags.IntVar(&f.job.Vectors, "vectors", 10, "vectors per worker")
+	flags.Var(&f.line, "line", "rate of this end's link, such as 50M; 0bps for no rate control")
+	flags.StringVar(&f.listen, "listen", "", "address and port to bind, such as 10.77.0.2:20300")
+	flags.StringVar(&f.open.training, "training", "", "train LunarLander with this configuration ('olafctl train -o json'); - for stdin")
 	f.format = cli.JSON
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
@@ -125,7 +125,7 @@ func NewWorker(env *cli.Env) *cobra.Command {
 	f := &workerFlags{}
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Be one worker: send vectors by UDP, and hear what comes back",
+		Short: "Run one worker: send vectors over UDP and receive the results",
 		Long: `Be one worker, over an ordinary UDP socket. What is in a vector follows from its worker and its number, so that what comes of it can be
 held against what it must be.
 
@@ -137,8 +137,8 @@ Packets of a vector that takes several leave from as many addresses, from --list
 With --system xagg a worker asks the aggregator above it for a rate, sends its vectors at that, sends again what the aggregator's agent
 finds missing of a group, and asks for sums that do not come: the same state machine as in the simulator. 'olafctl testbed demo' and
 'olafctl train -d xdp:' start workers like these.`,
-		Example: `  olafctl worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
-  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
+		Example: `  olafctl testbed worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
+  olafctl testbed worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.find(cmd)
@@ -150,14 +150,14 @@ finds missing of a group, and asks for sums that do not come: the same state mac
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&f.number, "worker", 0, "which of the workers this is, from 0")
-	flags.StringVar(&f.aggregator, "aggregator", "", "where packets go")
-	flags.StringVar(&f.server, "server", "", "where updates go")
-	flags.StringVar(&f.above, "above", "", "the server that may take this worker over from its aggregator (ps --adopt); default nobody")
-	flags.DurationVar(&f.every, "every", 0, "between two updates, on an absolute schedule; default as fast as it can")
-	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet of vectors, as if it were lost")
-	flags.Uint16Var(&f.child, "child", 0, "which of its aggregator's children this is, from 0; default the number of the worker")
-	flags.Uint16Var(&f.epoch, "epoch", 0, "of the first vector: beyond all that the aggregators have seen, where another job went there before; default what the aggregator says")
+	flags.IntVar(&f.number, "worker", 0, "number of this worker, from 0")
+	flags.StringVar(&f.aggregator, "aggregator", "", "address and port of the aggregator")
+	flags.StringVar(&f.server, "server", "", "address and port of the server")
+	flags.StringVar(&f.above, "above", "", "server that may take over this worker (ps --adopt)")
+	flags.DurationVar(&f.every, "every", 0, "period between updates; default as fast as possible")
+	flags.IntVar(&f.skip, "skip", 0, "drop every n-th packet")
+	flags.Uint16Var(&f.child, "child", 0, "child number at the aggregator, from 0; default the worker's number")
+	flags.Uint16Var(&f.epoch, "epoch", 0, "epoch of the first vector; default the aggregator's next")
 	f.open.addWorker(cmd)
 	return cmd
 }
@@ -175,7 +175,7 @@ func NewPS(env *cli.Env) *cobra.Command {
 	f := &serverFlags{}
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "Be the parameter server: take updates or sums, and answer workers",
+		Short: "Run the parameter server: receive updates or sums and answer workers",
 		Long: `Be the parameter server, over an ordinary UDP socket, until Ctrl-C; then it says what it did.
 
 Behind a queue (--system olaf or fifo) it answers every update with an ACK to who sent it, and one in which several were merged to all
@@ -184,8 +184,8 @@ workers of the cluster. With --training it steps the clusters' weights by every 
 With --system xagg it is the root of the tree: it passes every sum that the aggregator sends on to all workers, keeps the last of every
 packet for those that ask again, and grants the aggregator a rate. With --adopt it changes the tree where the aggregator falls silent in the middle
 of the job: workers that were started with --above become its own children and send their vectors again.`,
-		Example: `  olafctl ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
-  olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
+		Example: `  olafctl testbed ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
+  olafctl testbed ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.find(cmd)
@@ -197,11 +197,11 @@ of the job: workers that were started with --above become its own children and s
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.agent, "agent", "", "of the aggregator below, in user space: address and port")
-	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; one for each, in their order")
-	flags.IntVar(&f.group, "group", 0, "packets that are acknowledged together, a power of two; default as published, 1024")
-	flags.DurationVar(&f.adopt, "adopt", 0, "take the workers over, in another epoch, where the aggregator falls silent for so long in the middle of the job; 0s never does")
-	flags.IntVar(&f.clusters, "clusters", 1, "among which the workers are spread evenly")
+	flags.StringVar(&f.agent, "agent", "", "address and port of the user-space aggregator below")
+	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; repeat in the order of their numbers")
+	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
+	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
+	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
 	return cmd
 }
 

@@ -35,11 +35,11 @@ type openFlags struct {
 func (f *openFlags) addWorker(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.slope = tc.Urgency
-	flags.StringVar(&f.start, "start", "", "when to begin, such as 2026-11-22T16:00:00.5Z; default now")
-	flags.DurationVar(&f.timeout, "timeout", 0, "send an update again that nobody answered for so long, unless a newer one is ready; 0 never does")
-	flags.DurationVar(&f.tc, "tc", 0, "transmission control, with this threshold for the time since the last ACK (§5); 0 sends every update")
-	flags.Uint64Var(&f.seed, "seed", 1, "of what transmission control draws")
-	cli.Choose(cmd, &f.slope, "slope", "reading of v in transmission control", tc.Slopes()...)
+	flags.StringVar(&f.start, "start", "", "start time, such as 2026-11-22T16:00:00.5Z; default now")
+	flags.DurationVar(&f.timeout, "timeout", 0, "resend an update unanswered for this long; 0 for never")
+	flags.DurationVar(&f.tc, "tc", 0, "transmission control threshold for the time since the last ACK (§5); 0 for off")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of transmission control")
+	cli.Choose(cmd, &f.slope, "slope", "slope v of transmission control", tc.Slopes()...)
 }
 
 // begins is when the job does; the zero time is now.

@@ -46,7 +46,7 @@ func newTestbedPlanCmd(env *cli.Env) *cobra.Command {
 	var schema bool
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Check a testbed file, and say what up would make of it",
+		Short: "Check a testbed file and print what up would create",
 		Long: `Check a testbed file, and say every namespace, cable, route and program that 'olafctl testbed up' would make of it. Where a testbed of
 that name is up, what would go begins with a minus and what would come with a plus. Nothing is made, and no rights are needed.`,
 		Example: "  olafctl testbed plan lab.yaml\n  olafctl testbed plan --schema > testbed.schema.json",
@@ -146,12 +146,13 @@ func newTestbedDownCmd(env *cli.Env) *cobra.Command {
 func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
 	var vectors int
 	cmd := onLab(env, &cobra.Command{
-		Use:   "epoch [NAME|FILE]",
-		Short: "Say with which epoch another job on a testbed may begin",
+		Use:    "epoch [NAME|FILE]",
+		Hidden: true,
+		Short:  "Print the epoch with which the next job may begin",
 		Long: `Say the first epoch of a job on a testbed that is up, for --epoch of all its workers: ahead of everything that any aggregator has met, and
 of all jobs that asked before. It is asked once for each job; the holder answers one question after the other, so that no two jobs meet.`,
 		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
-  sudo nsenter --net=/proc/PID/fd/8 olafctl worker --epoch $E --vectors 20 …`,
+  sudo nsenter --net=/proc/PID/fd/8 olafctl testbed worker --epoch $E --vectors 20 …`,
 	}, func(name string) error {
 		first, err := lab.Epoch(name, vectors)
 		if err != nil {
@@ -160,7 +161,7 @@ of all jobs that asked before. It is asked once for each job; the holder answers
 		_, err = fmt.Fprintln(env.Stdout, first)
 		return err
 	})
-	cmd.Flags().IntVar(&vectors, "vectors", 1000, "of every worker of the job, at most")
+	cmd.Flags().IntVar(&vectors, "vectors", 1000, "largest number of vectors per worker")
 	return cmd
 }
 
@@ -168,7 +169,7 @@ func newTestbedShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := onLab(env, &cobra.Command{
 		Use:   "show [NAME|FILE]",
-		Short: "Tell of a testbed that is up: its namespaces, what its programs counted, and what is not as it was made",
+		Short: "Show a running testbed: namespaces, program counters and faults",
 		Long: `Tell of a testbed that is up: nodes with their addresses and namespaces, what programs have counted since they were loaded, and
 what is not as it was made, such as an interface that is gone or a program that somebody took off; that ends with exit code 3.
 A namespace is entered by its path: nsenter --net=PATH COMMAND.`,

@@ -51,7 +51,7 @@ func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 	f := &demoFlags{Config: demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Workers and a parameter server as processes in namespaces, the kernel adds: every sum is held",
+		Short: "Run a demo job in namespaces with aggregation in the kernel",
 		Long: `Make a network namespace for each worker, one for the parameter server and one for the switch between them, with virtual cables; let the
 kernel of the switch add with the XDP program xagg; start the workers and the server as processes; and hold every value of every
 sum and what the kernel counted. Workers leave out packets now and then, so that what is missing is found and sent again.
@@ -61,15 +61,15 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	c, flags := &f.Config, cmd.Flags()
-	flags.IntVar(&c.Workers, "workers", 4, "workers, a process and a namespace each")
-	flags.IntVar(&c.Values, "values", 1<<18, "of a vector, 32 bits each")
-	flags.IntVar(&c.Vectors, "vectors", 40, "of every worker")
-	flags.Var(&c.Line, "line", "that a worker can send at most")
-	flags.Var(&c.Rate, "rate", "that the aggregator takes of all workers, who get a share each; 0bps is without a limit")
-	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets of a worker that are acknowledged together, a power of two")
-	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet of its vectors; 0 leaves out none")
-	flags.BoolVar(&f.short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
-	cli.Choose(cmd, &f.mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
+	flags.IntVar(&c.Workers, "workers", 4, "workers, one process and namespace each")
+	flags.IntVar(&c.Values, "values", 1<<18, "32-bit values per vector")
+	flags.IntVar(&c.Vectors, "vectors", 40, "vectors per worker")
+	flags.Var(&c.Line, "line", "maximum rate of a worker")
+	flags.Var(&c.Rate, "rate", "maximum rate of the aggregator, shared by the workers; 0bps for no limit")
+	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets per group acknowledgement, a power of two")
+	flags.IntVar(&c.Skip, "skip", 101, "drop every n-th packet; 0 for none")
+	flags.BoolVar(&f.short, "short", false, "a short demo: 3 vectors of 16,384 values")
+	cli.Choose(cmd, &f.mode, "mode", "XDP mode: native|generic", string(xdp.Native), string(xdp.Generic))
 	f.mode = string(xdp.Native)
 	f.film.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON)
@@ -162,7 +162,7 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can do with real packets, a line each with its remedy",
+		Short: "Check what this machine can do with real packets, with remedies",
 		Long: `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock, and, for half
 a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing; what is only better
 to have, as CAP_SYS_NICE, is no such thing.`,

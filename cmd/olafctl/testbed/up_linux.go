@@ -37,7 +37,7 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 	f := new(upFlags)
 	cmd := &cobra.Command{
 		Use:   "up FILE",
-		Short: "Bring up a testbed from a file: namespaces, cables, programs of the kernel, and workers that send",
+		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
 		Long: `Bring up a testbed from a file, after its plan: a process in the background makes namespaces, cables, routes and programs, and holds all
 of them by descriptors. Nothing is pinned: when that process ends, by 'olafctl testbed down' or by kill -9, nothing is left. What is
 up as the file says stays as it is; what is up and differs is refused, unless --replace takes it down first.
@@ -49,9 +49,9 @@ It needs root, or the rights that 'olafctl testbed doctor' lists.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd.Context(), env, args[0]) },
 	}
-	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "hold the testbed in this process, until it is interrupted")
-	cmd.Flags().BoolVar(&f.replace, "replace", false, "take down what is up under this name and differs")
-	cmd.Flags().StringVar(&f.name, "name", "", "call it so, whatever the file says")
+	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay in the foreground until interrupted")
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace a running testbed of this name that differs")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the testbed, overriding the file")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
 	return cmd
 }

@@ -31,7 +31,7 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
-		Short: "Record, look at, convert and scale traces of real training",
+		Short: "Record, inspect, convert and scale training traces",
 		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/reference/trace-format.md). It does
 not depend on the network that it will be replayed through. builtin:lander8 is a recorded one.`,
 	}
@@ -64,13 +64,13 @@ the recording early and leaves a complete file of what was done.`,
 	}
 	cli.AddTrainingFlags(cmd, &f.config)
 	flags := cmd.Flags()
-	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (everybody waits for everybody)", rl.Async, rl.Periodic, rl.Sync)
-	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates that the periodic mode averages")
+	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (all workers wait)", rl.Async, rl.Periodic, rl.Sync)
+	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates averaged in periodic mode")
 	f.clock = trace.Virtual
 	cli.Choose(cmd, &f.clock, "clock", "", trace.Virtual, trace.Wall)
 	flags.StringVarP(&f.to, "write", "w", "", "trace to write")
-	flags.BoolVar(&f.payload, "payload", false, "also write the gradients, to FILE.grad")
-	flags.BoolVar(&f.force, "force", false, "replace files that exist")
+	flags.BoolVar(&f.payload, "payload", false, "also write the gradients to FILE.grad")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	return cmd
 }
@@ -138,7 +138,7 @@ func newTraceInfoCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "info TRACE",
-		Short:   "Print where a trace comes from and its statistics",
+		Short:   "Print a trace's origin and statistics",
 		Example: "  olafctl trace info builtin:lander8\n  olafctl trace info big.trace -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -379,7 +379,7 @@ func newTraceConvertCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "convert FROM TO",
-		Short: "Convert between trace, CSV and capture, by the names' endings",
+		Short: "Convert between trace, CSV and capture files",
 		Long: `Read a .trace, .csv, .pcap or .pcapng and write a .trace or .csv. A CSV needs the columns gen_ns, worker, cluster and
 reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.
 
@@ -397,7 +397,7 @@ the exit code is then 2, as for any damaged trace.`,
 			return convertTrace(cmd.Context(), env, args[0], args[1])
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "replace the target if it exists")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing target")
 	return cmd
 }
 
@@ -490,7 +490,7 @@ func newTraceScaleCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "scale TRACE -w FILE",
-		Short: "Scale a recording to any number of workers and any rate",
+		Short: "Scale a recording to another number of workers and rate",
 		Long: `Make a trace of many workers out of a recording of a few: every emulated worker replays a recorded one in random blocks,
 which keeps the autocorrelation of its intervals, and one factor compresses all of time to the target rate. The report
 says which statistics were kept and how far they are off.`,
@@ -516,7 +516,7 @@ says which statistics were kept and how far they are off.`,
 	addScaling(cmd, &s)
 	flags := cmd.Flags()
 	flags.StringVarP(&to, "write", "w", "", "trace to write")
-	flags.BoolVar(&force, "force", false, "replace a file that exists")
+	flags.BoolVar(&force, "force", false, "overwrite an existing file")
 	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &out)
 	return cmd
@@ -526,17 +526,17 @@ says which statistics were kept and how far they are off.`,
 func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
-	flags.IntVar(&s.Clusters, "clusters", s.Clusters, "their clusters")
-	flags.IntVar(&s.Updates, "updates", s.Updates, "updates that each worker makes")
-	flags.Var(&s.Rate, "rate", "rate that all workers offer together")
-	flags.Var(&s.Frame, "size", "size of an update's frame")
-	flags.Var(&s.Line, "line-rate", "what the link carries; --rate must not exceed it")
-	cli.Choose(cmd, &s.Averaging, "averaging", "over what the rate is met: stationary (while all send) | whole-run (first update to last)", trace.Stationary, trace.WholeRun)
-	flags.IntVar(&s.Block, "block", s.Block, "updates replayed in a row; keeps their autocorrelation")
-	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep how intervals grow as the policy learns")
-	flags.Float64Var(&s.Spread, "spread", s.Spread, "time of the slowest cluster over that of the fastest")
-	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of a worker's own speed")
-	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at once, in turns; 0 for all")
+	flags.IntVar(&s.Clusters, "clusters", s.Clusters, "clusters of the scaled trace")
+	flags.IntVar(&s.Updates, "updates", s.Updates, "updates per worker")
+	flags.Var(&s.Rate, "rate", "total rate offered by all workers")
+	flags.Var(&s.Frame, "size", "frame size of an update")
+	flags.Var(&s.Line, "line-rate", "link rate; --rate must not exceed it")
+	cli.Choose(cmd, &s.Averaging, "averaging", "averaging window for --rate: stationary (while all send) | whole-run", trace.Stationary, trace.WholeRun)
+	flags.IntVar(&s.Block, "block", s.Block, "length of the bootstrap blocks, which keep autocorrelation")
+	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep the growth of intervals as the policy learns")
+	flags.Float64Var(&s.Spread, "spread", s.Spread, "slowest cluster's time divided by the fastest's")
+	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of worker speeds")
+	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at a time, in turns; 0 for all")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the bootstrap")
 }
 
@@ -620,7 +620,7 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "plot TRACE -w FILE",
-		Short:   "Draw a trace's rewards over time as SVG, PDF or PNG",
+		Short:   "Plot a trace's rewards over time",
 		Example: "  olafctl trace plot builtin:lander8 -w lander.svg",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -640,8 +640,8 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg, .pdf or .png")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	cmd.Flags().StringVarP(&to, "write", "w", "", "figure to write: .svg, .pdf or .png")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
 

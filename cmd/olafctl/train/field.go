@@ -41,15 +41,15 @@ type trainFieldFlags struct {
 func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	cli.InGroup(cmd, cli.RunFlags, func() {
-		flags.IntVar(&f.seeds, "seeds", 1, "train under so many seeds, from --seed on: learning curves with intervals")
-		flags.StringVar(&f.versus, "versus", "", "the same trainings through these queues beside it, such as fifo")
-		flags.BoolVar(&f.quick, "quick", false, "two seeds at most and a fifth of the iterations, for a first look")
-		flags.StringVar(&f.plots, "plots", "", "draw the learning curves into this folder: svg, pdf, png")
-		flags.StringVar(&f.timeScale, "time-scale", "", "1/10000 takes both rates times 1/10000, which is printed")
+		flags.IntVar(&f.seeds, "seeds", 1, "number of seeds, starting at --seed; prints learning curves with intervals")
+		flags.StringVar(&f.versus, "versus", "", "queues to compare with, such as fifo")
+		flags.BoolVar(&f.quick, "quick", false, "at most two seeds and a fifth of the iterations, for a quick look")
+		flags.StringVar(&f.plots, "plots", "", "write the learning curves to this folder as SVG, PDF and PNG")
+		flags.StringVar(&f.timeScale, "time-scale", "", "scale both rates, such as 1/10000; the scale is printed")
 	})
 	devices := env.Devices.With(testbed.HasHosts)
-	cli.InGroup(cmd, cli.DeviceFlagsOf, func() {
-		flags.StringVarP(&f.device, "device", "d", "", "train by processes and real packets on this device: "+devices.Forms())
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags.StringVarP(&f.device, "device", "d", "", "train with processes and real packets on this device: "+devices.Forms())
 	})
 	cli.Complete(cmd, "device", devices.Prefixes)
 	cli.Complete(cmd, "versus", engine.Names)

@@ -38,7 +38,7 @@ type trainJobFlags struct {
 func (f *trainJobFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.JobFlags, func() {
 		cmd.Flags().StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
-		cmd.Flags().Float64Var(&f.loss, "loss", 0, "share of frames that every link loses")
+		cmd.Flags().Float64Var(&f.loss, "loss", 0, "frame loss of every link")
 		cli.AddSystemOptions(cmd, &f.options)
 		cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
 	})

@@ -50,13 +50,13 @@ func newTrainFlags(set system.Set) *trainFlags {
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), TrainSystems(f.set)
-	cli.AddSystem(cmd, &n.Kind, "what updates travel through: "+strings.Join(systems, "|"), func() []string { return systems }, "network")
+	cli.AddSystem(cmd, &n.Kind, "queue that updates pass through: "+strings.Join(systems, "|"), func() []string { return systems }, "network")
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
-	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
-	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
-	flags.Var(&n.Frame, "size", "size of an update's frame; 0B for as long as the weights need")
-	flags.IntVar(&n.Lanes, "lanes", 0, "values of a packet, where an update takes several that are queued, merged and lost by themselves; 0 for one frame")
-	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "let the server take a merged update as many steps long as it has updates inside (not in the paper)")
+	flags.Var(&n.Rate, "rate", "total rate offered by all workers")
+	flags.IntVar(&n.Slots, "slots", n.Slots, "queue slots (Qmax)")
+	flags.Var(&n.Frame, "size", "frame size of an update; 0B to fit the weights")
+	flags.IntVar(&n.Lanes, "lanes", 0, "values per packet, to split updates over several packets; 0 for one frame")
+	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)
 }
 
@@ -64,7 +64,7 @@ func New(env *cli.Env) *cobra.Command {
 	f := newTrainFlags(env.Systems)
 	cmd := &cobra.Command{
 		Use:   "train",
-		Short: "Train LunarLander through an emulated network",
+		Short: "Train LunarLander over an emulated network",
 		Long: `Train LunarLander pilots by asynchronous PPO whose updates travel through a congested queue: gradients as Q16.16 lanes
 of one frame, merged on the way under olaf, dropped under fifo. Everything happens in virtual time; workers' periods are
 normalised so that together they offer --rate. The same options give the same numbers.
@@ -88,8 +88,8 @@ the same trainings in the simulated network (docs/notes/kernel.md). That takes r
 	f.addConfig(cmd)
 	f.field.add(cmd, env)
 	flags := cmd.Flags()
-	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
-	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
+	flags.StringVar(&f.film, "film", "", "write one flight of cluster 0's trained policy to this .gif file")
+	flags.BoolVar(&f.force, "force", false, "overwrite an existing output file")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
 	f.keep.Add(cmd)

@@ -41,7 +41,7 @@ func New(env *cli.Env) *cobra.Command {
 	f.bench.Spec.Experiment = "olaf/table1"
 	cmd := &cobra.Command{
 		Use:   "tui",
-		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
+		Short: "Watch a run live: queue, AoM, losses, tables, registers",
 		Long: `Watch one run while it happens, in slow motion if you like: the slots of the queue in departure order, merges and
 drops, the Age of Model of every cluster, loss and aggregation, tables and registers. Pause, step from event to event,
 go back in time, press enter on an update to read its life. '?' lists the keys; docs/reference/dashboard.md explains the rest.
@@ -68,13 +68,13 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 // addRun adds what says which run is watched, and how.
 func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.view.Plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
-	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
-	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this file as an animated SVG, and show nothing")
-	flags.BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
-	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
-	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
-	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
+	flags.BoolVar(&f.view.Plain, "plain", false, "print lines of text instead of a dashboard")
+	flags.BoolVar(&f.demo, "demo", false, "a guided tour of one minute")
+	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this animated SVG file instead")
+	flags.BoolVar(&f.force, "force", false, "with --record: overwrite an existing file")
+	flags.StringVar(&f.run, "run", "", "replay a stored run: its id or 'last'")
+	flags.StringVar(&f.against, "against", "", "with --run: stored run to compare with on the Results page")
+	flags.IntVar(&f.index, "index", 0, "number of the run to show, from 0")
 	for _, name := range []string{"run", "against"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.Store.CompleteRuns(env, 1)); err != nil {
 			panic(err) // a flag that was not declared: a mistake in this package

@@ -39,7 +39,7 @@ type verifyCells struct {
 
 func newVerifyCells() *verifyCells {
 	c := &verifyCells{verifyFlags: verifyFlags{objective: string(aomcheck.Fairness), objectives: true}, cmd: &cobra.Command{Use: "verify"}}
-	cli.Choose(c.cmd, &c.objective, "objective", "what must hold", objectiveNames()...)
+	cli.Choose(c.cmd, &c.objective, "objective", "objective to prove", objectiveNames()...)
 	c.problemFlags(c.cmd)
 	c.searchFlags(c.cmd)
 	c.tightenFlag(c.cmd)

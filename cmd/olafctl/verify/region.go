@@ -19,7 +19,7 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 	var vary []string
 	cmd := &cobra.Command{
 		Use:   "region",
-		Short: "Table and plot where an objective holds while one or two parameters vary",
+		Short: "Map where an objective holds over one or two parameters",
 		Example: `  olafctl verify region --sweep delta-t=100ms..1s/6 --sweep interval=50ms..500ms/6
   olafctl verify region --objective max-peak --bound 120ms --sweep interval=20ms..140ms:10ms
   olafctl verify region -f objective.yaml --sweep slots=1..8 -o csv`,
@@ -42,11 +42,11 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "file", "f", "", "problem in YAML instead of flags")
+	flags.StringVarP(&file, "file", "f", "", "YAML file with the problem, instead of flags")
 	cli.AlsoCalled(flags, "sweep", "vary")
-	flags.StringArrayVar(&vary, "sweep", nil, "NAME=VALUES, once or twice, such as slots=1..64:x2 or interval=50ms..500ms/6; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
+	flags.StringArrayVar(&vary, "sweep", nil, "parameter to vary, NAME=VALUES, such as slots=1..64:x2; at most two")
 	f.objective = string(aomcheck.Fairness)
-	cli.Choose(cmd, &f.objective, "objective", "what must hold", objectiveNames()...)
+	cli.Choose(cmd, &f.objective, "objective", "objective to prove", objectiveNames()...)
 	f.problemFlags(cmd)
 	f.searchFlags(cmd)
 	cli.AddFormatFlag(cmd, &f.format)

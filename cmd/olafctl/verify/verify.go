@@ -23,7 +23,7 @@ func New(env *cli.Env) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Prove an Age-of-Model objective for every arrival pattern, or show one that breaks it",
+		Short: "Prove an AoM objective for every arrival pattern, or find a counter-example",
 		Long: `Decide whether an objective on the Age of Model holds for every arrival pattern that a description of clusters allows.
 The question goes to the SMT solvers z3 and cvc5 (Debian packages of the same names) as linear arithmetic; the answer is
 holds, violated or unknown. A violation comes with arrivals that were replayed on the queue engine and really break it.
@@ -46,7 +46,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 			return inFile(file, f.verify(cmd.Context(), env, p))
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/guide/proofs.md)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "YAML file with the problem (docs/guide/proofs.md)")
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
 	f.tightenFlag(cmd)
@@ -123,21 +123,21 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	p, flags := &f.problem, cmd.Flags()
 	p.Service, p.Slots, p.Horizon = 2*olaf.Millisecond, 8, 20
 	flags.IntVar(&f.clusters, "clusters", 2, "clusters")
-	flags.StringVar(&f.interval, "interval", "100ms", "time between sends: one for all clusters, or one each, comma-separated")
-	flags.StringVar(&f.phase, "phase", "every", "first send: every, an instant such as 50ms, or a range such as 0ms..50ms; one for all or one each")
-	flags.StringVar(&f.jitter, "jitter", "0s", "each arrival is late by 0 to this much; one for all or one each")
-	flags.Var(&p.Service, "service", "time of one update on the output, p/C")
-	flags.IntVar(&p.Slots, "slots", p.Slots, "slots of the queue (Qmax), the leaving update included")
+	flags.StringVar(&f.interval, "interval", "100ms", "time between sends, for all clusters or one per cluster")
+	flags.StringVar(&f.phase, "phase", "every", "first send: any, a time such as 50ms, or a range 0ms..50ms")
+	flags.StringVar(&f.jitter, "jitter", "0s", "maximum delay of an arrival, for all clusters or one per cluster")
+	flags.Var(&p.Service, "service", "transmission time of an update, p/C")
+	flags.IntVar(&p.Slots, "slots", p.Slots, "queue slots (Qmax), including the departing update")
 	flags.IntVar(&p.Horizon, "horizon", p.Horizon, "updates per cluster")
-	flags.Var(&p.Separation, "separation", "assume that arrivals of different clusters are at least this far apart")
+	flags.Var(&p.Separation, "separation", "minimum time between arrivals of different clusters")
 	p.Model, p.Objective.Mean, f.slope = aomcheck.Engine, aomcheck.Departed, "urgency"
 	cli.Choose(cmd, &p.Model, "model", "", aomcheck.Engine, "paper", "paper+service")
-	cli.Choose(cmd, &p.Objective.Mean, "mean", "mean of the peak over departed updates, or over all (the paper's literal one): departed|all", aomcheck.Departed, "all")
-	flags.Var(&p.Control.DeltaT, "delta-t", "threshold of the workers' transmission control; 0s switches it off")
+	cli.Choose(cmd, &p.Objective.Mean, "mean", "mean peak over departed updates or all (the paper's literal reading): departed|all", aomcheck.Departed, "all")
+	flags.Var(&p.Control.DeltaT, "delta-t", "transmission control threshold; 0s for off")
 	cli.Choose(cmd, &f.slope, "slope", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)", "urgency", "fairness")
-	flags.IntVar(&p.Control.Active, "active", 0, "active clusters N that ACKs report; 0 for the number of clusters")
-	flags.Var(&p.Control.AckDelay, "ack-delay", "from departure until the ACK is at the worker")
-	flags.StringVar(&f.sends, "sends", "free", "send decisions of the control: free, or seeded:N")
+	flags.IntVar(&p.Control.Active, "active", 0, "active clusters N reported by ACKs; 0 for all clusters")
+	flags.Var(&p.Control.AckDelay, "ack-delay", "time from departure to the worker's ACK")
+	flags.StringVar(&f.sends, "sends", "free", "transmission control's decisions: free or seeded:N")
 	for _, name := range []string{"epsilon", "bound"} {
 		if f.objectives || f.objective != string(aomcheck.LossFree) && (name == "epsilon") == (f.objective == string(aomcheck.Fairness)) {
 			flags.Var(&p.Objective.Bound, name, map[string]string{
@@ -150,23 +150,23 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.solver = aomcheck.Ways()[0]
-	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins)|both (must agree)|z3|cvc5", aomcheck.Ways()...)
-	flags.DurationVar(&f.limit, "time-limit", time.Minute, "give up with exit code 5 after this long")
-	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before a solver is asked; 0 for none")
+	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins) | both (must agree) | z3 | cvc5", aomcheck.Ways()...)
+	flags.DurationVar(&f.limit, "time-limit", time.Minute, "time limit; exit code 5 when it is reached")
+	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before the solver; 0 for none")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
 // verdictFlags are for commands with one verdict.
 func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.dump, "dump", "", "keep the question as SMT-LIB 2 in this file")
-	flags.StringVar(&f.svg, "svg", "", "draw the counter-example's AoM into this SVG file")
-	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.StringVar(&f.dump, "dump", "", "write the problem as SMT-LIB 2 to this file")
+	flags.StringVar(&f.svg, "svg", "", "write a plot of the counter-example to this SVG file")
+	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
 }
 
 func (f *verifyFlags) tightenFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.tighten, "tighten", false, "when the objective holds, also look for the least bound that does")
+	cmd.Flags().BoolVar(&f.tighten, "tighten", false, "if the objective holds, also find its smallest bound")
 }
 
 // resolve turns the flags into a problem.
@@ -356,7 +356,7 @@ func newAdmitCmd(env *cli.Env) *cobra.Command {
 	var running, added string
 	cmd := &cobra.Command{
 		Use:   "admit",
-		Short: "Accept a new cluster if the objective is proved with it, or reject it with a counter-example",
+		Short: "Accept a new cluster if the objective still holds, or print a counter-example",
 		Long: `Admission control: verify the running clusters together with the new ones. The new ones are accepted (exit 0) only if
 the objective is proved for all; otherwise they are rejected with a counter-example (exit 4), or nothing is decided in
 time (exit 5).`,
@@ -369,8 +369,8 @@ time (exit 5).`,
 			return f.admit(cmd.Context(), env, running, added)
 		},
 	}
-	cmd.Flags().StringVarP(&running, "file", "f", "", "the running problem in YAML")
-	cmd.Flags().StringVar(&added, "add", "", "the new cluster, or a list under the key clusters, in YAML")
+	cmd.Flags().StringVarP(&running, "file", "f", "", "YAML file with the running problem")
+	cmd.Flags().StringVar(&added, "add", "", "YAML file with the new cluster or a list of them")
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
 	return cmd

@@ -58,7 +58,7 @@ func (a *addresses) Set(s string) error {
 	return err
 }
 
-// asProcess is what 'olafctl worker' and 'olafctl ps' are made of.
+// asProcess is what 'olafctl testbed worker' and 'olafctl testbed ps' are made of.
 func asProcess(args []string) error {
 	f := flag.NewFlagSet("child", flag.ContinueOnError)
 	var job process.Job

@@ -227,7 +227,7 @@ func (p *Plan) HostCommand(node int) string {
 	if p.Switch != nil {
 		args = p.hostArgs
 	}
-	return "olafctl " + strings.Join(args(node), " ")
+	return "olafctl testbed " + strings.Join(args(node), " ")
 }
 
 // treeArgs are the name and the arguments of the program on a host of a tree.

@@ -100,7 +100,7 @@ func TestBusKernels(t *testing.T) {
 // checkLockdown opens a card on a kernel that lends BARs to no program. Looking at sysfs needs no BAR.
 func checkLockdown(t *testing.T, m *machine) {
 	m.expect(t, 3, "olafctl device doctor"+card, "locked down", "lockdown=none")
-	m.expect(t, 3, "olafctl reg read queue.depth"+card, "locked down")
+	m.expect(t, 3, "olafctl device reg read queue.depth"+card, "locked down")
 	m.expect(t, 0, "olafctl device list --sysfs", address)
 	if _, n := m.card.takeLog(); n != (counts{}) {
 		t.Errorf("the card was accessed: %v", n)
@@ -113,11 +113,11 @@ func checkRelaxed(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl device doctor"+card, cif+" is bound")
 	other := m.start(t, "/init map /dev/uio0")
 	other.awaitLine(t, "mapped")
-	m.expect(t, 3, "olafctl reg write queue.depth=7"+card, "/dev/uio0", "without holding the lock")
-	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b8\b`)
+	m.expect(t, 3, "olafctl device reg write queue.depth=7"+card, "/dev/uio0", "without holding the lock")
+	m.expect(t, 0, "olafctl device reg read queue.depth"+card, `\b8\b`)
 	other.signal(t, syscall.SIGKILL)
 	_ = other.wait(t)
-	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
+	m.expect(t, 0, "olafctl device reg write queue.depth=7"+card)
 }
 
 // checkNativeHotPlug takes the card away under a watch and swaps it behind an agent, by pciehp in place of ACPI.
@@ -138,11 +138,11 @@ func checkHealthy(t *testing.T, m *machine) {
 	if _, n := m.card.takeLog(); n != (counts{}) {
 		t.Errorf("'device list --sysfs' made %v", n)
 	}
-	m.do(t, "olafctl reg write queue.depth=6 --dry-run"+card)
+	m.do(t, "olafctl device reg write queue.depth=6 --dry-run"+card)
 	if _, n := m.card.takeLog(); n.writes > 0 {
 		t.Errorf("--dry-run made %v", n)
 	}
-	m.do(t, "olafctl reg write queue.depth=6"+card)
+	m.do(t, "olafctl device reg write queue.depth=6"+card)
 	log, _ := m.card.takeLog()
 	written := 0
 	for _, a := range log {
@@ -153,7 +153,7 @@ func checkHealthy(t *testing.T, m *machine) {
 	if written != 1 {
 		t.Errorf("queue.depth was written %d times", written)
 	}
-	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b6\b`)
+	m.expect(t, 0, "olafctl device reg read queue.depth"+card, `\b6\b`)
 	m.card.takeLog()
 	checkConformance(t, m)
 	log, n := m.card.takeLog()
@@ -253,7 +253,7 @@ func checkReplacedImage(t *testing.T, m *machine) {
 	m.insert(t, b)
 	m.enable(t)
 	m.checkLost(t, s)
-	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b8\b`)
+	m.expect(t, 0, "olafctl device reg read queue.depth"+card, `\b8\b`)
 }
 
 // checkReprogrammed loads another image behind an agent that is idle.
@@ -269,14 +269,14 @@ func (m *machine) lend(t *testing.T) *session {
 	t.Helper()
 	s := m.start(t, serve)
 	s.awaitLine(t, "serving")
-	m.expect(t, 0, "olafctl reg write queue.depth=6"+agent)
+	m.expect(t, 0, "olafctl device reg write queue.depth=6"+agent)
 	return s
 }
 
 // checkLost expects that an agent hands out nothing of the card that replaced its own, and that it ends.
 func (m *machine) checkLost(t *testing.T, s *session) {
 	t.Helper()
-	m.expect(t, 3, "olafctl reg write queue.depth=5"+agent)
+	m.expect(t, 3, "olafctl device reg write queue.depth=5"+agent)
 	if a := s.wait(t); a.code == 0 || a.code > 5 {
 		t.Errorf("the agent ended with %d: %s", a.code, a.err)
 	}
@@ -292,12 +292,12 @@ func (m *machine) checkLost(t *testing.T, s *session) {
 // checkFunctionReset resets the function by sysfs. The kernel restores its configuration space.
 func checkFunctionReset(t *testing.T, m *machine) {
 	m.replace(t)
-	m.expect(t, 0, "olafctl reg write queue.depth=6"+card)
+	m.expect(t, 0, "olafctl device reg write queue.depth=6"+card)
 	if methods := m.do(t, "read "+sysfs+"reset_method"); !strings.Contains(methods, "flr") {
 		t.Fatalf("the kernel resets it by %s", methods)
 	}
 	m.do(t, "write "+sysfs+"reset 1")
-	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b6\b`)
+	m.expect(t, 0, "olafctl device reg read queue.depth"+card, `\b6\b`)
 }
 
 // checkRemoved removes the function in sysfs under a watch and lets the kernel find it again.
@@ -326,7 +326,7 @@ func checkTwoFunctions(t *testing.T, m *machine) {
 	}
 	w := m.start(t, watch)
 	w.awaitLine(t, `"cycle"`)
-	m.expect(t, 3, "olafctl reg write queue.depth=7 -d pci:0000:01:00.1", "in use")
+	m.expect(t, 3, "olafctl device reg write queue.depth=7 -d pci:0000:01:00.1", "in use")
 	w.signal(t, syscall.SIGINT)
 	expectAnswer(t, "watch", w.wait(t), 0)
 }
@@ -338,10 +338,10 @@ const cif = "hilscher"
 func checkOwnedBAR(t *testing.T, m *machine) {
 	m.replace(t)
 	m.bind(t, cif, "uio", "uio_cif")
-	m.expect(t, 3, "olafctl reg read queue.depth"+card, cif, "unbind", "iomem=relaxed")
+	m.expect(t, 3, "olafctl device reg read queue.depth"+card, cif, "unbind", "iomem=relaxed")
 	m.do(t, "write "+sysfs+"driver/unbind "+address)
 	m.do(t, "write "+sysfs+"enable 1")
-	m.expect(t, 0, "olafctl reg read queue.depth"+card)
+	m.expect(t, 0, "olafctl device reg read queue.depth"+card)
 }
 
 // checkBoundWhileOpen binds that driver under a watch: the kernel takes the mapping away.
@@ -365,7 +365,7 @@ func checkVFIO(t *testing.T, m *machine) {
 // checkOtherUser opens the card without root: refused at first, then with the right of a group.
 func checkOtherUser(t *testing.T, m *machine) {
 	m.replace(t)
-	const user, group, command = 1000, 1001, "olafctl reg read queue.depth" + card
+	const user, group, command = 1000, 1001, "olafctl device reg read queue.depth" + card
 	as := func(also int) answer {
 		return m.send(t, Command{Args: strings.Fields(command), User: user, Also: also}).wait(t)
 	}
@@ -380,12 +380,12 @@ func checkKilledOwner(t *testing.T, m *machine) {
 	m.replace(t)
 	w := m.start(t, watch)
 	w.awaitLine(t, `"cycle"`)
-	m.expect(t, 3, "olafctl reg write queue.depth=7"+card, "in use")
+	m.expect(t, 3, "olafctl device reg write queue.depth=7"+card, "in use")
 	w.signal(t, syscall.SIGKILL)
 	if a := w.wait(t); a.code != 128+int(syscall.SIGKILL) {
 		t.Fatalf("the watch ended with %d", a.code)
 	}
-	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
+	m.expect(t, 0, "olafctl device reg write queue.depth=7"+card)
 }
 
 // checkDeadLink asks for a card whose configuration space reads all ones.

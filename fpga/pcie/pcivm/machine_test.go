@@ -19,7 +19,7 @@ const (
 	sysfs   = "/sys/bus/pci/devices/" + address + "/"
 	card    = " -d pci:" + address
 	agent   = " -d grpc:unix:/tmp/agent"
-	serve   = "olafctl serve --listen unix:/tmp/agent" + card
+	serve   = "olafctl device serve --listen unix:/tmp/agent" + card
 	watch   = "olafctl device watch --interval 20ms -o json" + card
 )
 

@@ -127,7 +127,7 @@ func checkBench(t *testing.T, m *machine, w *wire) {
 		t.Errorf("the run on the card counts %v, on the twin %v", got, want)
 	}
 	for register, metric := range map[string]string{"queue.delivered_frames": "received", "queue.aggregated": "aggregated"} {
-		m.expect(t, 0, "olafctl reg read "+register+card, fmt.Sprintf(`\b%v\b`, want[metric]))
+		m.expect(t, 0, "olafctl device reg read "+register+card, fmt.Sprintf(`\b%v\b`, want[metric]))
 	}
 	m.card.with(func() {
 		if float64(w.count) != want["received"] {
@@ -189,7 +189,7 @@ func checkReplugTables(t *testing.T, m *machine) {
 	s := m.lendTables(t)
 	m.expect(t, 0, apply, "8 added")
 	b := m.replace(t)
-	a := m.expect(t, 3, "olafctl cluster move --to 1 10.1.0.0 --target unix:/tmp/agent")
+	a := m.expect(t, 3, "olafctl tables cluster move --to 1 10.1.0.0 --target unix:/tmp/agent")
 	if strings.Contains(a.out+a.err, ": done") {
 		t.Errorf("the batch is reported as written:\n%s%s", a.out, a.err)
 	}
