@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// BenchmarkConnectAndFill is what every bench pays before its first update: agent up, session, pipeline, 27 workers in
-// 9 clusters, and down again.
+// BenchmarkConnectAndFill measures the setup of a bench before its first update: start the agent, open a session,
+// push the pipeline, write 27 workers in 9 clusters, and close everything again.
 func BenchmarkConnectAndFill(b *testing.B) {
 	for name, address := range map[string]string{"unix": "unix:" + filepath.Join(b.TempDir(), "p4"), "loopback": "127.0.0.1:0"} {
 		b.Run(name, func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkConnectAndFill(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcile fills empty tables with so many workers through a session: read, diff, batches of 100.
+// BenchmarkReconcile fills empty tables through a session: read, diff, write in batches of 100.
 func BenchmarkReconcile(b *testing.B) {
 	for name, workers := range map[string]int{"10k": 10_000, "65536": 65_536} {
 		b.Run(name, func(b *testing.B) {
@@ -66,7 +66,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkWritesOverTLS is the rate of a controller that sends batches of 100 over loopback with TLS.
+// BenchmarkWritesOverTLS measures the write rate of a controller that sends batches of 100 over loopback with TLS.
 func BenchmarkWritesOverTLS(b *testing.B) {
 	server, client := certificates(b)
 	s, err := p4ctl.Dial(b.Context(), serveTLS(b, server), p4ctl.Options{TLS: client})
@@ -91,7 +91,7 @@ func BenchmarkWritesOverTLS(b *testing.B) {
 	b.ReportMetric(batch*float64(b.N)/b.Elapsed().Seconds(), "writes/s")
 }
 
-// BenchmarkWorkerLookup is what the data path pays for a packet.
+// BenchmarkWorkerLookup measures the data path's lookup for one packet.
 func BenchmarkWorkerLookup(b *testing.B) {
 	for name, workers := range map[string]int{"27": 27, "65536": 65_536} {
 		b.Run(name, func(b *testing.B) {

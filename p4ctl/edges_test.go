@@ -37,7 +37,8 @@ programs:
 multicast_port: 7
 `
 
-// TestFilesAtEveryPlace replaces every word of a file by others, leaves every line out and repeats it, and holds what is said then.
+// TestFilesAtEveryPlace replaces every word of a file, drops and repeats every line, and checks the errors against a
+// golden file.
 func TestFilesAtEveryPlace(t *testing.T) {
 	var text bytes.Buffer
 	whole, err := ParseTables([]byte(wholeFile), programs.All()...)
@@ -79,8 +80,8 @@ func TestFilesAtEveryPlace(t *testing.T) {
 	golden.Equal(t, "files.txt", text.Bytes())
 }
 
-// TestRegroupingAtEveryPlace adds, moves and removes every worker and cluster, those that are there and others, in tables whose clusters
-// have a group, share one or have none.
+// TestRegroupingAtEveryPlace adds, moves and removes every worker and cluster, present or not, in tables whose
+// clusters have a group, share one or have none.
 func TestRegroupingAtEveryPlace(t *testing.T) {
 	const file = `schema: olafctl.tables/v1
 workers:
@@ -140,7 +141,7 @@ programs:
 	golden.Equal(t, "regrouped.txt", text.Bytes())
 }
 
-// TestFaultsOfTables holds what is said of tables that no file could say.
+// TestFaultsOfTables checks the errors for tables that cannot be written as a file.
 func TestFaultsOfTables(t *testing.T) {
 	four := netip.MustParseAddr("10.0.0.1")
 	for want, tables := range map[string]Tables{
@@ -161,7 +162,7 @@ func TestFaultsOfTables(t *testing.T) {
 		if len(tables.Hash()) != 64 {
 			t.Errorf("%s: a hash of %q", want, tables.Hash())
 		}
-		// Nothing good is made of them.
+		// Regrouping such tables fails too.
 		worker := Worker{Address: netip.MustParseAddr("10.0.0.77"), Cluster: 77, ID: 77}
 		tables.Workers = append(tables.Workers, worker)
 		for what, change := range map[string]func() (Tables, error){
@@ -189,7 +190,7 @@ func TestFaultsOfTables(t *testing.T) {
 	}
 }
 
-// TestOrderMeansNothing shuffles every list of tables: what is written of them, and their hash, stay.
+// TestOrderMeansNothing shuffles every list of tables and expects the same text and the same hash.
 func TestOrderMeansNothing(t *testing.T) {
 	whole, err := ParseTables([]byte(wholeFile), programs.All()...)
 	if err != nil {
@@ -216,7 +217,7 @@ func TestOrderMeansNothing(t *testing.T) {
 	})
 }
 
-// TestKindsOfErrors holds what command lines end with.
+// TestKindsOfErrors checks which exit code each error leads to.
 func TestKindsOfErrors(t *testing.T) {
 	for err, want := range map[error]olaf.Kind{
 		ErrUnreachable: olaf.Device, ErrElectionInUse: olaf.Device, ErrNotPrimary: olaf.Device, ErrPreempted: olaf.Device, ErrTables: olaf.Usage, ErrTooMany: olaf.Usage,

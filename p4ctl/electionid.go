@@ -10,14 +10,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ElectionID is an unsigned number of 128 bits: among the controllers of a device the highest one that was ever seen
-// writes. A server remembers that number until it restarts.
+// ElectionID is an unsigned 128-bit number. Among the controllers of a device, the one with the highest id may
+// write. A server remembers the highest id it has seen until it restarts.
 type ElectionID struct{ High, Low uint64 }
 
-// DefaultElectionID is what a session uses when nothing else is asked for: just above p4runtime-shell's default of (1, 0).
+// DefaultElectionID returns the id that a session announces by default, just above p4runtime-shell's default of (1,
+// 0).
 func DefaultElectionID() ElectionID { return ElectionID{High: 1, Low: 1} }
 
-// ParseElectionID reads HIGH:LOW or just LOW, decimal or with 0x.
+// ParseElectionID parses HIGH:LOW or just LOW, in decimal or with 0x.
 func ParseElectionID(s string) (ElectionID, error) {
 	high, low, both := strings.Cut(s, ":")
 	if !both {
@@ -31,10 +32,10 @@ func ParseElectionID(s string) (ElectionID, error) {
 	return ElectionID{h, l}, nil
 }
 
-// String is HIGH:LOW, which ParseElectionID reads.
+// String formats the id as HIGH:LOW, which ParseElectionID reads.
 func (e ElectionID) String() string { return fmt.Sprintf("%d:%d", e.High, e.Low) }
 
-// Compare is -1, 0 or 1 as e is lower than, equal to or higher than f.
+// Compare returns -1, 0 or 1 if e is lower than, equal to or higher than f.
 func (e ElectionID) Compare(f ElectionID) int {
 	switch {
 	case e == f:
@@ -45,7 +46,7 @@ func (e ElectionID) Compare(f ElectionID) int {
 	return 1
 }
 
-// Next is the next higher id; the highest one stays.
+// Next returns the next higher id, or e if it is the highest.
 func (e ElectionID) Next() ElectionID {
 	if e.Low < math.MaxUint64 {
 		return ElectionID{e.High, e.Low + 1}

@@ -13,41 +13,41 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Kinds of errors; match them with errors.Is. Errors that a server sent also unwrap to their gRPC status.
+// Kinds of errors, for errors.Is. Errors sent by a server also unwrap to their gRPC status.
 var (
-	// ErrUnreachable says that no P4Runtime server answers.
+	// ErrUnreachable: no P4Runtime server answers.
 	ErrUnreachable = olaf.NewError(olaf.Device, "no P4Runtime server answers")
-	// ErrElectionInUse says that another live controller has the same election id.
+	// ErrElectionInUse: another live controller has the same election id.
 	ErrElectionInUse = olaf.NewError(olaf.Device, "election id is in use by another controller")
-	// ErrNotPrimary says that another controller writes the tables.
+	// ErrNotPrimary: another controller writes the tables.
 	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
-	// ErrPreempted says that this session was primary until a higher election id came.
+	// ErrPreempted: this session was primary until a controller with a higher election id took over.
 	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
-	// ErrTablesUnknown says that the device behind the server is gone, was replaced, or failed half-way.
+	// ErrTablesUnknown: the device behind the server is gone, was replaced, or failed halfway.
 	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
-	// ErrClosed says that the session was closed or ended for good.
+	// ErrClosed: the session was closed or ended for good.
 	ErrClosed = errors.New("P4Runtime session is closed")
-	// ErrNoPipeline says that the device has no pipeline config yet.
+	// ErrNoPipeline: the device has no pipeline config yet.
 	ErrNoPipeline = errors.New("the device has no pipeline config")
 
-	// Kinds of a refused update.
+	// Kinds of rejected updates.
 	ErrExists   = errors.New("exists already")
 	ErrNotFound = errors.New("does not exist")
 	ErrFull     = errors.New("is full")
 )
 
-// UpdateError is why one update of a batch was refused.
+// UpdateError describes why the server rejected one update of a batch.
 type UpdateError struct {
-	Index   int        // in what was written
-	Update  *v1.Update // nil when the server answered more than it was asked
+	Index   int        // position in the slice that was written, from 0
+	Update  *v1.Update // nil if the server reported more results than there were updates
 	Code    codes.Code
-	Message string // the server's
-	Space   string // whose vendor code it is
+	Message string // as sent by the server
+	Space   string // namespace of the vendor code
 	Vendor  int32
-	known   []p4.Table // of switch programs, which it can name
+	known   []p4.Table // tables of switch programs, for their names
 }
 
-// Error is one sentence: which update, of what, and why.
+// Error returns one sentence with the update's index, its object and the reason.
 func (e *UpdateError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "update %d", e.Index)
@@ -61,7 +61,7 @@ func (e *UpdateError) Error() string {
 	return b.String()
 }
 
-// Is matches the kinds of refused updates.
+// Is reports whether target is the kind of this rejection.
 func (e *UpdateError) Is(target error) bool {
 	switch target {
 	case ErrExists:
@@ -74,15 +74,15 @@ func (e *UpdateError) Is(target error) bool {
 	return false
 }
 
-// BatchError is a batch of which at least one update was refused. Its parts match with errors.Is and errors.As.
+// BatchError describes a batch with at least one rejected update. errors.Is and errors.As reach the single errors.
 type BatchError struct {
-	Updates int            // in the batch
-	Failed  []*UpdateError // in their order; updates that were only rolled back are not here
-	Rolled  bool           // nothing of the batch was done
+	Updates int            // number of updates in the batch
+	Failed  []*UpdateError // in batch order, without updates that were only rolled back
+	Rolled  bool           // no update of the batch was applied
 	status  error
 }
 
-// Error tells the first failure and how many there are.
+// Error returns the first failure and the number of others.
 func (e *BatchError) Error() string {
 	rest := ""
 	if n := len(e.Failed) - 1; n > 0 {
@@ -98,7 +98,7 @@ func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d of %d updates refused: %s%s", len(e.Failed), e.Updates, first, rest)
 }
 
-// Unwrap gives every refused update and the gRPC status.
+// Unwrap returns every rejected update and the gRPC status.
 func (e *BatchError) Unwrap() []error {
 	var all []error
 	for _, f := range e.Failed {
@@ -107,7 +107,7 @@ func (e *BatchError) Unwrap() []error {
 	return append(all, e.status)
 }
 
-// writeError decodes the answer to a Write of these updates, of which the first has index offset for the user.
+// writeError decodes the response to a Write of updates. offset is the index of the first one in the caller's slice.
 func writeError(err error, updates []*v1.Update, offset int, atomic bool) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -134,7 +134,7 @@ func writeError(err error, updates []*v1.Update, offset int, atomic bool) error 
 	return batch
 }
 
-// kinded is an error with a kind for errors.Is that still unwraps to the gRPC status.
+// kinded adds a kind for errors.Is to an error and still unwraps to the gRPC status.
 type kinded struct {
 	kind error
 	text string
@@ -144,20 +144,20 @@ type kinded struct {
 func (k *kinded) Error() string   { return k.text }
 func (k *kinded) Unwrap() []error { return []error{k.kind, k.err} }
 
-// ContestError is why a session may not write, with what somebody needs to know who wants to change that. It matches
-// ErrNotPrimary, ErrPreempted or ErrElectionInUse, and unwraps to the gRPC status where a server sent one.
+// ContestError describes why a session may not write and what the user can do about it. It matches ErrNotPrimary,
+// ErrPreempted or ErrElectionInUse, and unwraps to the gRPC status if a server sent one.
 type ContestError struct {
 	Target  string
-	Chosen  bool       // the election id was asked for; otherwise it is whatever follows a primary that is gone
-	Highest ElectionID // that the server ever saw; zero where it told none
-	Vacant  bool       // nobody is primary
+	Chosen  bool       // the user chose the election id; otherwise it follows that of the last primary
+	Highest ElectionID // highest id that the server has seen; zero if it did not report one
+	Vacant  bool       // no controller is primary
 	why     error
 }
 
 func (e *ContestError) Error() string { return e.why.Error() }
 func (e *ContestError) Unwrap() error { return e.why }
 
-// rpcError describes an RPC's failure.
+// rpcError returns the error of a failed RPC with the kind that belongs to its gRPC code.
 func rpcError(what string, err error) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -179,11 +179,11 @@ func rpcError(what string, err error) error {
 	return fmt.Errorf("%s: %v: %s%w", what, st.Code(), st.Message(), silent{err})
 }
 
-// silent lets an error be matched without repeating its text.
+// silent makes an error match without repeating its text.
 type silent struct{ error }
 
 func (silent) Error() string   { return "" }
 func (s silent) Unwrap() error { return s.error }
 
-// Code is the gRPC code inside an error; OK for nil, Unknown for an error without one.
+// Code returns the gRPC code of an error: OK for nil, Unknown if it has none.
 func Code(err error) codes.Code { return status.Code(err) }

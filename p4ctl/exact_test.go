@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestErrorsInWords holds what users read of refused batches.
+// TestErrorsInWords checks the messages for rejected batches.
 func TestErrorsInWords(t *testing.T) {
 	one := &UpdateError{Index: 4, Code: codes.NotFound, Message: "no such group"}
 	vendor := &UpdateError{Index: 5, Code: codes.Internal, Message: "full", Space: "amd", Vendor: 7}
@@ -80,7 +80,7 @@ func TestErrorsInWords(t *testing.T) {
 	}
 }
 
-// refusal is the answer to a batch with one code an update.
+// refusal returns the response to a batch with one code per update.
 func refusal(t *testing.T, list ...codes.Code) error {
 	t.Helper()
 	st := status.New(codes.Unknown, "batch")
@@ -95,7 +95,7 @@ func refusal(t *testing.T, list ...codes.Code) error {
 	return st.Err()
 }
 
-// TestAnswersWithMoreThanWasAsked decodes details that no update belongs to.
+// TestAnswersWithMoreThanWasAsked decodes details without a matching update.
 func TestAnswersWithMoreThanWasAsked(t *testing.T) {
 	updates := []*v1.Update{object{kind: kindServer, key: 1}.update(v1.Update_INSERT), object{kind: kindServer, key: 2}.update(v1.Update_INSERT)}
 	var got *BatchError
@@ -107,7 +107,7 @@ func TestAnswersWithMoreThanWasAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyUnimplemented tells a server that knows less from one that failed.
+// TestOnlyUnimplemented distinguishes a server without a feature from one that failed.
 func TestOnlyUnimplemented(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -151,7 +151,7 @@ func group(id uint32, replicas ...*v1.Replica) *v1.Entity {
 	return groupEntity(&v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: replicas})
 }
 
-// TestForeignEntities reads what other servers may send: what is none of ours is passed over, what can't be is an error.
+// TestForeignEntities reads entities from other servers: unknown ones are skipped, malformed ones are errors.
 func TestForeignEntities(t *testing.T) {
 	entry := func(change func(*v1.TableEntry)) *v1.Entity {
 		u := object{kind: kindWorker, key: 7, a: 1, b: 2}.update(v1.Update_INSERT)
@@ -184,7 +184,7 @@ func TestForeignEntities(t *testing.T) {
 	}
 }
 
-// TestChangesLeaveTheOriginal adds, moves and removes workers of tables that others still hold.
+// TestChangesLeaveTheOriginal adds, moves and removes workers and expects the original tables to be unchanged.
 func TestChangesLeaveTheOriginal(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")
 	original := Tables{Workers: append(make([]Worker, 0, 8), Worker{a, 0, 1}, Worker{b, 0, 0}), Clusters: append(make([]Cluster, 0, 8), Cluster{0, 1}),
@@ -224,7 +224,7 @@ func TestChangesLeaveTheOriginal(t *testing.T) {
 	}
 }
 
-// TestPlanInWords holds the lines of a plan that adds, changes and deletes one of each.
+// TestPlanInWords checks the lines of a plan that adds, changes and deletes one object of each kind.
 func TestPlanInWords(t *testing.T) {
 	now, err := ParseTables([]byte("schema: olafctl.tables/v1\nservers: [10.0.0.9]\nworkers:\n  - {address: 10.0.0.1, cluster: 0, worker: 0}\n  - {address: 10.0.0.2, cluster: 0, worker: 1}\n"))
 	if err != nil {
@@ -252,7 +252,7 @@ func TestPlanInWords(t *testing.T) {
 	}
 }
 
-// TestTableFilesTakeAliases reads a list by its alias, and one that is empty by saying null; a member must be whole.
+// TestTableFilesTakeAliases reads a list through its alias and an empty list as null. A member needs all its fields.
 func TestTableFilesTakeAliases(t *testing.T) {
 	const head = "schema: olafctl.tables/v1\nservers: null\nworkers: [{address: 10.0.0.1, cluster: 0, worker: 0}]\nclusters: [{cluster: 0, group: 1}, {cluster: 1, group: 2}]\n"
 	got, err := ParseTables([]byte(head + "groups:\n  - {id: 1, members: &all [{port: 1, instance: 0}]}\n  - {id: 2, members: *all}\n"))
@@ -266,7 +266,7 @@ func TestTableFilesTakeAliases(t *testing.T) {
 	}
 }
 
-// TestConnectSaysWhatIsWrong refuses a target that no connection can be made of.
+// TestConnectSaysWhatIsWrong rejects a malformed target.
 func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if conn, err := Connect("unix:\x00%", nil); err == nil || conn != nil {
 		t.Errorf("%v, %v", conn, err)
@@ -276,7 +276,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestPortsAsNumbers reads the members of a group that another controller wrote with the port field of earlier versions.
+// TestPortsAsNumbers reads group members with the port field of earlier P4Runtime versions.
 func TestPortsAsNumbers(t *testing.T) {
 	//lint:ignore SA1019 it is deprecated and still what others write
 	o, ok, err := toObject(group(3, &v1.Replica{Instance: 9, PortKind: &v1.Replica_EgressPort{EgressPort: 1 << 20}}), nil)
@@ -285,7 +285,7 @@ func TestPortsAsNumbers(t *testing.T) {
 	}
 }
 
-// TestPausesVaryByAFifth draws pauses, of which the shortest and the longest are a fifth off.
+// TestPausesVaryByAFifth draws pauses and expects the shortest and the longest a fifth off.
 func TestPausesVaryByAFifth(t *testing.T) {
 	least, most := time.Hour, time.Duration(0)
 	for range 10000 {
@@ -302,7 +302,7 @@ func TestPausesVaryByAFifth(t *testing.T) {
 	}
 }
 
-// TestReadersLeaveAtOnce holds that a session without an election has nothing to wait for when it ends.
+// TestReadersLeaveAtOnce expects a session without an election to close without waiting.
 func TestReadersLeaveAtOnce(t *testing.T) {
 	s, err := Dial(t.Context(), "unix:/nowhere", Options{ReadOnly: true})
 	if err != nil {

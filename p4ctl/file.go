@@ -19,14 +19,14 @@ import (
 // TablesSchema marks a file of desired tables.
 const TablesSchema = "olafctl.tables/v1"
 
-// FileError is a fault in a file of desired tables. It matches ErrTables.
+// FileError describes a fault in a file of desired tables. It matches ErrTables.
 type FileError struct {
-	Line  int    // from 1; 0 when the file as a whole is meant
+	Line  int    // from 1; 0 if the fault concerns the whole file
 	Field string // a path such as workers[2].cluster
 	Text  string
 }
 
-// Error names line and field.
+// Error returns the fault with its line and field.
 func (e *FileError) Error() string {
 	var b strings.Builder
 	if e.Line > 0 {
@@ -38,7 +38,6 @@ func (e *FileError) Error() string {
 	return b.String() + e.Text
 }
 
-// Unwrap matches ErrTables.
 func (e *FileError) Unwrap() error { return ErrTables }
 
 // ParseTables reads desired tables from YAML (or JSON, which is YAML too):
@@ -51,11 +50,11 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //	  - {cluster: 0, group: 1}      # cluster gets a group of all its workers behind
 //	groups:                         # multicast_port, 1 when that is left out too
 //	  - {id: 1, members: [{port: 1, instance: 0}]}
-//	programs:                       # tables of switch programs that are known, by the names of
+//	programs:                       # tables of switch known switch programs, by the names of
 //	  isw.members:                  # their fields; may be left out
 //	    - {job: 0, worker: 0, port: 0}
 //
-// Unknown fields and values outside their range are errors that name line and field: a *FileError.
+// Unknown fields and values out of range are a *FileError with line and field.
 func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	root, second, err := yamldoc.Root(text)
 	switch {
@@ -88,14 +87,14 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	return f.tables, nil
 }
 
-// tablesFile collects what a file says, and on which line each element stands.
+// tablesFile collects the contents of a file and the line of each element.
 type tablesFile struct {
 	tables Tables
 	port   uint32
-	lines  map[string]int // of workers[2] and its like
+	lines  map[string]int // by path, such as workers[2]
 }
 
-// located gives a fault of the tables the line on which its element stands.
+// locateFault adds the line of the faulty element to a *Fault from Validate.
 func (f *tablesFile) located(err error) error {
 	var fault *Fault
 	if !errors.As(err, &fault) {
@@ -108,7 +107,7 @@ func (f *tablesFile) located(err error) error {
 // visitor reads one value; at is its path.
 type visitor func(n *yaml.Node, at string) error
 
-// fields reads a mapping whose keys are all known; required ones must be there.
+// readFields reads a mapping and rejects unknown keys and missing required ones.
 func fields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
 	n = resolved(n)
 	if n.Kind != yaml.MappingNode {
@@ -138,7 +137,7 @@ func fields(n *yaml.Node, at string, known map[string]visitor, required ...strin
 	return nil
 }
 
-// list reads a sequence by its elements.
+// listOf returns a visitor that reads a sequence element by element. null reads as an empty list.
 func list(element visitor) visitor {
 	return func(n *yaml.Node, at string) error {
 		n = resolved(n)
@@ -157,7 +156,7 @@ func list(element visitor) visitor {
 	}
 }
 
-// resolved follows an alias to its anchor.
+// resolveAlias returns the node behind an alias.
 func resolved(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -187,7 +186,7 @@ func mentions(n *yaml.Node, names ...string) bool {
 	return false
 }
 
-// unsigned reads a number from 0 of so many bits.
+// readUnsigned reads a number from 0 to 2^bits-1.
 func unsigned(n *yaml.Node, at string, bits int) (uint64, error) {
 	n = resolved(n)
 	v, err := olaf.ParseWord(n.Value, bits)
@@ -279,7 +278,7 @@ func (f *tablesFile) group(n *yaml.Node, at string) error {
 	return err
 }
 
-// programs reads the tables of switch programs, by their names.
+// programs returns a visitor for the tables of the known switch programs, by name.
 func (f *tablesFile) programs(known []program.Description) visitor {
 	return func(n *yaml.Node, at string) error {
 		tables := map[string]visitor{}
@@ -312,7 +311,7 @@ func (f *tablesFile) entry(n *yaml.Node, at string, t p4.Table) error {
 	return fields(n, at, known, required...)
 }
 
-// AppendYAML appends the tables in the form that ParseTables reads, in canonical order.
+// AppendYAML appends the tables to b in the form that ParseTables reads, in canonical order.
 func (t Tables) AppendYAML(b []byte) []byte {
 	t = t.Canonical()
 	b = append(b, "schema: "+TablesSchema+"\n"...)
@@ -333,7 +332,7 @@ func (t Tables) AppendYAML(b []byte) []byte {
 	return t.appendPrograms(b)
 }
 
-// appendPrograms appends the tables of switch programs, where there are entries.
+// appendPrograms appends the switch programs' tables, if they have entries.
 func (t Tables) appendPrograms(b []byte) []byte {
 	if len(t.Entries) > 0 {
 		b = append(b, "programs:\n"...)

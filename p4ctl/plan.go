@@ -13,11 +13,11 @@ type change struct {
 	before, after object
 }
 
-// Plan is what has to be written to get from actual tables to desired ones, in an order in which no packet meets a
-// cluster whose group is missing: groups, clusters, servers, workers, tables of switch programs, then what is no longer needed in reverse.
+// Plan lists the writes that turn actual tables into desired ones. Their order keeps every packet's cluster with a
+// group: groups, clusters, servers, workers, tables of switch programs, then deletions in reverse.
 type Plan struct{ changes []change }
 
-// Diff compares two tables. Both must be valid.
+// Diff returns the plan that turns actual into desired. Both must be valid.
 func Diff(actual, desired Tables) Plan {
 	have := actual.objects()
 	old := make(map[identity]object, len(have))
@@ -25,7 +25,7 @@ func Diff(actual, desired Tables) Plan {
 		old[o.identity()] = o
 	}
 	var p Plan
-	// Workers and entries of programs are inserted after the deletions of such, so that a full table can be replaced.
+	// Workers and entries of programs are inserted after such deletions, so that a full table can be replaced.
 	var late []change
 	for _, want := range desired.objects() {
 		was, exists := old[want.identity()]
@@ -56,13 +56,13 @@ func Diff(actual, desired Tables) Plan {
 	return p
 }
 
-// Empty says that nothing has to be written.
+// Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool { return len(p.changes) == 0 }
 
-// Len is how many updates the plan has.
+// Len returns the number of updates.
 func (p Plan) Len() int { return len(p.changes) }
 
-// Count is how many objects are added, changed and deleted.
+// Count returns the numbers of added, changed and deleted objects.
 func (p Plan) Count() (added, changed, deleted int) {
 	for _, c := range p.changes {
 		switch c.op {
@@ -77,7 +77,7 @@ func (p Plan) Count() (added, changed, deleted int) {
 	return added, changed, deleted
 }
 
-// String lists the changes, one a line: + added, ~ changed, - deleted.
+// String lists the changes, one per line: + added, ~ changed, - deleted.
 func (p Plan) String() string {
 	if p.Empty() {
 		return "no changes\n"
@@ -98,7 +98,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// updates is the plan on the wire.
+// updates returns the plan as P4Runtime updates.
 func (p Plan) updates() []*v1.Update {
 	updates := make([]*v1.Update, len(p.changes))
 	for i, c := range p.changes {

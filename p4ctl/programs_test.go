@@ -45,7 +45,7 @@ func admitted(t *testing.T) p4ctl.Tables {
 	return tables
 }
 
-// A file of tables says what programs are told, comes back as it was, and is another content than the same without.
+// A file with entries of programs reads back unchanged and has another hash than the same file without them.
 func TestFileOfPrograms(t *testing.T) {
 	tables := admitted(t)
 	if d := cmp.Diff(admittedFile, string(tables.AppendYAML(nil))); d != "" {
@@ -90,7 +90,7 @@ func TestFileOfPrograms(t *testing.T) {
 	}
 }
 
-// A plan says what programs are told in words, deletions before insertions.
+// A plan describes entries of programs in words, deletions before insertions.
 func TestPlanOfPrograms(t *testing.T) {
 	before, after := admitted(t), admitted(t)
 	after.Entries[0].Params = []uint32{program.UplinkPort}
@@ -106,7 +106,7 @@ func TestPlanOfPrograms(t *testing.T) {
 	}
 }
 
-// Regrouping takes a worker's membership along.
+// Regrouping a worker moves its membership too.
 func TestRegroupingOfMembers(t *testing.T) {
 	keys := func(tables p4ctl.Tables, err error) (keys [][]uint32) {
 		t.Helper()
@@ -135,8 +135,8 @@ func TestRegroupingOfMembers(t *testing.T) {
 	}
 }
 
-// A controller brings tables of programs onto a device, whose program can then be led by them; a pipeline that lacks them gets
-// them without losing what it holds, and a refused entry takes the whole batch back.
+// A controller adds a program's tables to a device, where the program then reads them. A pipeline that lacks them
+// gets them without losing its entries, and a rejected entry rolls the whole batch back.
 func TestControllerOfPrograms(t *testing.T) {
 	backend := new(agent.Embedded)
 	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.All()})
@@ -185,7 +185,7 @@ func TestControllerOfPrograms(t *testing.T) {
 	if d := cmp.Diff(want, jobs); d != "" {
 		t.Error(d)
 	}
-	// One batch with a fault.
+	// A batch with one fault.
 	version := backend.Tables().Version()
 	twice := tables
 	twice.Entries = slices.Concat(tables.Entries[1:], tables.Entries[2:3])
@@ -204,7 +204,7 @@ func TestControllerOfPrograms(t *testing.T) {
 	}
 }
 
-// What a program is told about jobs is as the program's description says.
+// The entries for jobs follow from the program's description.
 func TestEntriesOf(t *testing.T) {
 	d := p4inc.Describe()
 	entries, err := p4ctl.EntriesOf(&d, program.Job{ID: 2, Fan: 3, Base: 8, Slots: 4})

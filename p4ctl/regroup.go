@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Add puts workers into the tables and into the multicast groups of their clusters, behind a port. A cluster without a
-// group gets one. Like Move and Remove it leaves t as it is; errors match ErrTables.
+// Add returns the tables with more workers, and adds them to the multicast groups of their clusters behind port. A
+// cluster without a group gets one. Like Move and Remove it leaves t unchanged; errors match ErrTables.
 func (t Tables) Add(port uint32, workers ...Worker) (Tables, error) {
 	t = t.Canonical()
 	for _, w := range workers {
@@ -21,13 +21,13 @@ func (t Tables) Add(port uint32, workers ...Worker) (Tables, error) {
 	return t, t.Validate()
 }
 
-// admit makes a new worker a member where a switch program has members at all.
+// admit adds a new worker to the membership tables of all switch programs.
 func (t *Tables) admit(j program.Job) {
 	known := map[uint32]bool{}
 	for _, e := range t.Entries {
 		if of := &e.Table; of.ByMember() && !known[of.ID] {
 			known[of.ID] = true
-			if added, err := of.Program.Entries(j); err == nil { // a port beyond the field is nobody's
+			if added, err := of.Program.Entries(j); err == nil { // a port beyond the field cannot be a member
 				for _, a := range added {
 					if a.Table == of.Place {
 						t.Entries = append(t.Entries, Entry{e.Table, a.Key, a.Params})
@@ -38,8 +38,8 @@ func (t *Tables) admit(j program.Job) {
 	}
 }
 
-// Move gives workers, named by address, another cluster, and moves them between the multicast groups of both. A worker
-// keeps its id and its port; so do the entries of switch programs that make it a member.
+// Move returns the tables with the workers at addresses in another cluster, and moves them between both multicast
+// groups. A worker keeps its id and port; entries of switch programs for it follow.
 func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
@@ -62,7 +62,7 @@ func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error)
 	return t, t.Validate()
 }
 
-// Remove takes workers, named by address, out of the tables and groups. Their clusters stay.
+// Remove returns the tables without the workers at addresses. Their clusters stay.
 func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
@@ -78,7 +78,8 @@ func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 	return t, t.Validate()
 }
 
-// RemoveCluster takes a cluster with all its workers out, and its group unless another cluster uses it too.
+// RemoveCluster returns the tables without a cluster and its workers. Its group goes too unless another cluster uses
+// it.
 func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	t = t.Canonical()
 	workers, clusters := len(t.Workers), len(t.Clusters)
@@ -96,12 +97,12 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	return t, t.Validate()
 }
 
-// of says that an entry is a worker's in its cluster.
+// belongsTo reports whether the entry is for worker w in its cluster.
 func (e *Entry) of(w *Worker) bool {
 	return e.Table.ByMember() && slices.Equal(e.Key, e.Table.KeyOf(w.Cluster, w.ID))
 }
 
-// job is the one that an entry concerns.
+// job returns the job that the entry concerns.
 func (e *Entry) job() olaf.ClusterID {
 	j, _ := e.Table.Read(e.Key, e.Params)
 	return j.ID
@@ -115,7 +116,7 @@ func (t *Tables) find(a netip.Addr) (int, error) {
 	return at, nil
 }
 
-// groupOf finds the multicast group of a cluster; nil without one.
+// groupOf returns the multicast group of a cluster, or nil.
 func (t *Tables) groupOf(c olaf.ClusterID) *Group {
 	at := slices.IndexFunc(t.Clusters, func(e Cluster) bool { return e.ID == c })
 	if at < 0 {

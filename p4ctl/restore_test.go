@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestRestoreOfWhatThereWas restarts the agent under sessions that had written a pipeline and no tables, or nothing, and under one
-// whose pipeline the new agent refuses: only what there was is brought back, and tables never onto a pipeline that is not there.
+// TestRestoreOfWhatThereWas restarts the agent under sessions that had written no tables, or nothing, and under one
+// whose pipeline the new agent rejects. A session restores what it had written, and never writes tables without a
+// pipeline.
 func TestRestoreOfWhatThereWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		pushed, synced bool

@@ -28,23 +28,23 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// scripted is a server without a wire that answers as it is told, and writes down what it is asked.
+// scripted is an in-memory server that answers from a script and records its requests.
 type scripted struct {
 	mu     sync.Mutex
 	said   []string
-	begun  []time.Time // when each stream was
+	begun  []time.Time // start of each stream
 	fails  map[string]error
-	refuse error // of a stream that is opened
-	deaf   bool  // to whoever leaves
+	refuse error // for opening a stream
+	deaf   bool  // ignores clients that leave
 	now    *scriptedStream
 
 	cookie uint64
 	info   *configv1.P4Info
 	read   []*v1.ReadResponse
-	ends   error // of a Read; nil is its good end
+	ends   error // of a Read; nil ends it normally
 }
 
-// told changes or reads what it does while others ask it.
+// locked runs do under the server's lock.
 func (s *scripted) told(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *scripted) StreamChannel(ctx context.Context, _ ...grpc.CallOption) (v1.
 	return s.now, nil
 }
 
-// scriptedStream gives what is put into it: messages, and the error that ends it.
+// scriptedStream delivers prepared messages and then the final error.
 type scriptedStream struct {
 	grpc.ClientStream
 	of  *scripted
@@ -169,13 +169,13 @@ func (s *scriptedStream) Recv() (*v1.StreamMessageResponse, error) {
 	}
 }
 
-// arbitrated is what a server says of an election.
+// arbitrated returns a server's arbitration message.
 func arbitrated(code codes.Code, highest ElectionID) *v1.StreamMessageResponse {
 	return &v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Arbitration{Arbitration: &v1.MasterArbitrationUpdate{
 		ElectionId: highest.proto(), Status: &statusv1.Status{Code: int32(code)}}}}
 }
 
-// scene is a session beside its server, in a bubble of time.
+// scene is a session and its server in a synctest bubble.
 type scene struct {
 	text   *bytes.Buffer
 	server *scripted
@@ -183,8 +183,7 @@ type scene struct {
 	begun  chan error
 }
 
-// play does a step and writes down what comes of it: what the server is asked, which calls return, which events there are, and where the
-// session stands then.
+// play runs one step and records the server's requests, the calls that return, the events, and the session's state.
 func (c *scene) play(name string, do func(*scene)) {
 	fmt.Fprintln(c.text, name)
 	do(c)
@@ -192,7 +191,7 @@ func (c *scene) play(name string, do func(*scene)) {
 	for _, line := range c.server.taken() {
 		fmt.Fprintf(c.text, "  server: %s\n", line)
 	}
-	var returned []string // of calls side by side
+	var returned []string // of concurrent calls
 	for len(c.begun) > 0 {
 		returned = append(returned, fmt.Sprintf("  returns: %v\n", <-c.begun))
 	}
@@ -220,7 +219,8 @@ func restored(e Event) string {
 	return fmt.Sprintf("; restored %d", e.Restored.Len())
 }
 
-// TestScenes plays what a server may say to a session, and holds all that the session then says to it and to its owner.
+// TestScenes plays messages that a server may send and compares the session's requests and events with a golden
+// file.
 func TestScenes(t *testing.T) {
 	one := ElectionID{1, 1}
 	unavailable := status.Error(codes.Unavailable, "gone")
@@ -237,7 +237,7 @@ func TestScenes(t *testing.T) {
 	refuses := func(err error) step {
 		return step{fmt.Sprintf("streams are refused: %v", err), func(c *scene) { c.server.told(func() { c.server.refuse = err }) }}
 	}
-	later := step{"a minute later", func(*scene) { time.Sleep(time.Minute) }} // of the bubble
+	later := step{"a minute later", func(*scene) { time.Sleep(time.Minute) }} // in the bubble
 	closes := step{"the session is closed", func(c *scene) { c.begun <- c.s.Close() }}
 	takes := step{"take over", func(c *scene) {
 		go func() { c.begun <- c.s.Takeover(context.Background()) }()
@@ -316,7 +316,7 @@ func TestScenes(t *testing.T) {
 	golden.Equal(t, "scenes.txt", text.Bytes())
 }
 
-// TestPatienceOfDial gives up when its caller does.
+// TestPatienceOfDial expects Dial to give up when its context ends.
 func TestPatienceOfDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -333,7 +333,8 @@ func TestPatienceOfDial(t *testing.T) {
 	})
 }
 
-// TestTakeoverWaitsForAStream has nobody announce an id, until the session is primary or its caller has enough.
+// TestTakeoverWaitsForAStream starts a takeover without a stream: it waits until the session is primary or its
+// context ends.
 func TestTakeoverWaitsForAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -359,7 +360,8 @@ func TestTakeoverWaitsForAStream(t *testing.T) {
 	})
 }
 
-// TestPausesGrow doubles the pause before each reconnect up to the longest, a fifth off at most, and begins anew after an answer.
+// TestPausesGrow expects the pause before a reconnect to double up to the longest, with a fifth of jitter, and to
+// start over after an answer.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -372,7 +374,7 @@ func TestPausesGrow(t *testing.T) {
 			synctest.Wait()
 			server.told(func() { server.refuse, server.begun = gone, []time.Time{time.Now()} })
 			server.now.in <- gone
-			time.Sleep(time.Minute) // of the bubble
+			time.Sleep(time.Minute) // in the bubble
 			var begun []time.Time
 			server.told(func() { begun, server.refuse = server.begun, nil })
 			for i, pause := range []time.Duration{1, 2, 4, 8, 10, 10} {
@@ -389,7 +391,7 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-// TestLeavingHasAnEnd closes a session whose server never lets it go.
+// TestLeavingHasAnEnd closes a session whose server never ends the stream.
 func TestLeavingHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{deaf: true}
@@ -405,13 +407,13 @@ func TestLeavingHasAnEnd(t *testing.T) {
 	})
 }
 
-// answer is what a server may say to a request.
+// answer is one possible response to a request.
 type answer struct {
 	name string
 	err  error
 }
 
-// answers are what a server may say to any request, first that all is well.
+// answers returns the possible responses to any request, success first.
 func answers(t *testing.T) []answer {
 	all := []answer{{"", nil}}
 	for _, coded := range []struct {
@@ -425,7 +427,7 @@ func answers(t *testing.T) []answer {
 		answer{"unknown kinds", refusal(t, codes.OK, codes.Unimplemented)}, answer{"of nobody", errors.New("of nobody")})
 }
 
-// TestAnswers lets every request meet every answer of a server, and holds what is asked and what comes of it.
+// TestAnswers combines every request with every response and compares requests and results with a golden file.
 func TestAnswers(t *testing.T) {
 	var text bytes.Buffer
 	all := programs.All()
@@ -438,7 +440,7 @@ func TestAnswers(t *testing.T) {
 		{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 8}), {}}}}
 	requests := []struct {
 		name string
-		on   []string // what of the server fails
+		on   []string // failing requests
 		do   func(*Session) (any, error)
 	}{
 		{"pipeline", []string{"get"}, func(s *Session) (any, error) {
@@ -516,7 +518,7 @@ func TestAnswers(t *testing.T) {
 	golden.Equal(t, "answers.txt", text.Bytes())
 }
 
-// TestAddedTables adds tables of programs to pipelines that have some of them, of either profile.
+// TestAddedTables adds the tables of programs to pipelines that have some of them, for both profiles.
 func TestAddedTables(t *testing.T) {
 	all := programs.All()
 	byName := map[string]program.Description{}

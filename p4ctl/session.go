@@ -1,8 +1,8 @@
-// Package p4ctl is the P4Runtime client: it holds the primary role of a device by an election id, pushes the pipeline,
-// and brings the tables from what they hold to what is desired.
+// Package p4ctl is the P4Runtime client: it takes the primary role of a device by an election id, pushes the
+// pipeline, and reconciles the tables with the desired ones.
 //
-// A Session owns one connection and one supervisor of its stream. The supervisor reconnects with the same election id;
-// whoever must know that another controller took over waits on Preempted.
+// A Session owns one connection and one supervisor for its stream. The supervisor reconnects with the same election
+// id. Preempted signals that another controller took over.
 package p4ctl
 
 import (
@@ -27,18 +27,18 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// State is where a session stands.
+// State is the state of a session.
 type State uint8
 
 const (
 	Disconnected State = iota
 	Connecting
-	Backup  // connected; another controller writes, or nobody
+	Backup  // connected, but not primary
 	Primary // this session writes
-	Closed  // for good
+	Closed  // ended for good
 )
 
-// String is the state in a word.
+// String returns the state in a word.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -48,37 +48,37 @@ func (s State) String() string {
 
 var stateNames = [...]string{"disconnected", "connecting", "backup", "primary", "closed"}
 
-// Event is a change of state, or the end of a restoration.
+// Event reports a change of state or the end of a restore.
 type Event struct {
 	State    State
-	Highest  ElectionID // highest id that the server ever saw; zero when it told none
-	Err      error      // why, when the state got worse or a restoration failed
-	Restored *Plan      // what was missing on the device after a reconnect; nil for a change of state
+	Highest  ElectionID // highest id that the server has seen; zero if it did not report one
+	Err      error      // reason why the state got worse or the restore failed
+	Restored *Plan      // objects that were missing after a reconnect; nil for a change of state
 }
 
-// Options shape a session; the zero value is the default of each.
+// Options configures a session; zero values select the defaults named here.
 type Options struct {
 	DeviceID   uint64     // p4.DeviceID
 	ElectionID ElectionID // DefaultElectionID
 	Role       string     // the default role, the whole pipeline
-	// Succeed takes the place of a primary that is gone: where nobody is primary, Dial announces the id above the highest one
-	// that the server remembers. A live primary is left alone.
+	// Succeed lets the session replace a primary that is gone: if there is no primary, Dial announces the id above
+	// the highest one that the server remembers. It never replaces a live primary.
 	Succeed  bool
 	ReadOnly bool        // no election: the session can only read
 	TLS      *tls.Config // plain; only for unix sockets and loopback
-	// Restore brings back the last pipeline that was pushed and the last tables that were synced, when the session
-	// becomes primary again after a reconnect: the device may have restarted.
+	// Restore writes the last pushed pipeline and the last synced tables again when the session becomes primary
+	// after a reconnect, because the device may have restarted.
 	Restore bool
-	// BackoffMin and BackoffMax bound the pause before a reconnect, which doubles and varies by a fifth.
+	// BackoffMin and BackoffMax bound the pause before a reconnect. The pause doubles, with a fifth of jitter.
 	BackoffMin, BackoffMax time.Duration // 500 ms, 30 s
-	// Programs are the switch programs whose tables are read and written beside those of the blocks; others are left alone.
+	// Programs are the switch programs whose tables the session reads and writes; tables of others are left alone.
 	Programs []program.Description
-	// BatchSize is how many updates go into one Write, at most 100: larger batches lose their error details with some
-	// servers and clients.
+	// BatchSize is the number of updates per Write, at most 100: some servers and clients lose the error details of
+	// larger batches.
 	BatchSize int
 }
 
-// maxBatch is the largest batch whose errors travel everywhere.
+// maxBatch is the largest batch whose error details all known servers deliver.
 const maxBatch = 100
 
 func (o Options) withDefaults() Options {
@@ -104,7 +104,7 @@ func (o Options) withDefaults() Options {
 type Session struct {
 	target  string
 	options Options
-	known   []p4.Table // of Options.Programs
+	known   []p4.Table // tables of Options.Programs
 	conn    io.Closer
 	client  v1.P4RuntimeClient
 
@@ -112,9 +112,9 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	wait   sync.WaitGroup
 
-	announce  chan ElectionID // to the supervisor: take this id
-	leaving   chan struct{}   // closed when the session is to end
-	left      chan struct{}   // closed when the supervisor is done
+	announce  chan ElectionID // asks the supervisor to announce this id
+	leaving   chan struct{}   // closed to end the session
+	left      chan struct{}   // closed when the supervisor has ended
 	events    chan Event
 	preempted chan struct{}
 
@@ -122,28 +122,29 @@ type Session struct {
 	state    State
 	id       ElectionID
 	highest  ElectionID
-	err      error         // why the state is what it is
-	changed  chan struct{} // closed and replaced at every change
+	err      error         // reason for the state
+	changed  chan struct{} // closed and replaced on every change
 	closing  bool
-	wasFirst bool                         // was primary at some time
-	vacant   bool                         // nobody is primary, as the server said last
+	wasFirst bool                         // was primary before
+	vacant   bool                         // the server's last answer named no primary
 	config   *v1.ForwardingPipelineConfig // last pushed
 	desired  *Tables                      // last synced
 }
 
-// Dial connects to unix:PATH or HOST:PORT and waits for the first arbitration answer; whether the session is primary
-// then is in State and Err. A server that does not answer, an unknown device, or an election id that another live
-// controller has, are errors; afterwards the session reconnects by itself until Close.
+// Dial connects to unix:PATH or HOST:PORT and waits for the first arbitration answer. State and Err then show
+// whether the session is primary. It fails if the server does not answer, the device is unknown, or another live
+// controller has the election id. Afterwards the session reconnects until Close.
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
 	s, err := dial(ctx, target, o)
-	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) { // by one that need not be primary any more
+	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) { // the other controller need not be primary any more
 		return DialBeside(ctx, target, o)
 	}
 	return s, err
 }
 
-// DialBeside is Dial by the lowest election id that no live controller has, so that only a server that saw none has it primary.
+// DialBeside dials with the lowest election id that no live controller uses. Such a session is primary only on a
+// server that has seen no other id.
 func DialBeside(ctx context.Context, target string, o Options) (s *Session, err error) {
 	for low := range uint64(maxBeside) {
 		o.ElectionID = ElectionID{Low: low + 1}
@@ -154,7 +155,7 @@ func DialBeside(ctx context.Context, target string, o Options) (s *Session, err 
 	return s, err
 }
 
-// maxBeside is how many ids DialBeside tries, as many as agents let controllers in.
+// maxBeside bounds the ids that DialBeside tries: the number of controllers that an agent admits.
 const maxBeside = 64
 
 func dial(ctx context.Context, target string, o Options) (*Session, error) {
@@ -169,7 +170,7 @@ func dial(ctx context.Context, target string, o Options) (*Session, error) {
 	return s, nil
 }
 
-// newSession is a session that has not begun; all options are given.
+// newSession returns a session that has not begun; o must have no defaults left.
 func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Options) *Session {
 	s := &Session{
 		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: client,
@@ -209,7 +210,7 @@ func (s *Session) isVacant() bool {
 	return s.vacant
 }
 
-// Connect makes a connection to a server without a session on it; plain where secure is nil, for unix sockets and loopback.
+// Connect opens a connection without a session. A nil secure means plain text, for unix sockets and loopback only.
 func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if secure != nil {
@@ -227,11 +228,10 @@ func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// leavePatience is how long Close waits for the server to see the stream end.
+// leavePatience bounds how long Close waits for the server to end the stream.
 const leavePatience = time.Second
 
-// Close ends the session; the server has no primary then, and the election id is free for the next one. Closing again
-// does nothing.
+// Close ends the session. The server then has no primary, and the election id is free. Further calls do nothing.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	again := s.closing
@@ -253,40 +253,40 @@ func (s *Session) Close() error {
 	return s.conn.Close()
 }
 
-// State is where the session stands now.
+// State returns the session's state.
 func (s *Session) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Err says why the session is not primary; nil when it is.
+// Err returns why the session is not primary, or nil if it is.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// ElectionID is what the session announces now.
+// ElectionID returns the id that the session announces.
 func (s *Session) ElectionID() ElectionID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Target is the address that was dialled.
+// Target returns the dialled address.
 func (s *Session) Target() string { return s.target }
 
-// Events tells changes of state. Who does not read loses the newest ones; State is always right.
+// Events returns the channel of state changes. It drops the newest events when full; State is always current.
 func (s *Session) Events() <-chan Event { return s.events }
 
-// Preempted is closed once this session was primary and a higher election id took over.
+// Preempted returns a channel that is closed when a higher election id takes over from this session.
 func (s *Session) Preempted() <-chan struct{} { return s.preempted }
 
-// Done is closed when the session ended for good.
+// Done returns a channel that is closed when the session has ended for good.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Takeover announces an id above every other and waits until the session is primary.
+// Takeover announces an id above all others and waits until the session is primary.
 func (s *Session) Takeover(ctx context.Context) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("take over: %w: the session is read-only", ErrNotPrimary)
@@ -320,7 +320,7 @@ func (s *Session) Takeover(ctx context.Context) error {
 	}
 }
 
-// AwaitPrimary waits until the session is primary, through reconnects.
+// AwaitPrimary waits until the session is primary, across reconnects.
 func (s *Session) AwaitPrimary(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -346,7 +346,7 @@ func (s *Session) highestSeen() ElectionID {
 	return s.highest
 }
 
-// set changes the state and tells everybody who waits.
+// set changes the state and wakes all waiting calls.
 func (s *Session) set(state State, highest ElectionID, err error) {
 	s.mu.Lock()
 	s.state, s.highest, s.err = state, highest, err
@@ -359,7 +359,7 @@ func (s *Session) set(state State, highest ElectionID, err error) {
 	s.emit(Event{State: state, Highest: highest, Err: err})
 }
 
-// supervise keeps a stream open until the session is closed or the server says that there is no point.
+// supervise keeps a stream open until the session is closed or the server gives a permanent error.
 func (s *Session) supervise(first chan<- error) {
 	pause := s.options.BackoffMin
 	answered := false
@@ -394,7 +394,7 @@ func (s *Session) supervise(first chan<- error) {
 	}
 }
 
-// varied is a pause within a fifth of the given one, so that many controllers do not come back at once.
+// jitter returns a pause within a fifth of the given one, so that many controllers do not reconnect at once.
 func varied(pause time.Duration) time.Duration { return pause*4/5 + rand.N(pause*2/5+1) }
 
 func (s *Session) isLeaving() bool {
@@ -406,8 +406,8 @@ func (s *Session) isLeaving() bool {
 	}
 }
 
-// permanent says that the server will answer a new stream in the same way. An election id that is in use is not: it may
-// be this session's own, whose old stream the server has not yet seen die.
+// isPermanent reports whether the server will answer a new stream with the same error. An election id in use is not
+// permanent: it may be this session's old stream, which the server has not yet seen end.
 func permanent(err error) bool {
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:
@@ -416,7 +416,7 @@ func permanent(err error) bool {
 	return false
 }
 
-// stream runs one stream until it ends; again says that there was one before. arbitrated is called at every answer.
+// stream runs one stream until it ends; again is true after the first. It calls arbitrated for every answer.
 func (s *Session) stream(again bool, arbitrated func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -447,7 +447,7 @@ func (s *Session) stream(again bool, arbitrated func()) error {
 	for {
 		select {
 		case <-s.leaving:
-			// The server ends the stream when it has forgotten this controller.
+			// The server ends the stream once it has forgotten this controller.
 			if err := stream.CloseSend(); err != nil {
 				return s.streamError(err)
 			}
@@ -473,7 +473,7 @@ func (s *Session) arbitration(id ElectionID) *v1.StreamMessageRequest {
 	return &v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: m}}
 }
 
-// answer takes in what the server says about who is primary, and says whether this session is.
+// answer processes an arbitration message and reports whether this session is primary.
 func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	highest := fromProto(a.GetElectionId())
 	s.mu.Lock()
@@ -500,12 +500,12 @@ func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	return false
 }
 
-// contest is why this session may not write.
+// contest returns the error of a session that may not write.
 func (s *Session) contest(highest ElectionID, why error) error {
 	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), why: why}
 }
 
-// restore brings back what the device may have lost, and tells how that went.
+// restore writes the last pipeline and tables again and emits the outcome.
 func (s *Session) restore() {
 	s.mu.Lock()
 	config, desired := s.config, s.desired
@@ -521,7 +521,7 @@ func (s *Session) restore() {
 	s.emit(Event{State: s.State(), Highest: s.highestSeen(), Err: err, Restored: &plan})
 }
 
-// emit never waits for who does not listen.
+// emit sends an event and drops it if the channel is full.
 func (s *Session) emit(e Event) {
 	select {
 	case s.events <- e:

@@ -29,7 +29,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// serve starts an agent with memory behind it, and returns where it listens.
+// serve starts an agent with an in-memory backend and returns its address.
 func serve(t testing.TB, profile p4.Profile, address string) (*agent.Embedded, string) {
 	t.Helper()
 	backend := new(agent.Embedded)
@@ -65,7 +65,7 @@ func push(t testing.TB, s *p4ctl.Session, p p4.Profile) {
 	}
 }
 
-// await gives the next event of a session that is as it should be.
+// await returns the session's next event that matches as.
 func await(t testing.TB, s *p4ctl.Session, as func(p4ctl.Event) bool) p4ctl.Event {
 	t.Helper()
 	for end := time.After(time.Minute); ; {
@@ -80,7 +80,7 @@ func await(t testing.TB, s *p4ctl.Session, as func(p4ctl.Event) bool) p4ctl.Even
 	}
 }
 
-// preempted waits until somebody else is primary.
+// preempted waits until another controller is primary.
 func preempted(t testing.TB, s *p4ctl.Session) {
 	t.Helper()
 	select {
@@ -90,7 +90,7 @@ func preempted(t testing.TB, s *p4ctl.Session) {
 	}
 }
 
-// testbed is the paper's: workers of 10.0.0.0/8 in clusters by turns, one server.
+// testbed returns the paper's tables: workers in 10.0.0.0/8, spread over the clusters in turn, and one server.
 func testbed(workers, clusters int) p4ctl.Tables {
 	t := p4ctl.Tables{Servers: []netip.Addr{netip.MustParseAddr("192.168.0.1")}}
 	for i := range workers {
@@ -101,7 +101,7 @@ func testbed(workers, clusters int) p4ctl.Tables {
 	return t.WithGroups(1)
 }
 
-// TestTablesReachTheDataPath goes the whole way of a bench: connect, push, write, and look up as the twin does.
+// TestTablesReachTheDataPath covers the whole path of a bench: connect, push, write, and look up like the twin.
 func TestTablesReachTheDataPath(t *testing.T) {
 	for _, address := range []string{unixAddress(t), "127.0.0.1:0"} {
 		backend, target := serve(t, p4.Lab(), address)
@@ -141,7 +141,7 @@ func TestTablesReachTheDataPath(t *testing.T) {
 	}
 }
 
-// TestRegroupIsOneAtomicBatch moves a worker to another cluster while a data path holds the old tables.
+// TestRegroupIsOneAtomicBatch moves a worker to another cluster while a data path uses the old tables.
 func TestRegroupIsOneAtomicBatch(t *testing.T) {
 	backend, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -179,7 +179,7 @@ func TestRegroupIsOneAtomicBatch(t *testing.T) {
 	}
 }
 
-// TestSecondController is the election as a bench meets it.
+// TestSecondController runs an election as in a bench.
 func TestSecondController(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	bench := dial(t, target, p4ctl.ElectionID{High: 1, Low: 5})
@@ -221,7 +221,7 @@ func TestSecondController(t *testing.T) {
 	}
 }
 
-// TestMixedBatch wants each refused update by itself, and the others done.
+// TestMixedBatch expects one error for each rejected update; the others are applied.
 func TestMixedBatch(t *testing.T) {
 	backend, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -261,7 +261,7 @@ func TestMixedBatch(t *testing.T) {
 	}
 }
 
-// TestSyncReachesEveryTables checks from random tables to random tables that what is read is what was desired.
+// TestSyncReachesEveryTables syncs random tables to other random tables and reads back the desired ones.
 func TestSyncReachesEveryTables(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -290,9 +290,8 @@ func TestSyncReachesEveryTables(t *testing.T) {
 	})
 }
 
-// TestReconnectKeepsElectionID kills the server under a session and starts another at the same place.
-// TestCloseFreesTheElectionID holds that a session which follows another at once may use its election id, as commands in
-// a script do.
+// TestCloseFreesTheElectionID opens a session directly after another with the same election id, as commands in a
+// script do.
 func TestCloseFreesTheElectionID(t *testing.T) {
 	_, target := serve(t, p4.Twin(), "127.0.0.1:0")
 	for i := range 100 {
@@ -348,10 +347,10 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 	}
 }
 
-// partial is a server as the field knows them: a fixed pipeline, batches that go on, no multicast groups.
+// partial is a typical third-party server: a fixed pipeline, batches that continue on error, no multicast groups.
 type partial struct {
 	*agent.Agent
-	wholeRead bool // a Read that mentions groups fails as a whole
+	wholeRead bool // a Read with groups fails completely
 }
 
 func (p partial) Write(ctx context.Context, r *v1.WriteRequest) (*v1.WriteResponse, error) {
@@ -377,14 +376,14 @@ func (p partial) Read(r *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 		if p.wholeRead {
 			return status.Error(codes.Unimplemented, "no replication")
 		}
-		// A clone session, which the agent does not have either, fails by itself.
+		// A clone session, which the agent lacks too, fails alone.
 		r.Entities[i] = &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
 			Type: &v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: new(v1.CloneSessionEntry)}}}}
 	}
 	return p.Agent.Read(r, stream)
 }
 
-// TestPartialServers wants the client to make do.
+// TestPartialServers expects the client to work with limited servers.
 func TestPartialServers(t *testing.T) {
 	for _, wholeRead := range []bool{false, true} {
 		a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
@@ -418,7 +417,7 @@ func TestPartialServers(t *testing.T) {
 	}
 }
 
-// TestTLS goes over TCP with certificates, and without the right one nobody gets in.
+// TestTLS connects over TCP with certificates; a client without the right one is rejected.
 func TestTLS(t *testing.T) {
 	server, client := certificates(t)
 	target := serveTLS(t, server)
@@ -450,7 +449,7 @@ func serveTLS(t testing.TB, config *tls.Config) (target string) {
 	return running.Target()
 }
 
-// certificates makes a certificate for 127.0.0.1 that signs itself.
+// certificates returns a self-signed certificate for 127.0.0.1.
 func certificates(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -473,7 +472,7 @@ func certificates(t testing.TB) (server, client *tls.Config) {
 	return server, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 }
 
-// TestDialTellsWhatIsWrong wants one line that names the place.
+// TestDialTellsWhatIsWrong expects one line with the target.
 func TestDialTellsWhatIsWrong(t *testing.T) {
 	nobody := unixAddress(t)
 	if _, err := p4ctl.Dial(t.Context(), nobody, p4ctl.Options{}); !errors.Is(err, p4ctl.ErrUnreachable) {
@@ -490,7 +489,7 @@ func TestDialTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestPipelineParts pushes a pipeline once, and reads of it what was asked for.
+// TestPipelineParts pushes a pipeline once and reads the requested parts of it.
 func TestPipelineParts(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -506,7 +505,7 @@ func TestPipelineParts(t *testing.T) {
 	}
 }
 
-// TestBatchesAreCounted applies a plan in small batches, wholly and up to one that is refused.
+// TestBatchesAreCounted applies a plan in small batches, completely and up to a rejected one.
 func TestBatchesAreCounted(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{BatchSize: 4})
@@ -521,12 +520,12 @@ func TestBatchesAreCounted(t *testing.T) {
 	if want := (p4ctl.Applied{Updates: added, Batches: (added + 3) / 4}); err != nil || got != want || added%4 == 0 {
 		t.Errorf("%+v, want %+v: %v", got, want, err)
 	}
-	// The same again: all of the first batch is there already.
+	// The same again: all updates of the first batch exist already.
 	got, err = s.Apply(t.Context(), plan)
 	if want := (p4ctl.Applied{Batches: 1}); !errors.Is(err, p4ctl.ErrExists) || got != want {
 		t.Errorf("%+v, want %+v: %v", got, want, err)
 	}
-	// Of the first batch only what is there already is refused.
+	// Only the updates of the first batch that exist already are rejected.
 	if _, err := s.Sync(t.Context(), p4ctl.Tables{}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrTables is the kind of every fault in desired tables.
+// ErrTables is the kind of all faults in desired tables.
 var ErrTables = olaf.NewError(olaf.Usage, "bad tables")
 
-// Worker is an entry of vnp4_1.workers: the identity that an IPv4 address has.
+// Worker is an entry of vnp4_1.workers: the worker's identity by IPv4 address.
 type Worker struct {
 	Address netip.Addr
 	Cluster olaf.ClusterID
 	ID      olaf.WorkerID
 }
 
-// Cluster is an entry of vnp4_2.cluster_groups: where the ACKs of a cluster go.
+// Cluster is an entry of vnp4_2.cluster_groups: the multicast group for a cluster's ACKs.
 type Cluster struct {
 	ID    olaf.ClusterID
-	Group uint32 // of a Group
+	Group uint32 // id of a Group
 }
 
 // Member is one copy that a multicast group makes.
@@ -36,19 +36,19 @@ type Member struct {
 	Instance uint16 // the worker's id
 }
 
-// Group is a multicast group; the order of its members means nothing.
+// Group is a multicast group; the order of its members has no meaning.
 type Group struct {
 	ID      uint32 // from 1
 	Members []Member
 }
 
-// Entry is an entry of a switch program's table: numbers in the order of the table's fields.
+// Entry is an entry of a switch program's table, with values in the order of the table's fields.
 type Entry struct {
 	Table       p4.Table
 	Key, Params []uint32
 }
 
-// EntriesOf are what the tables of a switch program hold about some jobs. The error matches program.ErrConfig.
+// EntriesOf returns the table entries of a switch program for some jobs. The error matches program.ErrConfig.
 func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
 	tables := p4.TablesOf([]program.Description{*d})
 	entries, err := d.Entries(jobs...)
@@ -59,16 +59,16 @@ func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
 	return list, err
 }
 
-// Tables is everything that a device's tables hold, or shall hold. The order within a list means nothing.
+// Tables is the content of a device's tables, actual or desired. The order within a list has no meaning.
 type Tables struct {
 	Workers  []Worker
-	Servers  []netip.Addr // of parameter servers, IPv4
+	Servers  []netip.Addr // IPv4 addresses of parameter servers
 	Clusters []Cluster
 	Groups   []Group
-	Entries  []Entry // of switch programs' tables, where the pipeline has them
+	Entries  []Entry // of switch programs' tables, if the pipeline has them
 }
 
-// Programs are those whose tables have entries, by code.
+// Programs returns the programs whose tables have entries, by code.
 func (t Tables) Programs() []program.Description {
 	var programs []program.Description
 	for i := range t.Entries {
@@ -81,8 +81,8 @@ func (t Tables) Programs() []program.Description {
 	return programs
 }
 
-// WithGroups adds one multicast group per cluster with all the cluster's workers behind one port, in place of the
-// clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
+// WithGroups returns t with one multicast group per cluster that contains all its workers behind port. It replaces
+// the clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
 func (t Tables) WithGroups(port uint32) Tables {
 	members := make(map[olaf.ClusterID][]Member)
 	for _, w := range t.Workers {
@@ -97,7 +97,7 @@ func (t Tables) WithGroups(port uint32) Tables {
 	return t.Canonical()
 }
 
-// Canonical is t in the order of keys; t itself keeps its order.
+// Canonical returns a copy of t in key order.
 func (t Tables) Canonical() Tables {
 	t.Workers = slices.Clone(t.Workers)
 	slices.SortFunc(t.Workers, func(a, b Worker) int { return a.Address.Compare(b.Address) })
@@ -123,7 +123,7 @@ func sortedMembers(m []Member) []Member {
 	return m
 }
 
-// Hash is a SHA-256 of what the tables say, whatever the order of their lists.
+// Hash returns a SHA-256 over the tables that does not depend on the order of the lists.
 func (t Tables) Hash() string {
 	sum := sha256.New()
 	var scratch []byte
@@ -147,7 +147,7 @@ func (t Tables) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Fault is what is wrong with one element of desired tables.
+// Fault describes what is wrong with one element of desired tables.
 type Fault struct {
 	List  string // workers, servers, clusters, groups, or the name of a switch program's table
 	Index int    // in that list, from 0
@@ -155,16 +155,15 @@ type Fault struct {
 	Text  string
 }
 
-// Error names the place as a path.
+// Error returns the fault with its path.
 func (f *Fault) Error() string {
 	return fmt.Sprintf("%s[%d].%s: %s", f.List, f.Index, f.Field, f.Text)
 }
 
-// Unwrap matches ErrTables.
 func (f *Fault) Unwrap() error { return ErrTables }
 
-// Validate checks what no device could hold: addresses that are no IPv4, the same thing twice, one identity for two
-// addresses, a cluster without its group. The error is the first *Fault, and matches ErrTables.
+// Validate rejects tables that no device can store: addresses other than IPv4, duplicates, one identity for two
+// addresses, a cluster without its group. The error is the first *Fault and matches ErrTables.
 func (t Tables) Validate() error {
 	addresses := make(map[netip.Addr]string, len(t.Workers)+len(t.Servers))
 	address := func(list string, i int, a netip.Addr) error {
@@ -231,7 +230,7 @@ func (t Tables) validateGroups() error {
 	return t.validateEntries()
 }
 
-// validateEntries checks what a file can say wrongly of a switch program's table. An Index counts the entries of its table.
+// validateEntries checks the entries of switch programs. A Fault's Index counts the entries of its table.
 func (t Tables) validateEntries() error {
 	seen := make(map[identity]bool, len(t.Entries))
 	above := make(map[identity]olaf.WorkerID) // by table and job
@@ -262,7 +261,7 @@ func (e *Entry) object() object {
 	return object{kind: kindEntry, table: &e.Table, key: e.Table.Number(e.Key), params: e.Params}
 }
 
-// kind is what sort of object a device's tables hold, in the order in which they are written.
+// kind is the kind of an object, in the order in which objects are written.
 type kind uint8
 
 const (
@@ -273,17 +272,17 @@ const (
 	kindEntry
 )
 
-// object is one table entry or group in a form that can be compared.
+// object is one table entry or group in comparable form.
 type object struct {
 	kind    kind
 	key     uint32 // address, cluster or group id, or p4.Table.Number
 	a, b    uint32 // the action's parameters
 	members []Member
-	table   *p4.Table // of a kindEntry, with its parameters
+	table   *p4.Table // for kindEntry, together with params
 	params  []uint32
 }
 
-// identity is what makes two objects the same one.
+// identity is the key by which two objects are the same.
 type identity struct {
 	kind       kind
 	table, key uint32
@@ -305,7 +304,7 @@ func (o object) equal(p object) bool {
 	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members) && slices.Equal(o.params, p.params)
 }
 
-// objects lists the tables in the order of kind and key.
+// objects returns all objects in the order of kind and key.
 func (t Tables) objects() []object {
 	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups)+len(t.Entries))
 	for _, g := range t.Groups {
@@ -341,7 +340,7 @@ func keyAddress(key uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// add puts an object into the lists.
+// add appends an object to its list.
 func (t *Tables) add(o object) {
 	switch o.kind {
 	case kindGroup:

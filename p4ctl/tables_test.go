@@ -48,7 +48,7 @@ func TestParseTables(t *testing.T) {
 	}
 }
 
-// TestParseTablesSaysWhere wants line and field of every fault.
+// TestParseTablesSaysWhere expects line and field of every fault.
 func TestParseTablesSaysWhere(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "the file is empty; start with schema: olafctl.tables/v1"},
@@ -75,7 +75,7 @@ func TestParseTablesSaysWhere(t *testing.T) {
 	}
 }
 
-// FuzzParseTables wants that whatever is accepted prints and reads back as the same tables.
+// FuzzParseTables expects accepted text to print and read back as the same tables.
 func FuzzParseTables(f *testing.F) {
 	f.Add([]byte(smallFile))
 	f.Add([]byte("schema: olafctl.tables/v1\nworkers: &a\n- {address: 1.2.3.4, cluster: 0x10, worker: 1}\nservers: *a\n"))
@@ -139,8 +139,8 @@ func TestRegrouping(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestPlanLeadsThere replays plans over a model: nothing is inserted twice, nothing missing is changed, no cluster ever
-// points to a group that is not there, and the end is what was desired.
+// TestPlanLeadsThere replays plans on a model: no duplicate inserts, no changes of missing objects, no cluster
+// without its group at any step, and the desired tables at the end.
 func TestPlanLeadsThere(t *testing.T) {
 	tables := rapid.Custom(func(r *rapid.T) Tables {
 		var t Tables
@@ -245,7 +245,7 @@ func TestElectionID(t *testing.T) {
 	}
 }
 
-// TestErrorsMatch checks that a kind, the gRPC status and the sentence all survive.
+// TestErrorsMatch checks that an error keeps its kind, its gRPC status and its text.
 func TestErrorsMatch(t *testing.T) {
 	for code, kind := range map[codes.Code]error{
 		codes.Unavailable: ErrUnreachable, codes.PermissionDenied: ErrNotPrimary, codes.FailedPrecondition: ErrNoPipeline} {
@@ -263,7 +263,7 @@ func TestErrorsMatch(t *testing.T) {
 	}
 }
 
-// deleted reads which entry a deletion means.
+// deleted returns the object that a deletion names.
 func deleted(u *v1.Update) object {
 	te := u.GetEntity().GetTableEntry()
 	for k, s := range shapes {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// shape says how a kind of table entry is written: table, action and how many parameters.
+// shape describes how a kind of table entry is written: its table, action and number of parameters.
 type shape struct {
 	table, action uint32
 	params        int
@@ -23,7 +23,7 @@ var shapes = map[kind]shape{
 	kindWorker:  {p4.TableWorkers, p4.ActionSetWorker, 2},
 }
 
-// canonical is the shortest byte string of a number; zero is one byte.
+// canonicalBytes returns the shortest byte string of a number; zero is one byte.
 func canonical(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
@@ -34,7 +34,7 @@ func canonical(n uint32) []byte {
 	return append([]byte(nil), b[i:]...)
 }
 
-// number reads a byte string of at most 32 significant bits.
+// parseNumber reads a byte string of at most 32 significant bits.
 func number(b []byte) (uint32, error) {
 	for len(b) > 0 && b[0] == 0 {
 		b = b[1:]
@@ -49,7 +49,7 @@ func number(b []byte) (uint32, error) {
 	return n, nil
 }
 
-// update is the P4Runtime form of writing an object.
+// update returns the P4Runtime update that writes the object.
 func (o object) update(op v1.Update_Type) *v1.Update {
 	if o.kind == kindGroup {
 		m := &v1.MulticastGroupEntry{MulticastGroupId: o.key}
@@ -77,7 +77,7 @@ func (o object) update(op v1.Update_Type) *v1.Update {
 	return &v1.Update{Type: op, Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}}
 }
 
-// parts are the ids of an entry's table and action, and the numbers of its key and parameters, whose ids count from 1.
+// parts returns an entry's table and action ids, and the values of its key and parameters, whose ids count from 1.
 func (o object) parts() (table, action uint32, key, params []uint32) {
 	if o.kind == kindEntry {
 		return o.table.ID, o.table.ActionID, o.table.Fields(o.key), o.params
@@ -91,7 +91,7 @@ func groupEntity(m *v1.MulticastGroupEntry) *v1.Entity {
 		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}}}}
 }
 
-// everything is what a Read of all our tables and groups asks for.
+// readAll returns the entities of a Read of all our tables and groups.
 func everything() []*v1.Entity {
 	return []*v1.Entity{
 		{Entity: &v1.Entity_TableEntry{TableEntry: new(v1.TableEntry)}},
@@ -99,8 +99,8 @@ func everything() []*v1.Entity {
 	}
 }
 
-// toObject reads what a server sent; ok is false for an entity that is none of ours, such as a constant default. Of switch
-// programs the tables that are known are ours.
+// toObject converts an entity from a server; ok is false for foreign entities, such as constant defaults. Tables of
+// switch programs are ours if they are in known.
 func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 	if te := e.GetTableEntry(); te != nil {
 		for i := range known {
@@ -130,7 +130,7 @@ func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 	return o, true, nil
 }
 
-// replicaPort accepts the deprecated numeric port too, which is what most other controllers write.
+// replicaPort returns a replica's port, also from the deprecated numeric field, which most other controllers write.
 func replicaPort(r *v1.Replica) (uint32, error) {
 	if legacy, ok := r.GetPortKind().(*v1.Replica_EgressPort); ok {
 		//lint:ignore SA1019 it is deprecated and still what others write
@@ -168,7 +168,7 @@ func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
 	return o, false, nil
 }
 
-// programObject reads an entry of a switch program's table.
+// programObject converts an entry of a switch program's table.
 func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error) {
 	action := te.GetAction().GetAction()
 	if te.GetIsDefaultAction() || action.GetActionId() != t.ActionID {
@@ -191,7 +191,7 @@ func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error
 	return object{kind: kindEntry, table: t, key: t.Number(key), params: params}, true, nil
 }
 
-// place reads a number into the field of an id.
+// setField parses a number and stores it in the field with this id.
 func place(values []uint32, fields []program.Field, id uint32, b []byte) error {
 	if id < 1 || int(id) > len(fields) {
 		return fmt.Errorf("there is no field %d", id)
@@ -204,7 +204,7 @@ func place(values []uint32, fields []program.Field, id uint32, b []byte) error {
 	return err
 }
 
-// describe puts an update into words: insert worker 10.0.0.1.
+// describeUpdate returns an update in words, such as "insert worker 10.0.0.1".
 func describe(u *v1.Update, known []p4.Table) string {
 	verb := strings.ToLower(u.GetType().String())
 	if te := u.GetEntity().GetTableEntry(); te != nil {
@@ -228,7 +228,7 @@ func describe(u *v1.Update, known []p4.Table) string {
 	return verb
 }
 
-// name says which object this is.
+// name returns the object's kind and key in words.
 func (o object) name() string {
 	switch o.kind {
 	case kindGroup:
@@ -244,7 +244,7 @@ func (o object) name() string {
 	return "worker " + keyAddress(o.key).String()
 }
 
-// programKey names an entry that may be incomplete.
+// programKey returns the table and key of an entry that may be incomplete.
 func programKey(te *v1.TableEntry, t *p4.Table) string {
 	key := make([]uint32, len(t.Key))
 	for _, m := range te.GetMatch() {
@@ -255,7 +255,7 @@ func programKey(te *v1.TableEntry, t *p4.Table) string {
 	return t.Name + " " + numbers(t.Key, key)
 }
 
-// numbers are fields with their values.
+// joinNumbers returns the fields with their values.
 func numbers(fields []program.Field, values []uint32) string {
 	var b strings.Builder
 	for i, v := range values {
@@ -267,7 +267,7 @@ func numbers(fields []program.Field, values []uint32) string {
 	return b.String()
 }
 
-// value says what an object is set to.
+// value returns the object's value in words.
 func (o object) value() string {
 	switch o.kind {
 	case kindGroup:
@@ -286,7 +286,7 @@ func (o object) value() string {
 	return ""
 }
 
-// memberList prints members as port/instance.
+// memberList returns members as port/instance.
 func memberList(members []Member) string {
 	if len(members) == 0 {
 		return "none"

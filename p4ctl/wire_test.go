@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// everyObject is one object of each kind and of each table of programs, with the largest numbers that its fields take, and how
-// each is called.
+// everyObject returns one object of each kind and of each program table, with the largest values of its fields, by
+// its name.
 func everyObject(known []p4.Table) map[string]object {
 	all := map[string]object{
 		"group 7":              {kind: kindGroup, key: 7, members: []Member{{Port: 1, Instance: 2}, {Port: 1 << 31, Instance: 65535}}},
@@ -37,7 +37,7 @@ func everyObject(known []p4.Table) map[string]object {
 	return all
 }
 
-// Every object reads back as it was written, whoever wrote ports as numbers, and is called by its name in each update.
+// Every object reads back as it was written, also with numeric ports, and each update calls it by its name.
 func TestEveryObjectReadsBack(t *testing.T) {
 	known := p4.TablesOf(programs.All())
 	if len(known) < 4 {
@@ -77,12 +77,12 @@ func TestEveryObjectReadsBack(t *testing.T) {
 	}
 }
 
-// Entries of programs that can't be are errors that name table and field; those of other actions are passed over.
+// Malformed entries of programs are errors that name table and field; entries with other actions are skipped.
 func TestForeignEntriesOfPrograms(t *testing.T) {
 	known := p4.TablesOf(programs.All())
 	for i := range known {
 		table := &known[i]
-		narrow := -1 // a parameter that has fewer than 32 bits
+		narrow := -1 // a parameter with fewer than 32 bits
 		for k, f := range table.Params {
 			if f.Bits < 32 {
 				narrow = k
@@ -92,7 +92,7 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			change func(*v1.TableEntry)
 			ok     bool
 			fails  string
-			called string // in an update, where the key is broken
+			called string // name in an update whose key is broken
 		}{
 			"as it is":       {func(*v1.TableEntry) {}, true, "", ""},
 			"default":        {func(e *v1.TableEntry) { e.IsDefaultAction = true }, false, "", ""},
@@ -132,8 +132,8 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 	}
 }
 
-// A plan makes room before it takes it: workers and entries are taken out before others come, and what these refer to comes before
-// them and goes after them.
+// A plan frees space before it uses it: deletions of workers and entries precede insertions, and what they refer to
+// is added before and deleted after them.
 func TestOrderOfAPlan(t *testing.T) {
 	parse := func(text string) Tables {
 		t.Helper()

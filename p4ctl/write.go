@@ -19,15 +19,15 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// PipelineConfig is what a device of this profile shall run, with the tables of some switch programs. The cookie is derived
-// from the rest, so that the same pipeline is recognised whoever pushed it.
+// PipelineConfig returns the pipeline config of a profile with the tables of some switch programs. Its cookie is
+// derived from the rest, so that an equal pipeline is recognised from any controller.
 func PipelineConfig(p p4.Profile, programs ...program.Description) *v1.ForwardingPipelineConfig {
 	c := &v1.ForwardingPipelineConfig{P4Info: p.Info(programs...), P4DeviceConfig: p.DeviceConfig(programs...)}
 	c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: p4.Cookie(c.P4Info, c.P4DeviceConfig)}
 	return c
 }
 
-// Pipeline is the config that the device has, P4Info and cookie only; nil when it has none.
+// Pipeline returns the device's config, P4Info and cookie only, or nil if there is none.
 func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, error) {
 	got, err := s.client.GetForwardingPipelineConfig(ctx, &v1.GetForwardingPipelineConfigRequest{
 		DeviceId: s.options.DeviceID, ResponseType: v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE})
@@ -37,8 +37,8 @@ func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, e
 	return got.GetConfig(), nil
 }
 
-// PushPipeline makes the device run this config and says whether it had to be pushed, which clears the tables. A device
-// whose cookie is the same keeps what it has; a server that knows no pipelines is left alone.
+// PushPipeline sets the device's pipeline and reports whether it had to push, which clears the tables. A device with
+// the same cookie keeps its tables; a server without pipeline support is left alone.
 func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelineConfig) (pushed bool, err error) {
 	s.mu.Lock()
 	s.config = config
@@ -60,7 +60,7 @@ func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelin
 	return true, nil
 }
 
-// ProfileOf is the size of a device's tables by its P4Info; that of the twin for one that says nothing.
+// ProfileOf returns the profile with the table sizes of a P4Info, by default the twin's.
 func ProfileOf(info *configv1.P4Info) p4.Profile {
 	lab := p4.Lab()
 	if slices.ContainsFunc(info.GetTables(), func(t *configv1.Table) bool {
@@ -71,8 +71,8 @@ func ProfileOf(info *configv1.P4Info) p4.Profile {
 	return p4.Twin()
 }
 
-// Add makes the device's pipeline have the tables of some switch programs beside those that it has, and keeps all entries. It
-// says whether they were missing.
+// AddPrograms adds the tables of switch programs to the device's pipeline, keeps all entries, and reports whether
+// tables were missing.
 func (s *Session) Add(ctx context.Context, programs ...program.Description) (added bool, err error) {
 	config, err := s.Pipeline(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Session) Add(ctx context.Context, programs ...program.Description) (add
 	return true, nil
 }
 
-// Read is what the device's tables hold, in canonical order. It needs no election. A server that knows no multicast
-// groups is taken to have none.
+// Read returns the device's tables in canonical order. It needs no election. A server without multicast groups
+// counts as one with none.
 func (s *Session) Read(ctx context.Context) (Tables, error) {
 	t, err := s.read(ctx, everything())
 	if status.Code(err) == codes.Unimplemented {
@@ -129,7 +129,7 @@ func (s *Session) read(ctx context.Context, what []*v1.Entity) (Tables, error) {
 	if err != nil {
 		return t, rpcError("read tables", err)
 	}
-	seen := make(map[identity]bool) // an answer may repeat itself
+	seen := make(map[identity]bool) // a response may repeat entities
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) || onlyUnimplemented(err) {
@@ -151,7 +151,7 @@ func (s *Session) read(ctx context.Context, what []*v1.Entity) (Tables, error) {
 	}
 }
 
-// onlyUnimplemented says that a Read went well but for kinds of entities that the server does not know.
+// onlyUnimplemented reports whether a Read failed only for kinds of entities that the server does not support.
 func onlyUnimplemented(err error) bool {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() != codes.Unknown || len(st.Details()) == 0 {
@@ -166,15 +166,15 @@ func onlyUnimplemented(err error) bool {
 	return true
 }
 
-// Applied says how a plan was written.
+// Applied describes how a plan was written.
 type Applied struct {
-	Updates int  // that were done
-	Batches int  // sent
-	Atomic  bool // all of it as one batch, which would have been rolled back
+	Updates int  // updates applied
+	Batches int  // batches sent
+	Atomic  bool // as one batch that would have been rolled back
 }
 
-// Apply writes a plan. When it fits one batch, it is done wholly or not at all, where the server can do that; otherwise
-// it stops after the first batch with a fault. A refused update is a *BatchError.
+// Apply writes a plan. A plan that fits one batch is written all or nothing if the server supports it. Otherwise
+// Apply stops after the first batch with a fault. A rejected update is a *BatchError.
 func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 	updates := p.updates()
 	if len(updates) == 0 {
@@ -203,11 +203,11 @@ func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 	return done, nil
 }
 
-// ErrTooMany says that changes do not fit one batch.
+// ErrTooMany: the changes do not fit one batch.
 var ErrTooMany = olaf.NewError(olaf.Usage, "too many changes for one batch")
 
-// ApplyWhole writes a plan as one batch that is done wholly or not at all. One that does not fit matches ErrTooMany, and
-// nothing of it is done; so is nothing where a server can't roll back.
+// ApplyWhole writes a plan as one batch, all or nothing. It changes nothing and fails if the plan does not fit
+// (ErrTooMany) or the server cannot roll back.
 func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
 	updates := p.updates()
 	switch n := len(updates); {
@@ -226,7 +226,7 @@ func applied(a Applied, err error) (Applied, error) {
 	return a, nil
 }
 
-// Sync brings the tables from what they hold to what is desired and returns what that took.
+// Sync changes the tables to the desired ones and returns the plan it applied.
 func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 	if err := desired.Validate(); err != nil {
 		return Plan{}, err
@@ -243,7 +243,7 @@ func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 	return p, err
 }
 
-// Write sends one batch as it is; most callers want Apply. A refused update is a *BatchError.
+// Write sends one batch unchanged; most callers want Apply. A rejected update is a *BatchError.
 func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.WriteRequest_Atomicity) error {
 	return s.write(ctx, updates, 0, atomicity)
 }
@@ -261,7 +261,7 @@ func (s *Session) write(ctx context.Context, updates []*v1.Update, offset int, a
 	return s.explain(err)
 }
 
-// explain adds who is in the way of a request that was refused, and that the session was pre-empted when that is why.
+// explain adds the competing controller to a rejected request's error, and the preemption if that is the reason.
 func (s *Session) explain(err error) error {
 	if !errors.Is(err, ErrNotPrimary) {
 		return err

@@ -9,7 +9,8 @@ import (
 	"io/fs"
 )
 
-// chain is the checksum of a journal's records up to one of them: each sum covers the one before, from the file's header.
+// chain is the checksum over a journal's records up to one of them. Each sum covers the previous one, starting with
+// the file header.
 type chain [sha256.Size]byte
 
 func (c chain) next(record []byte) chain {
@@ -19,17 +20,17 @@ func (c chain) next(record []byte) chain {
 	return chain(h.Sum(nil))
 }
 
-// acknowledged says how much of a journal its agent has answered for: what comes behind was never acknowledged, and
-// everything up to there was.
+// acknowledged marks how much of a journal the agent has acknowledged to controllers. Nothing behind it was
+// acknowledged, and everything before it was.
 type acknowledged struct {
-	epoch   uint64 // of the journal file; a rewrite begins the next
-	records uint64 // the pipeline and the batches behind it
-	sum     chain  // over them
+	epoch   uint64 // of the journal file; each rewrite starts the next one
+	records uint64 // number of records: the pipeline and the batches after it
+	sum     chain  // checksum over these records
 }
 
-// The sidecar holds two acknowledgements in places of their own sectors, written in turns: whatever happens to the one
-// being written, the one before is there. While a journal is rewritten they are of the old file and of the new. Neither place
-// is ever left empty, so that one that is tells of a lost sector or a cut, and not of an acknowledgement that was never given.
+// The sidecar has two slots in separate sectors, written alternately, so that one acknowledgement survives a failed
+// write of the other. During a rewrite of the journal one slot belongs to the old file and one to the new. No slot
+// is ever left empty: an empty one means a lost sector or a cut, never an acknowledgement that was not written.
 const (
 	slotMagic  = "olafack1"
 	slotBytes  = len(slotMagic) + 8 + 8 + sha256.Size + 4
@@ -45,7 +46,7 @@ func (a acknowledged) bytes() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// parseSlot reads one place of a sidecar; whole is false where it holds no acknowledgement.
+// parseSlot parses one slot of a sidecar; whole is false if it has no valid acknowledgement.
 func parseSlot(b []byte) (a acknowledged, whole bool) {
 	if len(b) < slotBytes {
 		padded := make([]byte, slotBytes)
@@ -61,7 +62,7 @@ func parseSlot(b []byte) (a acknowledged, whole bool) {
 	return acknowledged{binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:]), chain(body[16:])}, true
 }
 
-// slots gives both places of a sidecar's bytes.
+// parseSlots parses both slots of a sidecar.
 func slots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
 	for i := range slotCount {
 		all[i], whole[i] = parseSlot(b[min(len(b), i*slotStride):])
@@ -69,23 +70,24 @@ func slots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
 	return all, whole
 }
 
-// sidecar is the file beside a journal that holds what was acknowledged of it.
+// sidecar is the file next to a journal with its acknowledgements.
 type sidecar struct {
 	fs   fileSystem
 	path string
 	file writable
-	at   int // the place of the newest acknowledgement, which stays until a newer one stands in the other
+	at   int // slot of the newest acknowledgement; the next one goes to the other slot
 }
 
-// acknowledgement is what a sidecar says.
+// acknowledgement is the newest acknowledgement in a sidecar.
 type acknowledgement struct {
 	acknowledged
 	at      int
-	missing bool // there is no file
-	damaged bool // one place holds none: a newer acknowledgement may have stood there
+	missing bool // the file does not exist
+	damaged bool // one slot is invalid: it may have contained a newer acknowledgement
 }
 
-// readSidecar gives the newest acknowledgement of a journal's epoch. The error matches ErrJournal where there is none.
+// readSidecar returns the newest acknowledgement for a journal's epoch. The error matches ErrJournal if there is
+// none.
 func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, error) {
 	b, err := fsys.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +110,9 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 	return newest, nil
 }
 
-// begin makes a new file with one acknowledgement, in both places.
+// begin creates a new file with the acknowledgement in both slots.
 func (s *sidecar) begin(a acknowledged) error {
-	if err := s.close(); err != nil { // of the file that the new one replaces
+	if err := s.close(); err != nil { // the old file, which the new one replaces
 		return err
 	}
 	b := make([]byte, slotStride*(slotCount-1)+slotBytes)
@@ -121,7 +123,7 @@ func (s *sidecar) begin(a acknowledged) error {
 	return writeWhole(s.fs, s.path, b)
 }
 
-// write puts an acknowledgement durably in the place that is not the newest's; turn makes it the newest.
+// write stores an acknowledgement durably in the slot that does not have the newest; turn then makes it the newest.
 func (s *sidecar) write(a acknowledged) (err error) {
 	if s.file == nil {
 		if s.file, err = s.fs.Open(s.path); err != nil {
@@ -135,8 +137,8 @@ func (s *sidecar) write(a acknowledged) (err error) {
 	return err
 }
 
-// withdraw puts the newest acknowledgement into the place, too, that write began to fill: what stands there must not be
-// taken for an answer.
+// withdraw overwrites the slot that write began to fill with the newest acknowledgement, so that a failed one never
+// counts.
 func (s *sidecar) withdraw(newest acknowledged) error {
 	if s.file == nil {
 		return nil

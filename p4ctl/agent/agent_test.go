@@ -25,7 +25,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// bench is an agent behind a real socket with one controller that writes text-proto.
+// bench is an agent on a real socket and one controller that writes text-proto.
 type bench struct {
 	*testing.T
 	ctx     context.Context
@@ -34,7 +34,7 @@ type bench struct {
 	stream  v1.P4Runtime_StreamChannelClient
 }
 
-// newBench starts an agent with a primary of id (0, 1), and a committed pipeline unless bare.
+// newBench starts an agent with a primary of id (0, 1), and with a committed pipeline unless bare is set.
 func newBench(t *testing.T, bare bool) *bench {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -63,14 +63,14 @@ func newBench(t *testing.T, bare bool) *bench {
 	return b
 }
 
-// Context ends what is waited for.
+// Context returns the context that bounds all waits.
 func (b *bench) Context() context.Context { return b.ctx }
 
 func labConfig() *v1.ForwardingPipelineConfig {
 	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(), P4DeviceConfig: []byte("build"), Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: 7}}
 }
 
-// text parses text-proto into a message.
+// text parses text-proto into m.
 func text[M proto.Message](t testing.TB, m M, s string) M {
 	t.Helper()
 	if err := prototext.Unmarshal([]byte(s), m); err != nil {
@@ -116,7 +116,7 @@ func (b *bench) write(fields string) error {
 	return err
 }
 
-// read lists the entities that a ReadRequest with these fields gets.
+// read returns the entities for a ReadRequest with these fields.
 func (b *bench) read(fields string) ([]*v1.Entity, error) {
 	b.Helper()
 	stream, err := b.client.Read(b.Context(), text(b, new(v1.ReadRequest), "device_id: 1 "+fields))
@@ -166,7 +166,8 @@ func (b *bench) updateCodes(err error, want ...codes.Code) {
 	}
 }
 
-// Text of common updates; key is a byte string in text-proto, such as \n\000\000\001.
+// Text of common updates; key is a byte string in text-proto, such as
+// \000\000\001.
 func workerEntry(key string, cluster, worker int) string {
 	return fmt.Sprintf(`table_entry { table_id: 0x02000002 match { field_id: 1 exact { value: "%s" } }
 		action { action { action_id: 0x01000001 params { param_id: 1 value: "\%03o" } params { param_id: 2 value: "\%03o" } } } }`, key, cluster, worker)
@@ -182,7 +183,7 @@ func groupEntry(fields string) string {
 
 const key1, key2, key3 = `\n\000\000\001`, `\n\000\000\002`, `\n\000\000\003`
 
-// workers counts what the table of workers holds.
+// workers returns the number of entries in the table of workers.
 func (b *bench) workers() int {
 	b.Helper()
 	all, err := b.read("entities { table_entry { table_id: 0x02000002 } }")
@@ -242,7 +243,7 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// TestStream is what of part B and J only a stream shows.
+// TestStream covers the rules of parts B and J that only a stream shows.
 func TestStream(t *testing.T) {
 	t.Run("idle streams shut nobody out", func(t *testing.T) {
 		b := newBench(t, false)
@@ -256,7 +257,7 @@ func TestStream(t *testing.T) {
 			return stream, m, err
 		}
 		var idle []v1.P4Runtime_StreamChannelClient
-		for range 2 { // beside the primary, of three
+		for range 2 { // next to the primary, of three
 			stream, _, err := open("device_id: 1")
 			b.code(codes.OK, err)
 			idle = append(idle, stream)
@@ -271,7 +272,7 @@ func TestStream(t *testing.T) {
 			t.Errorf("not primary: %v", m)
 		}
 		for err = nil; err == nil; {
-			_, err = idle[0].Recv() // that somebody else is primary now, maybe, and then its end
+			_, err = idle[0].Recv() // perhaps that another controller is primary, and then the end
 		}
 		b.code(codes.ResourceExhausted, err)
 		if !strings.Contains(err.Error(), "made room for one that did") {
@@ -298,7 +299,7 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.announce(next, "device_id: 1 election_id { low: 2 }")
-		old, err := b.stream.Recv() // the old primary is told while its write is still in flight
+		old, err := b.stream.Recv() // the old primary is notified while its write is still in flight
 		if err != nil || codes.Code(old.GetArbitration().Status.Code) != codes.AlreadyExists {
 			t.Fatalf("the old primary hears %v, %v", old, err)
 		}
@@ -667,7 +668,7 @@ func TestWrite(t *testing.T) {
 	})
 }
 
-// TestTableEntry is the checklist's parts E and F: each entry by itself in an INSERT, unless it says otherwise.
+// TestTableEntry is the checklist's parts E and F: each entry alone in an INSERT, unless noted otherwise.
 func TestTableEntry(t *testing.T) {
 	const match = `match { field_id: 1 exact { value: "\n\000\000\001" } } `
 	const action = `action { action { action_id: 0x01000001 params { param_id: 1 value: "\001" } params { param_id: 2 value: "\002" } } } `
@@ -807,7 +808,8 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// TestOtherEntities is parts H and I: what a pipeline without counters, meters and registers answers, and the groups.
+// TestOtherEntities is parts H and I: the answers of a pipeline without counters, meters and registers, and the
+// groups.
 func TestOtherEntities(t *testing.T) {
 	b := newBench(t, false)
 	for name, c := range map[string]struct {
@@ -848,7 +850,7 @@ func TestOtherEntities(t *testing.T) {
 	})
 }
 
-// card is a device that keeps entries of its own and can be told to fail.
+// card is a device that stores entries and can be made to fail.
 type card struct {
 	entries        map[[2]uint32]Entry
 	groups         map[uint32][]Member
@@ -864,8 +866,8 @@ func newCard() *card {
 	return &card{entries: make(map[[2]uint32]Entry), groups: make(map[uint32][]Member)}
 }
 
-// TestErrorDetailsFit refuses batches of every size in the most talkative way: the trailer stays within what clients take,
-// and every code arrives.
+// TestErrorDetailsFit rejects batches of every size with the longest messages: the trailer stays within the clients'
+// limits, and every code arrives.
 func TestErrorDetailsFit(t *testing.T) {
 	for _, n := range []int{1, 2, 20, 60, 100, 129, 130, 200, 1000, 10000} {
 		for _, text := range []string{"x", strings.Repeat("wide key ", 30)} {
@@ -897,8 +899,8 @@ func TestErrorDetailsFit(t *testing.T) {
 	}
 }
 
-// TestErrorDetailsOfHugeBatches refuses batches that are all but above what a request may have: the answer arrives, with as many
-// codes as fit, and the connection is there for the next one.
+// TestErrorDetailsOfHugeBatches rejects batches near the request limit: the response arrives with as many codes as
+// fit, and the connection survives.
 func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -922,8 +924,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	b.code(codes.OK, err)
 }
 
-// TestStrangersLeaveRoom fills the arbiter with roles that nobody configured; a configured one still finds room, and what
-// strangers left is forgotten.
+// TestStrangersLeaveRoom fills the arbiter with unconfigured roles. A configured role still finds room, and
+// unconfigured ones are dropped when empty.
 func TestStrangersLeaveRoom(t *testing.T) {
 	a := newArbiter(1, 64, "workers")
 	announce := func(c int, role string) error {
@@ -947,7 +949,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSaveThenReconcile keeps the entries that the device forwards by.
+// TestSaveThenReconcile keeps the entries that the device uses.
 func TestSaveThenReconcile(t *testing.T) {
 	o, err := newOwner(t, "", p4.Lab())
 	if err != nil {
@@ -975,7 +977,7 @@ func TestSaveThenReconcile(t *testing.T) {
 	}
 }
 
-// TestInstalledPipelineLeavesNoID wants the election open after the device's owner pushed a pipeline.
+// TestInstalledPipelineLeavesNoID expects an open election after the device's owner installed a pipeline.
 func TestInstalledPipelineLeavesNoID(t *testing.T) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// electionID is an unsigned number of 128 bits.
+// electionID is an unsigned 128-bit number.
 type electionID struct{ high, low uint64 }
 
 func (e electionID) less(f electionID) bool {
@@ -25,49 +25,50 @@ func toElectionID(u *v1.Uint128) (id electionID, set bool) {
 	return electionID{u.GetHigh(), u.GetLow()}, u != nil
 }
 
-// connection names one stream for the arbiter.
+// connection identifies one stream.
 type connection uint64
 
-// controller is what one stream announced last.
+// controller is the last announcement of one stream.
 type controller struct {
 	role string
 	id   electionID
-	set  bool // an unset election id is lower than every other, and never primary
+	set  bool // false means no election id: lower than all others and never primary
 }
 
-// roleState is the arbitration of one role.
+// roleState is the arbitration state of one role.
 type roleState struct {
-	highest  electionID // ever accepted; only a restart forgets it
-	seen     bool       // there was an id at all
+	highest  electionID // highest id ever accepted; only a restart resets it
+	seen     bool       // an id was accepted before
 	primary  connection
 	occupied bool // primary is a live stream
 }
 
-// notice is an arbitration answer for one stream. Notices to the new primary come last and only after writes in flight
+// notice is an arbitration message for one stream. Notices to the new primary are sent last, after writes in flight
 // have finished.
 type notice struct {
 	to      connection
 	message *v1.MasterArbitrationUpdate
 }
 
-// verdict is what an announcement or a departure leads to: first refuse the old primary's writes (the arbiter already
-// does), tell others, then wait for writes in flight, then tell the primary. Streams that ended are not the arbiter's any more.
+// verdict is the result of an announcement or a departure. The agent refuses the old primary's writes (the arbiter
+// already does), notifies the others, waits for writes in flight, and then notifies the primary. The arbiter has
+// already dropped the ended streams.
 type verdict struct {
 	others, primary []notice
 	ended           []connection
 }
 
-// maxRoles bounds the names beside the configured ones that are in use at one time.
+// maxRoles bounds the unconfigured roles in use at one time.
 const maxRoles = 256
 
-// arbiter decides who is primary for one device, by role. It knows streams only by number and sends nothing itself, so
-// that it can be tested as a table. It is not safe for concurrent use.
+// arbiter decides which controller is primary, by role, for one device. It identifies streams by number and sends
+// nothing, so that tests can drive it directly. It is not safe for concurrent use.
 type arbiter struct {
 	device     uint64
 	maxStreams int // per role
 	streams    map[connection]*controller
-	// roles are the configured ones, the default role among them, and those that strangers are in. A stranger's role covers
-	// nothing, so it is forgotten with its last stream.
+	// roles contains the configured roles, including the default one, and unconfigured roles in use. An unconfigured
+	// role covers nothing, so it is dropped with its last stream.
 	roles      map[string]*roleState
 	configured map[string]bool
 }
@@ -91,7 +92,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	var ended []connection
 	if !known {
 		if a.population(role) >= a.maxStreams {
-			oldest, _ := a.idle(role) // which check has found
+			oldest, _ := a.idle(role) // check has found one
 			ended = []connection{oldest}
 			delete(a.streams, oldest)
 		}
@@ -103,18 +104,18 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	return v, nil
 }
 
-// elect takes in the election id that a stream announces now.
+// elect applies the election id that a stream announces.
 func (a *arbiter) elect(c connection, self *controller, id electionID, set bool) verdict {
 	r := a.role(self.role)
 	wasPrimary := r.occupied && r.primary == c
 	self.id, self.set = id, set
 
 	switch {
-	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever: primary, also again
+	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever seen: becomes or stays primary
 		r.highest, r.seen = id, true
 		r.primary, r.occupied = c, true
 		return a.tellAll(self.role)
-	case wasPrimary: // it demoted itself, and nobody follows
+	case wasPrimary: // it demoted itself, and no controller succeeds it
 		r.occupied = false
 		return a.tellAll(self.role)
 	default:
@@ -122,7 +123,7 @@ func (a *arbiter) elect(c connection, self *controller, id electionID, set bool)
 	}
 }
 
-// check refuses an announcement that must end the stream; nothing has changed yet.
+// check rejects an announcement that must end the stream. It changes nothing.
 func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationUpdate) error {
 	role := m.GetRole().GetName()
 	if self != nil && (m.GetDeviceId() != a.device || self.role != role) {
@@ -150,8 +151,8 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 	return nil
 }
 
-// room refuses one more stream of a role that is full. One that may become primary takes the place of one that never will, as
-// long as there are such: whoever opens streams without an election id shuts nobody out.
+// room rejects another stream of a full role. A stream with an election id replaces one without, as long as there is
+// one, so that streams without ids cannot lock out others.
 func (a *arbiter) room(role string, set bool) error {
 	switch _, idle := a.idle(role); {
 	case !idle:
@@ -162,7 +163,7 @@ func (a *arbiter) room(role string, set bool) error {
 	return nil
 }
 
-// idle is the oldest stream of a role that announced no election id.
+// idle returns the oldest stream of a role that announced no election id.
 func (a *arbiter) idle(role string) (oldest connection, found bool) {
 	for c, s := range a.streams {
 		if s.role == role && !s.set && (!found || c < oldest) {
@@ -172,7 +173,7 @@ func (a *arbiter) idle(role string) (oldest connection, found bool) {
 	return oldest, found
 }
 
-// strangers is how many roles are in use that nobody configured.
+// strangers returns the number of unconfigured roles in use.
 func (a *arbiter) strangers() (n int) {
 	for name := range a.roles {
 		if !a.configured[name] {
@@ -191,7 +192,7 @@ func (a *arbiter) population(role string) (n int) {
 	return n
 }
 
-// leave forgets a stream that ended. When the primary leaves nobody follows it; everybody is told.
+// leave removes a stream that ended and notifies its role. When the primary leaves, no controller succeeds it.
 func (a *arbiter) leave(c connection) verdict {
 	self, known := a.streams[c]
 	if !known {
@@ -209,7 +210,7 @@ func (a *arbiter) leave(c connection) verdict {
 	return verdict{}
 }
 
-// isPrimary says whether a stream is its role's primary.
+// isPrimary reports whether a stream is its role's primary.
 func (a *arbiter) isPrimary(c connection) bool {
 	self, known := a.streams[c]
 	if !known {
@@ -219,7 +220,7 @@ func (a *arbiter) isPrimary(c connection) bool {
 	return r.occupied && r.primary == c
 }
 
-// allow says whether a request of this role and election id may write now.
+// allow returns an error if a request with this role and election id may not write now.
 func (a *arbiter) allow(role string, id *v1.Uint128) error {
 	r, known := a.roles[role]
 	if !known {
@@ -249,7 +250,7 @@ func (a *arbiter) role(name string) *roleState {
 	return r
 }
 
-// tellAll makes one notice per stream of the role, in the order in which the streams came.
+// tellAll returns one notice per stream of the role, in the order in which the streams opened.
 func (a *arbiter) tellAll(role string) (v verdict) {
 	r := a.role(role)
 	var all []connection

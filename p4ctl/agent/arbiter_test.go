@@ -23,7 +23,8 @@ import (
 //	1 x            stream 1 ends
 //	w 5            may a request with (0, 5) write?
 //
-// It gives one line per step: the notices as stream:code:highest, those to the primary after a bar; or the error's code.
+// It returns one line per step: the notices as stream:code:highest, those to the primary after a bar; or the error's
+// code.
 func script(a *arbiter, steps string) (out []string) {
 	for _, line := range strings.Split(strings.TrimSpace(steps), "\n") {
 		words := strings.Fields(line)
@@ -144,8 +145,8 @@ func TestArbitration(t *testing.T) {
 	}
 }
 
-// TestArbitrationInvariants plays random elections: at most one primary, and it has the highest id ever; after a
-// departure nobody is promoted; what allow says is what the notices said.
+// TestArbitrationInvariants plays random elections: at most one primary, with the highest id ever; no promotion
+// after a departure; allow agrees with the notices.
 func TestArbitrationInvariants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := newArbiter(1, 8)

@@ -52,7 +52,7 @@ func (c *card) Do(change Change) error {
 	return c.do(change)
 }
 
-// do insists on what a real driver insists on: no key twice, nothing missing.
+// do checks what a real driver checks: no duplicate keys, no missing ones.
 func (c *card) do(change Change) error {
 	if g := change.Group; g != nil {
 		_, exists := c.groups[g.ID]
@@ -77,7 +77,7 @@ func (c *card) do(change Change) error {
 	return nil
 }
 
-// holds says whether the card holds exactly the state.
+// holds reports whether the card has exactly the entries of the state.
 func (c *card) holds(s *State) bool {
 	want := newCard()
 	s.Changes(func(change Change) bool { return want.do(change) == nil })
@@ -86,8 +86,8 @@ func (c *card) holds(s *State) bool {
 	return maps.EqualFunc(c.entries, want.entries, sameEntry) && maps.EqualFunc(c.groups, want.groups, sameGroup)
 }
 
-// TestDeviceFollowsState plays random batches on a card that fails now and then: whatever happens the agent's state and
-// the card agree, and a batch with rollback that failed changed nothing.
+// TestDeviceFollowsState plays random batches on a card that sometimes fails. State and card always agree, and a
+// failed batch with rollback changes nothing.
 func TestDeviceFollowsState(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCard()
@@ -159,7 +159,7 @@ func entryOf(table, key, action uint32, params ...uint32) *v1.Entity {
 		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}}}
 }
 
-// checkCounts compares what the state keeps beside its maps with a recount, and checks references and limits.
+// checkCounts compares the state's counters with a recount and checks references and limits.
 func checkCounts(r *rapid.T, s *State, built p4.Profile) {
 	replicas := 0
 	users := make(map[uint32]int)
@@ -181,8 +181,7 @@ func checkCounts(r *rapid.T, s *State, built p4.Profile) {
 	}
 }
 
-// FuzzWrite gives the translator whatever decodes as a WriteRequest: one answer per update, no panic, and the device
-// and the state stay in agreement.
+// FuzzWrite sends any decodable WriteRequest: one result per update, no panic, and device and state agree.
 func FuzzWrite(f *testing.F) {
 	for _, u := range []*v1.Update{
 		{Type: v1.Update_INSERT, Entity: entryOf(p4.TableWorkers, 5, p4.ActionSetWorker, 1, 2)},
@@ -229,7 +228,7 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// FuzzPipeline gives the checker whatever decodes as a P4Info.
+// FuzzPipeline checks any decodable P4Info.
 func FuzzPipeline(f *testing.F) {
 	for _, info := range []*configv1.P4Info{p4.Lab().Info(), {Tables: []*configv1.Table{nil, {}}, Actions: []*configv1.Action{nil}}} {
 		wire, err := proto.Marshal(info)

@@ -15,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// kept is a journal of 20 batches and the files that it is made of.
+// kept is a journal of 20 batches and its files.
 type kept struct {
 	journal, sidecar []byte
-	content          string // what was acknowledged
+	content          string // acknowledged content
 }
 
 const keptBatches = 20
@@ -28,7 +28,7 @@ func keep(t *testing.T) kept {
 	return keepBatches(t, keptBatches)
 }
 
-// keepBatches is a journal of so many batches. The newest acknowledgement of an odd number stands in the first place.
+// keepBatches writes a journal of n batches. With an odd n the newest acknowledgement is in the first slot.
 func keepBatches(t *testing.T, batches uint32) kept {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tables")
@@ -59,7 +59,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// memory is a file system of which nothing outlives the test.
+// memory is an in-memory file system.
 type memory map[string][]byte
 
 func (m memory) ReadFile(path string) ([]byte, error) {
@@ -109,8 +109,8 @@ func (f memoryFile) Truncate(n int64) error {
 func (memoryFile) Sync() error  { return nil }
 func (memoryFile) Close() error { return nil }
 
-// start is what an agent does with the files of a journal, "t" and "t.ack". It gives what the agent would hold; an agent
-// that refuses must leave the files as they are.
+// start starts an agent on the journal files "t" and "t.ack" and returns its content. An agent that refuses must
+// leave the files unchanged.
 func start(t *testing.T, files memory) (content string, warnings []string, err error) {
 	t.Helper()
 	before := maps.Clone(files)
@@ -135,7 +135,7 @@ func start(t *testing.T, files memory) (content string, warnings []string, err e
 	return dump(t, p), warnings, j.settle(p)
 }
 
-// TestEveryBitOfAJournal flips each bit in turn: the agent refuses, as all of the file was acknowledged.
+// TestEveryBitOfAJournal flips each bit: the agent refuses, because the whole file was acknowledged.
 func TestEveryBitOfAJournal(t *testing.T) {
 	k := keep(t)
 	for i := range len(k.journal) * 8 {
@@ -148,7 +148,7 @@ func TestEveryBitOfAJournal(t *testing.T) {
 	t.Logf("%d bits flipped, all refused", len(k.journal)*8)
 }
 
-// TestEveryBitOfASidecar flips each bit: the agent starts with what was acknowledged, or refuses.
+// TestEveryBitOfASidecar flips each bit: the agent starts with the acknowledged content or refuses.
 func TestEveryBitOfASidecar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -171,8 +171,8 @@ func TestEveryBitOfASidecar(t *testing.T) {
 	}
 }
 
-// damagedSidecars starts with every sidecar that damage makes of those of an even and of an odd number of batches: the agent
-// starts with what was acknowledged, or refuses, whichever of the two places the newest stood in.
+// damagedSidecars damages the sidecars of an even and of an odd number of batches: the agent starts with the
+// acknowledged content or refuses, whichever slot has the newest.
 func damagedSidecars(t *testing.T, damage func(sidecar []byte) [][]byte) {
 	t.Helper()
 	for _, batches := range []uint32{keptBatches, keptBatches + 1} {
@@ -224,8 +224,8 @@ func TestEverySidecarSectorZeroed(t *testing.T) {
 	})
 }
 
-// TestSidecarOfBefore starts from the acknowledgements as they were written while an empty place stood for one that was never
-// given: as they are, and where nothing but such a place says that there was no more, not at all.
+// TestSidecarOfBefore starts from sidecars of the earlier form, in which an empty slot meant no acknowledgement: it
+// accepts intact ones and refuses where only an empty slot shows that there was no more.
 func TestSidecarOfBefore(t *testing.T) {
 	k := keep(t)
 	s := scan(k.journal)
@@ -247,14 +247,14 @@ func TestSidecarOfBefore(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAcknowledgement fails the write of an acknowledgement: the newest one stands in both places then, so that either
-// may be lost without a batch or a start.
+// TestWithdrawnAcknowledgement fails the write of an acknowledgement. The newest one is then in both slots, so that
+// losing one slot costs neither a batch nor a start.
 func TestWithdrawnAcknowledgement(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
 	want := dump(t, o.current.Load())
 	o.journal.beside.close()
-	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // behind its opening, its write
+	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // fails its write, which follows its opening
 	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err == nil {
 		t.Fatal("acknowledged without an acknowledgement")
 	}
@@ -270,7 +270,7 @@ func TestWithdrawnAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestCutAtEveryByte shortens the journal: nothing of it was unacknowledged, so every cut is refused.
+// TestCutAtEveryByte shortens the journal: everything was acknowledged, so every cut is refused.
 func TestCutAtEveryByte(t *testing.T) {
 	k := keep(t)
 	for n := range len(k.journal) {
@@ -292,8 +292,8 @@ func TestEverySectorZeroed(t *testing.T) {
 	}
 }
 
-// TestUnacknowledgedTail puts every beginning of one more batch, and zeros, behind what was acknowledged: it is left out,
-// kept beside, and said.
+// TestUnacknowledgedTail appends every prefix of one more batch, and zeros: the agent ignores it, keeps it in a
+// file, and reports it.
 func TestUnacknowledgedTail(t *testing.T) {
 	k := keep(t)
 	next, err := appendRecord(nil, recordBatch, &v1.WriteRequest{Updates: []*v1.Update{workerUpdate(v1.Update_INSERT, 99)}})
@@ -375,11 +375,11 @@ func TestOldJournal(t *testing.T) {
 	}
 }
 
-// faultyDisk fails one operation, the failing-th from 0. What a failing write leaves behind is half of it.
+// faultyDisk fails one operation, counted from 0. A failing write leaves half of its bytes.
 type faultyDisk struct {
 	fileSystem
 	done, failing int
-	dead          bool // and so does everything after it, as for a process that was killed
+	dead          bool // all later operations fail too, as after a kill
 	failed        bool
 }
 
@@ -452,8 +452,8 @@ func (f *faultyFile) Truncate(n int64) error {
 	return f.writable.Truncate(n)
 }
 
-// TestEveryFault fails each file operation of a story in turn, once with the agent going on and once with its death. What
-// the next agent holds is what was acknowledged: no less, and no more than the one answer that death cut off.
+// TestEveryFault fails each file operation of a story in turn, once with the agent going on and once with its death.
+// The next agent has exactly the acknowledged content, plus at most the one batch whose answer the death cut off.
 func TestEveryFault(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		faults, refused, cutOff := 0, 0, 0
@@ -483,8 +483,8 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// story runs an agent on a disk through commits, batches and a rewrite. It gives what was acknowledged last, and what was
-// about to be when the first operation failed.
+// story runs an agent on a disk through commits, batches and a rewrite. It returns the content that was acknowledged
+// last, and the pending content at the first failed operation.
 func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab(), Journal: filepath.Join(t.TempDir(), "t"), disk: d})
 	if err != nil {
@@ -496,7 +496,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 		t.Fatal(err)
 	}
 	o := &owner{Agent: a}
-	twin := twinOf(t) // the same story on no disk at all
+	twin := twinOf(t) // the same story without a disk
 	both := func(f func(*owner) error) {
 		before := d.failed
 		err := f(o)
@@ -536,7 +536,7 @@ func twinOf(t *testing.T) *owner {
 	return o
 }
 
-// TestCommitThatIsNotDurable fills the disk under a new pipeline: what is written afterwards stands behind that pipeline.
+// TestCommitThatIsNotDurable fills the disk during a commit: later batches follow the new pipeline.
 func TestCommitThatIsNotDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -559,7 +559,7 @@ func TestCommitThatIsNotDurable(t *testing.T) {
 	}
 }
 
-// fullDisk has no room for another byte in the file that is open.
+// fullDisk has no room for another byte in an open file.
 type fullDisk struct{ disk }
 
 func (fullDisk) Open(string) (writable, error) {
@@ -567,7 +567,7 @@ func (fullDisk) Open(string) (writable, error) {
 }
 func (fullDisk) Create(string) (writable, error) { return fullDisk{}.Open("") }
 
-// TestFullDiskSaysWhatToDo writes and commits where there is no room, and again when there is.
+// TestFullDiskSaysWhatToDo writes and commits on a full disk, and again when there is room.
 func TestFullDiskSaysWhatToDo(t *testing.T) {
 	o := filled(t, filepath.Join(t.TempDir(), "tables"))
 	commit := func() error { return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()) }
@@ -584,7 +584,7 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestBatchThatIsNotDurable fails an append: the batch does not happen, and the next one does.
+// TestBatchThatIsNotDurable fails an append: the batch is dropped, and the next one is accepted.
 func TestBatchThatIsNotDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)

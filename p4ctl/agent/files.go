@@ -11,12 +11,12 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// fileSystem is where a journal lives. Tests put one in its place that fails.
+// fileSystem stores a journal. Tests replace it with one that fails.
 type fileSystem interface {
 	// ReadFile is os.ReadFile.
 	ReadFile(path string) ([]byte, error)
-	// Open opens an existing file for writing; Create makes a new one, or empties the one that is there, and refuses a
-	// symbolic link, which somebody else may have laid in a shared folder.
+	// Open opens an existing file for writing. Create creates or truncates a file and refuses a symbolic link, which
+	// another user may have placed in a shared folder.
 	Open(path string) (writable, error)
 	Create(path string) (writable, error)
 	Rename(from, to string) error
@@ -24,7 +24,7 @@ type fileSystem interface {
 	SyncFolder(path string) error
 }
 
-// writable is one open file.
+// writable is an open file.
 type writable interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -32,7 +32,7 @@ type writable interface {
 	Close() error
 }
 
-// disk is the operating system's.
+// disk is the operating system's file system.
 type disk struct{}
 
 func (disk) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
@@ -54,8 +54,9 @@ func (disk) SyncFolder(path string) error {
 	return d.Sync()
 }
 
-// ownPlace is the one name under which a journal is kept, whatever it was called: its lock and the files beside it go by that
-// name. It looks before anything is opened, as a pipe would be waited for and a device read without end.
+// resolvePlace returns the one path of a journal, with links resolved: its lock and its other files are named after
+// it. It checks all of them before any is opened, because opening a pipe blocks and a device can be read without
+// end.
 func ownPlace(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
@@ -72,7 +73,7 @@ func ownPlace(path string) (string, error) {
 	return path, nil
 }
 
-// ordinary refuses what is there and is no file with one name.
+// rejectSpecial rejects existing paths that are not regular files with one link.
 func ordinary(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -92,8 +93,8 @@ func ordinary(path string) error {
 	return nil
 }
 
-// writeWhole puts a new file in place of path: written beside it, synced, renamed. Whatever fails, path holds either what
-// it held or all of b.
+// replaceFile writes b to a temporary file, syncs it and renames it to path. On an error, path has either its old
+// content or all of b.
 func writeWhole(fs fileSystem, path string, b []byte) error {
 	beside := path + ".new"
 	if err := writeSynced(fs, beside, b); err != nil {

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// pushesAtOnce bounds what strangers can make an agent hold: whether one of them may push a pipeline is known only when all of
-// it, 64 MiB at most, was read.
+// pushesAtOnce bounds the memory that unauthorised clients can use: the agent can check a push only after it has
+// read all of it, up to 64 MiB.
 const pushesAtOnce = 4
 
-// limitPushes turns pushes away beyond that, before anything of them is read.
+// limitPushes rejects further pushes before they are read.
 func limitPushes() tap.ServerInHandle {
 	places := make(chan struct{}, pushesAtOnce)
 	return func(ctx context.Context, call *tap.Info) (context.Context, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestStrangersPushOneAfterTheOther holds that pushes beyond a few are turned away unread, and that a place is free again when
-// somebody leaves.
+// TestStrangersPushOneAfterTheOther expects pushes above the limit to be rejected unread, and a place to be free
+// again when a client leaves.
 func TestStrangersPushOneAfterTheOther(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {

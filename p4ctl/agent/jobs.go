@@ -5,8 +5,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Jobs are what the tables of a switch program say, by id; members that no table has are those of the multicast group that the
-// job's cluster has. has is false where the pipeline has none of the program's tables, so that controllers have no say.
+// Jobs returns the jobs in a switch program's tables, by id. Members that no table lists are those of the multicast
+// group of the job's cluster. has is false if the pipeline lacks the program's tables, so that controllers do not
+// decide.
 func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	var entries []program.Entry
 	for _, t := range s.tablesOf(d) {
@@ -18,8 +19,8 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	return d.Jobs(entries, s.members), has
 }
 
-// Admits says whether a worker may contribute to a job of a switch program. Everybody may where the pipeline has no table that
-// says who; the switch above, whose entry names it, may not.
+// Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has
+// no membership table. The switch above, whose entry names it, may not.
 func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
 	for _, t := range s.tablesOf(d) {
 		if !t.ByMember() {
@@ -32,7 +33,7 @@ func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.W
 	return true
 }
 
-// tablesOf are the tables of a program that the pipeline has.
+// tablesOf returns the program's tables in the pipeline.
 func (s *State) tablesOf(d *program.Description) (tables []*added) {
 	if s == nil {
 		return nil
@@ -45,7 +46,7 @@ func (s *State) tablesOf(d *program.Description) (tables []*added) {
 	return tables
 }
 
-// members are the workers to which a job's sums are multicast.
+// members returns the workers to which a job's sums are multicast.
 func (s *State) members(job olaf.ClusterID) (members []program.Member) {
 	replicas, _ := s.Group(job)
 	for _, r := range replicas {

@@ -16,41 +16,41 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ErrJournal is the kind of every fault of a journal.
+// ErrJournal is the kind of all journal faults.
 var ErrJournal = olaf.NewError(olaf.Usage, "agent: journal")
 
-// A journal is the durable memory of the device's tables: committed pipelines, and every batch that was accepted behind
-// them. What is accepted is appended and synced, then its acknowledgement is written beside it and synced, and only then
-// its answer goes out (type acknowledged). So the end of what was answered for is known to the byte: damage before it is
-// never taken for the torn end of an append, and what stands behind it never comes to life.
+// A journal stores the device's tables durably: committed pipelines, and the accepted batches after each. Every
+// change is appended and synced, then its acknowledgement is written to the sidecar and synced, and only then the
+// RPC is answered (type acknowledged). So the end of the acknowledged content is known to the byte: damage before it
+// is never taken for a torn append, and anything behind it is never applied.
 //
-// A file that grew is replaced by one with the tables as they are, of the next epoch.
+// A file that has grown is replaced by one with the current tables, of the next epoch.
 type journal struct {
 	fs   fileSystem
 	path string
 	lock io.Closer
 	warn func(string)
 
-	file   writable // nil while nothing is written, and after a write that failed
+	file   writable // nil before the first write and after a failed one
 	beside sidecar
 	acknowledged
-	size, base int64 // bytes that were acknowledged, and how many there were after the last rewrite
-	behind     bool  // the device was given a pipeline that could not be written here
-	partial    bool  // the sidecar lacks acknowledgements that read could do without
+	size, base int64 // acknowledged bytes now, and after the last rewrite
+	behind     bool  // the device has a pipeline that could not be written here
+	partial    bool  // the sidecar lacks acknowledgements that read did not need
 }
 
 const (
 	rewriteAfter    = 16 << 20 // appended bytes
-	updatesPerBatch = 1000     // in a rewritten file
+	updatesPerBatch = 1000     // per record of a rewritten file
 )
 
-// openJournal takes the journal at path for this agent alone, until close. warn is told what a person should know.
+// openJournal locks the journal at path for this agent until close. warn receives messages for the operator.
 func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, error) {
 	path, err := ownPlace(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	lock, err := lockfile.Take(path+".lock", 0o600) // not the journal itself, which a rewrite replaces
+	lock, err := lockfile.Take(path+".lock", 0o600) // not on the journal itself, which a rewrite replaces
 	switch {
 	case errors.Is(err, lockfile.ErrHeld):
 		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
@@ -62,8 +62,8 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	return &journal{fs: fsys, path: path, lock: lock, warn: warn, beside: sidecar{fs: fsys, path: path + ".ack"}}, nil
 }
 
-// read gives what was acknowledged, and readies the journal to go on behind it. Without a file it is empty and its config
-// is nil. On an error, which matches ErrJournal and says what can be done, no file was changed.
+// read returns the acknowledged content and prepares the journal for appends. Without a file the content is empty
+// and its config is nil. On an error, which matches ErrJournal and names a remedy, no file has changed.
 func (j *journal) read() (content, error) {
 	b, err := j.fs.ReadFile(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func (j *journal) read() (content, error) {
 	return c, nil
 }
 
-// absent refuses to start empty where something was acknowledged.
+// absent fails if the journal is gone but its sidecar shows acknowledged content.
 func (j *journal) absent() error {
 	b, err := j.fs.ReadFile(j.beside.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,14 +97,14 @@ func (j *journal) absent() error {
 	return nil
 }
 
-// judge decides how much of a file's bytes counts, and keeps a copy of the rest.
+// judge decides how much of a file counts and saves a copy of the rest.
 func (j *journal) judge(b []byte) (content, error) {
 	s := scan(b)
 	if s.fault != nil && s.version == 0 {
 		return content{}, fmt.Errorf("%w: %w", ErrJournal, s.fault)
 	}
 	keep := len(s.records)
-	if s.version == version1 { // which says nothing of what was acknowledged
+	if s.version == version1 { // it has no acknowledgements
 		if s.fault != nil {
 			return content{}, fmt.Errorf("%w: %w", ErrJournal, s.fault)
 		}
@@ -134,7 +134,7 @@ func (j *journal) judge(b []byte) (content, error) {
 	return j.adopt(b, s, keep)
 }
 
-// adopt goes on behind the first records of a file. What follows them is kept in a file beside it.
+// adopt continues after the first records of a file and saves the bytes behind them in another file.
 func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	c, err := s.content(records)
 	if err != nil {
@@ -150,7 +150,7 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 		j.say("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail), j.path, name)
 	}
 	if s.version == version1 {
-		j.size = 0 // to be written anew in today's form
+		j.size = 0 // rewrite in the current form
 	}
 	return c, nil
 }
@@ -161,15 +161,15 @@ func (j *journal) say(format string, args ...any) {
 	}
 }
 
-// settle makes the files agree with what read decided; p is the pipeline that the content made, nil for none.
+// settle makes the files agree with the result of read. p is the pipeline from the content, or nil.
 func (j *journal) settle(p *pipeline) error {
 	if j.size == 0 && p != nil {
 		return j.rewrite(p)
 	}
 	if j.size == 0 {
-		return nil // the first commit makes it
+		return nil // the first commit creates it
 	}
-	if j.partial { // before anything is appended, whose end could not be told otherwise
+	if j.partial { // before any append, whose end would otherwise be unknown
 		if err := j.beside.begin(j.acknowledged); err != nil {
 			return fmt.Errorf("%w: %w", ErrJournal, err)
 		}
@@ -178,7 +178,7 @@ func (j *journal) settle(p *pipeline) error {
 	return j.repair()
 }
 
-// commit makes a pipeline durable with the tables that it begins with.
+// commit makes a pipeline durable together with its initial tables.
 func (j *journal) commit(next *pipeline) error {
 	if j == nil {
 		return nil
@@ -191,12 +191,12 @@ func (j *journal) commit(next *pipeline) error {
 	return j.append(next, b, n)
 }
 
-// add makes a batch of accepted changes durable. next is the pipeline with them.
+// add makes a batch of accepted changes durable. next is the resulting pipeline.
 func (j *journal) add(next *pipeline, changes []Change) error {
 	switch {
 	case j == nil || len(changes) == 0:
 		return nil
-	case j.behind: // a batch alone would stand behind another pipeline than its own
+	case j.behind: // a batch alone would follow another pipeline than its own
 		return j.commit(next)
 	}
 	batch := new(v1.WriteRequest)
@@ -210,8 +210,8 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 	return j.append(next, b, 1)
 }
 
-// append writes n records behind what was acknowledged, and then their acknowledgement. When any of it fails, what was
-// acknowledged before is what counts, and the next append mends the file first.
+// append writes n records after the acknowledged ones, and then their acknowledgement. If that fails, the earlier
+// acknowledgement counts, and the next append repairs the file first.
 func (j *journal) append(next *pipeline, b []byte, n int) error {
 	err := j.ready()
 	if err == nil {
@@ -223,7 +223,7 @@ func (j *journal) append(next *pipeline, b []byte, n int) error {
 	}
 	j.behind = false
 	if j.size-j.base > rewriteAfter {
-		if err := j.rewrite(next); err != nil { // the file that is there holds all, and goes on growing
+		if err := j.rewrite(next); err != nil { // the existing file is complete and keeps growing
 			j.base = j.size
 			j.say("%s could not be made smaller: %v", j.path, err)
 		}
@@ -231,7 +231,7 @@ func (j *journal) append(next *pipeline, b []byte, n int) error {
 	return nil
 }
 
-// ready has a file to append to.
+// ready opens or creates the file for appending.
 func (j *journal) ready() error {
 	switch {
 	case j.file != nil:
@@ -251,7 +251,7 @@ func (j *journal) ready() error {
 	return j.repair()
 }
 
-// repair opens the file and cuts off what was not acknowledged.
+// repair opens the file and truncates unacknowledged bytes.
 func (j *journal) repair() error {
 	j.letGo()
 	f, err := j.fs.Open(j.path)
@@ -284,7 +284,7 @@ func (j *journal) acknowledge(b []byte, n int) error {
 		a.sum, rest = a.sum.next(rest[:whole]), rest[whole:]
 	}
 	if err := j.beside.write(a); err != nil {
-		// If this fails too, the next start finds a record of which nobody knows whether it was acknowledged, and refuses.
+		// If this fails too, the next start cannot tell whether the record was acknowledged, and refuses.
 		return errors.Join(err, j.beside.withdraw(j.acknowledged))
 	}
 	j.beside.turn()
@@ -292,8 +292,8 @@ func (j *journal) acknowledge(b []byte, n int) error {
 	return nil
 }
 
-// rewrite replaces the file by one of the next epoch that holds the pipeline and its tables. Until the new file has the
-// name, the old one and its acknowledgement stay as they are.
+// rewrite replaces the file with one of the next epoch that contains the pipeline and its tables. The old file and
+// its acknowledgement stay until the rename.
 func (j *journal) rewrite(p *pipeline) error {
 	epoch := j.epoch + 1
 	b, n, err := p.records(header(epoch))
@@ -305,7 +305,7 @@ func (j *journal) rewrite(p *pipeline) error {
 	if err := writeSynced(j.fs, beside, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	if j.epoch == 0 { // from an older form, which had no sidecar
+	if j.epoch == 0 { // from the older form, which had no sidecar
 		err = j.beside.begin(a)
 	} else {
 		err = j.beside.write(a)
@@ -328,7 +328,7 @@ func (j *journal) rewrite(p *pipeline) error {
 
 func (j *journal) letGo() {
 	if j.file != nil {
-		j.file.Close() // whatever it says, nothing behind the acknowledged bytes counts
+		j.file.Close() // an error does not matter: nothing behind the acknowledged bytes counts
 		j.file = nil
 	}
 }
@@ -368,7 +368,7 @@ func (p *pipeline) records(b []byte) (_ []byte, n int, err error) {
 	return b, n, err
 }
 
-// updateProto is a change as a controller would have sent it.
+// updateProto returns a change as the update of a controller.
 func (s *schema) updateProto(c Change) *v1.Update {
 	if c.Group != nil {
 		return &v1.Update{Type: c.Op, Entity: groupProto(c.Group)}
@@ -376,13 +376,13 @@ func (s *schema) updateProto(c Change) *v1.Update {
 	return &v1.Update{Type: c.Op, Entity: s.entryProto(c.Entry)}
 }
 
-// replay makes the pipeline that a journal describes.
+// replay returns the pipeline that a journal describes.
 func replay(b Backend, o Options, c content) (*pipeline, error) {
 	p, err := verify(b, o.build(), c.config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its pipeline does not fit the device: %v", ErrJournal, err)
 	}
-	for i, batch := range c.batches { // not committed yet, so this touches no device
+	for i, batch := range c.batches { // not committed yet, so no device changes
 		t, err := p.try(b, nil, batch)
 		if err != nil || t.faults != nil {
 			return nil, fmt.Errorf("%w: batch %d does not replay: %v", ErrJournal, i, errors.Join(append(t.faults, err)...))

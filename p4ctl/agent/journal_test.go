@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// crash ends the process that an agent lives in, as far as the next one can see.
+// crash ends the agent's process as seen by the next agent.
 func (o *owner) crash() { o.journal.lock.Close() }
 
-// owner is an agent with a journal whose RPCs are called directly, as a primary of id 1.
+// owner is an agent with a journal; tests call its RPCs directly as a primary of id 1.
 type owner struct {
 	*Agent
 	card *card
@@ -53,7 +53,7 @@ func workerUpdate(op Op, key uint32) *v1.Update {
 	return &v1.Update{Type: op, Entity: entryOf(p4.TableWorkers, key, p4.ActionSetWorker, 1, key)}
 }
 
-// filled is an owner with a pipeline and a few batches behind it.
+// filled returns an owner with a pipeline and a few batches.
 func filled(t *testing.T, path string) *owner {
 	t.Helper()
 	o, err := newOwner(t, path, p4.Lab())
@@ -76,7 +76,7 @@ func filled(t *testing.T, path string) *owner {
 	return o
 }
 
-// dump is everything that a controller can read.
+// dump returns everything that a controller can read.
 func dump(t *testing.T, p *pipeline) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -92,7 +92,7 @@ func dump(t *testing.T, p *pipeline) string {
 	return b.String()
 }
 
-// TestNoGhosts announces for a stream that has left already, as a message that was read late would.
+// TestNoGhosts announces for a stream that has already left, like a message that was read late.
 func TestNoGhosts(t *testing.T) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestNoGhosts(t *testing.T) {
 	}
 }
 
-// TestJournalSurvivesCrash kills the agent (it just stops being used) and starts another with an empty card.
+// TestJournalSurvivesCrash abandons the agent and starts another with an empty card.
 func TestJournalSurvivesCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	before := filled(t, path)
@@ -131,7 +131,7 @@ func TestJournalSurvivesCrash(t *testing.T) {
 	}
 }
 
-// TestJournalKeepsCommittedOnly checks what a saved pipeline and a new commit do.
+// TestJournalKeepsCommittedOnly checks the effects of a saved pipeline and of a new commit.
 func TestJournalKeepsCommittedOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -146,7 +146,7 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 	if err != nil || again.card.size() != 3 {
 		t.Fatalf("a saved pipeline replaced the committed one: %v, %v", again.card.entries, err)
 	}
-	again.crash() // and o goes on, which crashed for the others alone
+	again.crash() // o continues; it crashed only for the others
 	if err := o.push(v1.SetForwardingPipelineConfigRequest_COMMIT, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +155,11 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 	}
 }
 
-// TestJournalHasOneAgent starts a second agent beside a living one, and again when that has ended.
+// TestJournalHasOneAgent starts a second agent next to a running one, and again after that one ended.
 func TestJournalHasOneAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	first := filled(t, path)
-	for range 2 { // being refused leaves the lock to who has it
+	for range 2 { // a refused agent leaves the lock alone
 		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), "is kept by another agent") {
 			t.Errorf("got %v", err)
 		}
@@ -175,8 +175,8 @@ func TestJournalHasOneAgent(t *testing.T) {
 	}
 }
 
-// TestJournalFollowsNoLink lays links where a journal makes its files, as somebody else can in a folder that he may write to:
-// what they lead to stays as it is, no commit is taken for durable, and no agent starts.
+// TestJournalFollowsNoLink places links where a journal creates its files, as another user of a shared folder could:
+// the link targets stay unchanged, no commit counts as durable, and no agent starts.
 func TestJournalFollowsNoLink(t *testing.T) {
 	for _, beside := range []string{".new", ".ack.new"} {
 		folder := t.TempDir()
@@ -201,7 +201,7 @@ func TestJournalFollowsNoLink(t *testing.T) {
 	}
 }
 
-// FuzzReadJournal wants an error or a journal, never a panic or a giant allocation.
+// FuzzReadJournal expects an error or a journal, never a panic or a huge allocation.
 func FuzzReadJournal(f *testing.F) {
 	b, err := appendRecord(header(1), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
 	if err != nil {
@@ -227,7 +227,7 @@ func FuzzReadJournal(f *testing.F) {
 	})
 }
 
-// FuzzSidecar wants an acknowledgement that was written, or none.
+// FuzzSidecar expects an acknowledgement that was written, or none.
 func FuzzSidecar(f *testing.F) {
 	f.Add(acknowledged{1, 2, chain{3}}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -237,7 +237,7 @@ func FuzzSidecar(f *testing.F) {
 	})
 }
 
-// BenchmarkDurableBatch is a batch of 100 with its synced append and acknowledgement.
+// BenchmarkDurableBatch measures a batch of 100 with its synced append and acknowledgement.
 func BenchmarkDurableBatch(b *testing.B) {
 	j, err := openJournal(disk{}, filepath.Join(b.TempDir(), "tables"), nil)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrInsecure says that an address other machines can reach was asked for without TLS.
+// ErrInsecure: an address that other machines can reach needs TLS.
 var ErrInsecure = olaf.NewError(olaf.Usage, "refusing to listen on a network without TLS")
 
-// ErrListen says that an address cannot be listened on.
+// ErrListen: the agent cannot listen on an address.
 var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 
-// maxMessageBytes fits the largest device config and a batch of a whole table.
+// maxMessageBytes fits the largest device config and a batch for a full table.
 const maxMessageBytes = 64 << 20
 
-// ServerOptions are the gRPC options that an agent needs: sizes, a keepalive that tolerates controllers which ping often
-// and notices dead ones, a Stop after which nobody uses the device any more, no more pushes at a time than there is memory
-// for, and TLS when it is configured.
+// ServerOptions returns the gRPC options of an agent: message sizes; a keepalive that tolerates frequent pings and
+// detects dead controllers; a Stop that waits for running handlers; a limit on concurrent pushes; and TLS if t is
+// set.
 func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessageBytes),
@@ -44,8 +44,8 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	return options
 }
 
-// Listen opens unix:PATH or HOST:PORT. Without TLS only a unix socket, which it makes private to the user, or a loopback
-// address is allowed; otherwise the error matches ErrInsecure. All other errors match ErrListen.
+// Listen opens unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which it
+// makes private to the user; other addresses give ErrInsecure. All other errors match ErrListen.
 func Listen(address string, secure bool) (net.Listener, error) {
 	l, err := listen(address, secure)
 	if err != nil && !errors.Is(err, ErrInsecure) {
@@ -75,16 +75,16 @@ func listen(address string, secure bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Loopback says whether HOST:PORT is one that only programs of this host reach; false of what is no address.
+// Loopback reports whether HOST:PORT is reachable from this host only. It is false for an invalid address.
 func Loopback(address string) bool {
 	tcp, err := net.ResolveTCPAddr("tcp", address)
 	return err == nil && tcp.IP.IsLoopback()
 }
 
-// maxUnixPath is what every system takes as a socket's address.
+// maxUnixPath is the longest socket path that every system accepts.
 const maxUnixPath = 103
 
-// listenUnix replaces a socket that a dead process left behind, and nothing else.
+// listenUnix listens on a socket file and replaces one that a dead process left, but no other file.
 func listenUnix(path string) (net.Listener, error) {
 	switch {
 	case path == "":
@@ -115,14 +115,14 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Running is an agent that serves on a listener of its own.
+// Running is an agent that serves on a listener.
 type Running struct {
 	target string
 	server *grpc.Server
 	done   chan error
 }
 
-// Serve starts serving the agent on a listener and returns at once.
+// Serve serves the agent on a listener and returns at once.
 func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
 	r := &Running{target: l.Addr().String(), server: grpc.NewServer(ServerOptions(t)...), done: make(chan error, 1)}
 	if l.Addr().Network() == "unix" {
@@ -133,7 +133,7 @@ func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
 	return r
 }
 
-// ServeUntilStopped serves until Stop, which may come before it.
+// ServeUntilStopped serves until Stop, which may be called first.
 func ServeUntilStopped(s *grpc.Server, l net.Listener) error {
 	if err := s.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
@@ -141,10 +141,10 @@ func ServeUntilStopped(s *grpc.Server, l net.Listener) error {
 	return nil
 }
 
-// Target is the address in the form that a client dials.
+// Target returns the address in the form that clients dial.
 func (r *Running) Target() string { return r.target }
 
-// Close ends all sessions and waits until the listener is gone.
+// Close ends all sessions and waits until the listener is closed.
 func (r *Running) Close() error {
 	r.server.Stop()
 	return <-r.done

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestStopWaits holds that nobody uses a device any more when it is closed after the server.
+// TestStopWaits expects no use of the device after the server was closed.
 func TestStopWaits(t *testing.T) {
 	l, err := Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)
 	if err != nil {

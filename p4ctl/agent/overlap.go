@@ -13,13 +13,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// part is the slots that an entry gives its job.
+// part is the range of slots that an entry gives its job.
 type part struct {
 	program.Range
 	entry *Entry
 }
 
-// clash finds two entries that can't both stand, of which one matches, and says why; says is empty where there are none.
+// clash returns two entries that contradict each other, at least one of which matches, and the reason; says is empty
+// if there are none.
 func (t *added) clash(matches func(*Entry) bool) (a, b *Entry, says string) {
 	if a, b, found := t.overlap(matches); found {
 		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v", t.said(a.entry).ID, a.Range, t.said(b.entry).ID, b.Range)
@@ -30,18 +31,18 @@ func (t *added) clash(matches func(*Entry) bool) (a, b *Entry, says string) {
 	return nil, nil, ""
 }
 
-// canClash says whether another entry may speak against one.
+// canClash reports whether entry e can contradict another one.
 func (t *added) canClash(e *Entry) bool {
 	return e != nil && e.Table == t.ID && (t.Parts() || t.Above(e.Params[:len(t.Params)]))
 }
 
-// said is what an entry alone says of its job.
+// jobOf returns the job that the entry describes.
 func (t *added) said(e *Entry) program.Job {
 	j, _ := t.Read(t.Fields(e.Key), e.Params[:len(t.Params)])
 	return j
 }
 
-// rivals finds two entries that each name the switch above one job, of which one matches.
+// rivals returns two entries that each name the switch above the same job, at least one of which matches.
 func (t *added) rivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
 	for _, b := range sorted(t.entries) {
@@ -57,8 +58,8 @@ func (t *added) rivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	return nil, nil, false
 }
 
-// overlap finds two entries that give jobs the same slot, of which one matches: of those that begin before the other the one that
-// reaches furthest.
+// overlap returns two entries that give jobs the same slot, at least one of which matches. Of the entries that begin
+// before the other it returns the one that reaches furthest.
 func (t *added) overlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
 	if !t.Parts() {
@@ -82,13 +83,13 @@ func (t *added) overlap(matches func(*Entry) bool) (a, b part, found bool) {
 	return a, b, false
 }
 
-// touches says whether an update wrote an entry.
+// touches reports whether the update wrote entry e.
 func (m *made) touches(e *Entry) bool {
 	w := m.do.Entry
 	return w != nil && m.do.Op != v1.Update_DELETE && w.Table == e.Table && w.Key == e.Key
 }
 
-// wrote is the last update of the batch that wrote an entry, -1 where none did.
+// lastWrite returns the index of the last update in the batch that wrote an entry, or -1.
 func (t *tried) wrote(e *Entry) int {
 	for i := len(t.made) - 1; i >= 0; i-- {
 		if t.made[i].touches(e) {
@@ -98,8 +99,8 @@ func (t *tried) wrote(e *Entry) int {
 	return -1
 }
 
-// clash finds the last update of a batch that leaves two entries which can't both stand, such as two jobs with the same slots, and
-// says so; -1 where none does. What stood before the batch is none of its faults.
+// clash returns the last update of a batch that leaves two contradicting entries, such as two jobs with the same
+// slots, and the error for it; -1 if there is none. Contradictions from before the batch do not count.
 func (t *tried) clash() (last int, fault error) {
 	for i := range t.state.added {
 		in := &t.state.added[i]

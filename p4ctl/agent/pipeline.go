@@ -7,16 +7,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// pipeline is a pushed configuration and what was written since. It never changes; a batch makes a new one.
+// pipeline is a pushed configuration and the state written since. It is immutable; each batch makes a new one.
 type pipeline struct {
 	config    *v1.ForwardingPipelineConfig
 	schema    *schema
 	state     *State
-	committed bool   // the device forwards by it; otherwise it is only saved
-	onDevice  *State // what the device forwards by while this one is only saved; nil when it never forwarded
+	committed bool   // the device runs it; otherwise it is only saved
+	onDevice  *State // the device's state while this pipeline is only saved; nil if the device never had one
 }
 
-// forwarding is what the device holds.
+// forwarding returns the device's state.
 func (p *pipeline) forwarding() *State {
 	if p == nil || p.committed {
 		return p.written()
@@ -31,7 +31,7 @@ func (p *pipeline) written() *State {
 	return p.state
 }
 
-// verify checks a pushed configuration without changing anything.
+// verify checks a pushed configuration and changes nothing.
 func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipeline, error) {
 	if config == nil {
 		return nil, status.Error(codes.InvalidArgument, "the request has no pipeline config")
@@ -46,8 +46,8 @@ func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipel
 	return &pipeline{config: proto.Clone(config).(*v1.ForwardingPipelineConfig), schema: s, state: s.empty()}, nil
 }
 
-// setPipeline handles one action; the result replaces now, which may be nil and stays as it is on an error. A nil
-// result means that nothing changes. A committed state gets the version.
+// setPipeline handles one action and returns the replacement for now, which may be nil and is unchanged on an error.
+// A nil result means no change. A committed state gets the version.
 func setPipeline(b Backend, built build, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
 	switch req.Action {
 	case v1.SetForwardingPipelineConfigRequest_COMMIT:
@@ -89,7 +89,7 @@ func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwarding
 	return &next, next.commit(b, version, now.forwarding())
 }
 
-// commit puts the pipeline on the device. When that fails, what was there before is put back.
+// commit puts the pipeline on the device. On failure it restores the previous state.
 func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	state := *p.state
 	state.version = version
@@ -107,7 +107,7 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	return status.Errorf(codes.Internal, "commit: %v", err)
 }
 
-// fits says whether a state is within the limits of another pipeline.
+// fits returns an error if a state exceeds the limits of this pipeline.
 func (s *schema) fits(st *State) error {
 	for i := range st.added {
 		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
@@ -117,7 +117,7 @@ func (s *schema) fits(st *State) error {
 	for id, t := range s.tables {
 		entries := st.table(id)
 		if entries == nil {
-			continue // it begins empty
+			continue // a new table begins empty
 		}
 		if n := entries.size; n > capacity(t) {
 			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d", nameOf(t), n, capacity(t))
@@ -129,7 +129,7 @@ func (s *schema) fits(st *State) error {
 	return nil
 }
 
-// view is the part of a configuration that a GetForwardingPipelineConfig asks for.
+// view returns the part of the configuration that a GetForwardingPipelineConfig asks for.
 func (p *pipeline) view(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
 	c := p.config
 	switch kind {

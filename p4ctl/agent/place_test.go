@@ -15,15 +15,15 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// unread is a disk of which nothing may be read: what a test names there could be read without end.
+// unread is a disk without reads: the paths of this test could be read without end.
 type unread struct{ disk }
 
 var errRead = errors.New("it was read")
 
 func (unread) ReadFile(string) ([]byte, error) { return nil, errRead }
 
-// TestJournalIsAFile names what is none, and files beside it that are none: each is refused with what to do, before anything
-// is opened, which could wait for ever.
+// TestJournalIsAFile gives paths, and sibling paths, that are not regular files: each is refused with a remedy
+// before any is opened, which could block forever.
 func TestJournalIsAFile(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
@@ -67,7 +67,7 @@ func TestJournalIsAFile(t *testing.T) {
 	}
 }
 
-// TestJournalThroughALink keeps a journal under a link's name: lock, acknowledgements and the file itself are those of the file.
+// TestJournalThroughALink names a journal by a link: lock, acknowledgements and journal are those of the target.
 func TestJournalThroughALink(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "tables"), filepath.Join(t.TempDir(), "link")

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// told is an agent whose device goes by the tables of all programs, spoken to without a wire.
+// told is an agent with the tables of all programs, called without a connection.
 type told struct {
 	*testing.T
 	*Agent
@@ -39,7 +39,7 @@ func newTold(t *testing.T, journal string) *told {
 	return b
 }
 
-// pipelineOf is a pipeline with the tables of some programs.
+// pipelineOf returns a pipeline with the tables of some programs.
 func pipelineOf(of ...program.Description) *v1.ForwardingPipelineConfig {
 	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(of...), P4DeviceConfig: p4.Lab().DeviceConfig(of...)}
 }
@@ -74,7 +74,8 @@ func (b *told) must(err error) {
 	}
 }
 
-// The switch above a job is named by an entry with the uplink's port. It contributes nothing, and is found where jobs are read.
+// The switch above a job is named by an entry with the uplink's port. It contributes nothing and is found among the
+// jobs.
 func TestWhoIsAboveAJob(t *testing.T) {
 	b := newTold(t, "")
 	isw := iswitch.Describe()
@@ -93,15 +94,15 @@ func TestWhoIsAboveAJob(t *testing.T) {
 	}
 }
 
-// member admits worker w to job j behind port p, by isw.members.
+// member returns an update that admits worker w to job j behind port p, in isw.members.
 func member(kind, j, w, p string) string {
 	return `updates { type: ` + kind + ` entity { table_entry { table_id: 0x02000101
 		match { field_id: 2 exact { value: "` + w + `" } } match { field_id: 1 exact { value: "` + j + `" } }
 		action { action { action_id: 0x01000101 params { param_id: 1 value: "` + p + `" } } } } } } `
 }
 
-// An entry of several fields is found by all of them whatever their order, is read back field by field, and means what the
-// program's description says.
+// An entry with several key fields is found in any order of its fields, reads back field by field, and means what
+// the program's description defines.
 func TestEntriesOfPrograms(t *testing.T) {
 	b := newTold(t, "")
 	isw := iswitch.Describe()
@@ -172,7 +173,8 @@ func pool(kind, code, j, first, size string) string {
 		map[bool]string{true: ` params { param_id: 3 value: "\x00" } params { param_id: 4 value: "\x00" }`}[code == "0301"] + ` } } } } } `
 }
 
-// Two jobs never have the same slot: the entry that would do it is refused, naming both, and a batch is judged by what it leaves.
+// Two jobs never share a slot: the entry that would cause it is rejected with both names, and a batch is judged by
+// its result.
 func TestOverlappingSlots(t *testing.T) {
 	b, sml, hashed := newTold(t, ""), switchml.Describe(), atp.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, sml, hashed))
@@ -195,25 +197,25 @@ func TestOverlappingSlots(t *testing.T) {
 			t.Errorf("%s: %+v is left", c.name, after)
 		}
 	}
-	// Of a batch that goes on, what clashes is taken back and the rest stays.
+	// In a batch that continues on error, clashing updates are undone and the others stay.
 	if err := b.put(two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x50`)); err == nil {
 		t.Error("a clash went through")
 	}
-	// Neighbours touch, jobs change places in one batch, and whoever goes makes room.
+	// Neighbours may touch, jobs may swap places in one batch, and a deletion frees its slots.
 	b.must(b.put(rollback + one(modify, `\x40`, `\x20`) + two(modify, `\x00`, `\x40`)))
 	b.must(b.put(rollback + one("DELETE", `\x00`, `\x00`) + two(modify, `\x10`, `\x00`)))
 	jobs, _ := b.backend.Tables().Jobs(&sml)
 	if d := cmp.Diff([]program.Job{{ID: 2, Base: 16}}, jobs); d != "" {
 		t.Error(d)
 	}
-	// A size of 0 shares all aggregators of ATP, beside those that have some of their own.
+	// A size of 0 shares all of ATP's aggregators, next to jobs with their own.
 	b.must(b.put(pool(insert, "0301", `\x01`, `\x00`, `\x00`) + pool(insert, "0301", `\x02`, `\x00`, `\x00`) + pool(insert, "0301", `\x03`, `\x05`, `\x05`)))
 	if err := b.put(pool(insert, "0301", `\x04`, `\x00`, `\x06`)); err == nil || !strings.Contains(err.Error(), `"atp.jobs" gives two jobs the same slots: job 4 has slots 0 to 5 and job 3 slots 5 to 9`) {
 		t.Errorf("%v", err)
 	}
 }
 
-// A job has one switch above it: the entry that names a second is refused, and one batch can put another in its place.
+// A job has one switch above it: an entry that names a second one is rejected, and one batch can replace it.
 func TestTwoSwitchesAbove(t *testing.T) {
 	b, isw := newTold(t, ""), iswitch.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
@@ -240,7 +242,7 @@ func TestTwoSwitchesAbove(t *testing.T) {
 	}
 }
 
-// A device that refuses to take a clash back is reset to what the batch leaves without it, and holds what the agent says.
+// A device that fails to undo a clash is reset to the state without it and agrees with the agent.
 func TestOverlapIsTakenBack(t *testing.T) {
 	c := newCard()
 	config := pipelineOf(switchml.Describe())
@@ -267,7 +269,7 @@ func TestOverlapIsTakenBack(t *testing.T) {
 	}
 }
 
-// A table of jobs takes its members from the multicast groups that clusters have; all of it is one batch.
+// A table of jobs takes its members from the clusters' multicast groups, all in one batch.
 func TestJobsOfClusters(t *testing.T) {
 	b, of := newTold(t, ""), p4inc.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, of))
@@ -287,8 +289,8 @@ func TestJobsOfClusters(t *testing.T) {
 	}
 }
 
-// Pipelines with and without tables of programs follow each other: entries stay under RECONCILE_AND_COMMIT while their table
-// does, and a pipeline that would lose some is refused.
+// Pipelines with and without program tables follow each other: RECONCILE_AND_COMMIT keeps entries as long as their
+// table exists, and a pipeline that would lose some is rejected.
 func TestPipelinesOfPrograms(t *testing.T) {
 	b, isw, inc := newTold(t, ""), iswitch.Describe(), p4inc.Describe()
 	const reconcile = v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT
@@ -310,7 +312,7 @@ func TestPipelinesOfPrograms(t *testing.T) {
 	if err := b.put(member("INSERT", `\x01`, `\x02`, `\x05`)); err == nil {
 		t.Error("the table is still there")
 	}
-	// A device that is told of no program, and tables that are not the program's.
+	// A device without this program, and tables that are not the program's.
 	if err := newTold(t, "").set(reconcile, program.Description{Name: "other", Code: 40, Tables: isw.Tables}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("unknown tables: %v", err)
 	}
@@ -321,7 +323,7 @@ func TestPipelinesOfPrograms(t *testing.T) {
 	}
 }
 
-// A restarted agent has pipeline and entries again.
+// A restarted agent has its pipeline and entries again.
 func TestJournalOfPrograms(t *testing.T) {
 	path, isw := filepath.Join(t.TempDir(), "journal"), iswitch.Describe()
 	b := newTold(t, path)
@@ -329,7 +331,7 @@ func TestJournalOfPrograms(t *testing.T) {
 	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`)))
 	b.must(b.put(member("INSERT", `\x01`, `\x03`, `\x06`)))
 	want, _ := b.backend.Tables().Jobs(&isw)
-	for range 2 { // the second time from a file that was written anew
+	for range 2 { // the second time from a rewritten file
 		b.must(b.Close())
 		b = newTold(t, path)
 		if got, has := b.backend.Tables().Jobs(&isw); !has || cmp.Diff(want, got) != "" {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// read answers one element of a Read from one snapshot. Results are in the order of keys.
+// read answers one element of a Read from one snapshot, in key order.
 func (p *pipeline) read(role *Role, e *v1.Entity, emit func(*v1.Entity) error) error {
 	switch entity := e.GetEntity().(type) {
 	case *v1.Entity_TableEntry:
@@ -25,12 +25,12 @@ func (p *pipeline) read(role *Role, e *v1.Entity, emit func(*v1.Entity) error) e
 		return status.Error(codes.InvalidArgument, "the entity is not set: there is no way to read everything at once")
 	}
 	if isWildcard(e) {
-		return nil // all of none
+		return nil // nothing to read
 	}
 	return unknownObject(e)
 }
 
-// isWildcard says whether an entity of a kind that we have none of asks for all of them.
+// isWildcard reports whether an entity of a kind that we lack asks for all objects of that kind.
 func isWildcard(e *v1.Entity) bool {
 	switch entity := e.GetEntity().(type) {
 	case *v1.Entity_ActionProfileMember:
@@ -72,8 +72,8 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 	return nil
 }
 
-// unfiltered says whether a filter asks for all entries of all tables. What only asks for more to be told of each entry is
-// no filter.
+// unfiltered reports whether a filter selects all entries of all tables. Fields that only request more details are
+// not filters.
 func unfiltered(f *v1.TableEntry) bool {
 	return f == nil || len(f.GetMatch()) == 0 && f.GetAction() == nil && f.GetPriority() == 0 && !f.GetIsDefaultAction() &&
 		len(f.GetMetadata()) == 0 && legacyMetadata(f) == 0
@@ -85,7 +85,7 @@ func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.En
 		return err
 	}
 	if !role.allowsTable(filter.TableId) {
-		return nil // a role reads only what it covers
+		return nil // a role reads only the tables that it covers
 	}
 	if filter.IsDefaultAction {
 		return emit(defaultProto(t))
@@ -111,7 +111,7 @@ func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.En
 	return nil
 }
 
-// wanted applies the filters beside the key. No entry here has a priority.
+// matchesFilter applies the filters other than the key. No entry here has a priority.
 func wanted(e *Entry, filter *v1.TableEntry) bool {
 	if id := filter.GetAction().GetAction().GetActionId(); id != 0 && id != e.Action {
 		return false
@@ -143,7 +143,7 @@ func (p *pipeline) readGroups(role *Role, id uint32, emit func(*v1.Entity) error
 	return nil
 }
 
-// sorted is a map's values in the order of their keys.
+// sortedValues returns a map's values in key order.
 func sorted[V any](t trie[V]) []V {
 	type pair struct {
 		key   uint32

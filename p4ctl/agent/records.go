@@ -11,16 +11,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A journal file is a header and records. The header is a line of magic, the epoch (8 bytes, big-endian) and the CRC-32C
-// of both (4). A record is the length of its payload (4), the CRC-32C of length, kind and payload (4), the kind (1) and the
-// payload (protobuf). Version 1 had no epoch, and its checksums left the length out.
+// A journal file is a header and records. The header is a line of magic, the epoch (8 bytes, big-endian) and the
+// CRC-32C of both (4). A record is the length of its payload (4), the CRC-32C of length, kind and payload (4), the
+// kind (1) and the payload (protobuf). Version 1 had no epoch, and its checksums omitted the length.
 const (
 	journalMagic   = "olafctl.journal/v2\n"
 	journalMagic1  = "olafctl.journal/v1\n"
 	headerBytes    = len(journalMagic) + 8 + 4
 	recordHeader   = 9
-	recordPipeline = 1 // ForwardingPipelineConfig, with which tables begin anew; the first record is one
-	recordBatch    = 2 // WriteRequest; only its updates mean something
+	recordPipeline = 1 // ForwardingPipelineConfig, which resets the tables; always the first record
+	recordBatch    = 2 // WriteRequest, of which only the updates count
 	maxRecord      = 128 << 20
 	version1       = 1
 	version2       = 2
@@ -46,7 +46,7 @@ func appendRecord(b []byte, kind byte, m proto.Message) ([]byte, error) {
 	return b, nil
 }
 
-// recordSum is the checksum of a whole record.
+// recordSum returns the checksum of a complete record.
 func recordSum(record []byte, version int) uint32 {
 	sum := uint32(0)
 	if version == version2 {
@@ -55,17 +55,17 @@ func recordSum(record []byte, version int) uint32 {
 	return crc32.Update(sum, castagnoli, record[8:])
 }
 
-// scanned is what a file's bytes hold, from its start to the first thing that is no record.
+// scanned is the valid part of a file, up to the first bytes that are no record.
 type scanned struct {
-	version int // 0 where the header is none
+	version int // 0 if the header is invalid
 	epoch   uint64
 	records []record
-	fault   error // why the scan ended before the end of the file
-	first   int64 // where the first record stands
+	fault   error // reason why the scan ended before the end of the file
+	first   int64 // offset of the first record
 	start   chain // over the header
 }
 
-// record is one whole record, with the chain of all sums up to it.
+// record is one complete record, with the chain of all sums up to it.
 type record struct {
 	kind    byte
 	payload []byte
@@ -103,7 +103,7 @@ func scan(b []byte) scanned {
 	return s
 }
 
-// wholeRecord is the length of the record that b starts with.
+// recordLength returns the length of the record at the start of b.
 func wholeRecord(b []byte, version int) (int64, error) {
 	if len(b) < recordHeader {
 		return 0, errors.New("the file ends inside its header")
@@ -120,7 +120,7 @@ func wholeRecord(b []byte, version int) (int64, error) {
 	return n, nil
 }
 
-// end is where the first n records end.
+// end returns the offset at which the first n records end.
 func (s *scanned) end(n int) int64 {
 	if n == 0 {
 		return s.first
@@ -128,7 +128,7 @@ func (s *scanned) end(n int) int64 {
 	return s.records[n-1].end
 }
 
-// sum is the chain over the first n records.
+// sum returns the chain over the first n records.
 func (s *scanned) sum(n int) chain {
 	if n == 0 {
 		return s.start
@@ -147,13 +147,13 @@ func (s scanned) acknowledged(n int) acknowledged {
 	return acknowledged{s.epoch, uint64(n), s.sum(n)}
 }
 
-// content is what a journal says of the tables: the pipeline committed last, and the batches behind it.
+// content is the state in a journal: the pipeline committed last, and the batches after it.
 type content struct {
 	config  *v1.ForwardingPipelineConfig
 	batches []*v1.WriteRequest
 }
 
-// content reads the first n records.
+// content decodes the first n records.
 func (s *scanned) content(n int) (content, error) {
 	var c content
 	for i, r := range s.records[:n] {

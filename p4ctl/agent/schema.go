@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// schema is a pushed P4Info, checked against the device and indexed by id.
+// schema is a pushed P4Info that was checked against the device, indexed by id.
 type schema struct {
 	tables  map[uint32]*configv1.Table
 	actions map[uint32]*configv1.Action
@@ -22,7 +22,7 @@ type schema struct {
 	added            []p4.Table // of switch programs
 }
 
-// build is what a device can be told: the blocks in their sizes, and the tables of switch programs.
+// build is what a device supports: the blocks with their sizes, and the tables of switch programs.
 type build struct {
 	p4.Profile
 	programs []program.Description
@@ -30,7 +30,7 @@ type build struct {
 
 func (o *Options) build() build { return build{o.Profile, o.Programs} }
 
-// asked are the programs of which a P4Info has tables.
+// requested returns the programs whose tables the P4Info has.
 func (b *build) asked(info *configv1.P4Info) []program.Description {
 	return slices.DeleteFunc(slices.Clone(b.programs), func(d program.Description) bool {
 		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
@@ -39,8 +39,9 @@ func (b *build) asked(info *configv1.P4Info) []program.Description {
 	})
 }
 
-// newSchema checks that info describes the device's blocks, with the tables of some switch programs, and asks for no more than
-// what was built. Sizes may be smaller, so that a twin can be run with a lab's limits; documentation may differ.
+// newSchema checks that info describes the device's blocks, possibly with tables of switch programs, and asks for no
+// more than the build has. Sizes may be smaller, so that a twin can run with a lab's limits; documentation may
+// differ.
 func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	if info == nil {
 		return nil, status.Error(codes.InvalidArgument, "the pipeline config has no p4info")
@@ -77,7 +78,7 @@ func limit(what string, asked, built int32, p p4.Profile) (int, error) {
 	return int(asked), nil
 }
 
-// checkObjects compares tables and actions with ours and refuses everything that our blocks do not have.
+// checkObjects compares tables and actions with ours and rejects all others.
 func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 	if len(s.tables) != len(info.Tables) || len(s.actions) != len(info.Actions) {
 		return status.Error(codes.InvalidArgument, "p4info uses an id twice")
@@ -113,7 +114,8 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 	return nil
 }
 
-// tableShape is what must agree: identity, keys and actions, whatever the order, without documentation and size.
+// tableShape returns the part of a table that must agree: identity, keys and actions in any order, without
+// documentation and size.
 func tableShape(t *configv1.Table) *configv1.Table {
 	shape := proto.Clone(t).(*configv1.Table)
 	shape.Size = 0
@@ -124,7 +126,7 @@ func tableShape(t *configv1.Table) *configv1.Table {
 	for _, a := range shape.ActionRefs {
 		a.Annotations, a.AnnotationLocations, a.StructuredAnnotations = nil, nil, nil
 	}
-	// p4c also prints a constant default as the initial one; that says nothing new.
+	// p4c also prints a constant default as the initial one, which adds nothing.
 	if shape.InitialDefaultAction.GetActionId() == shape.ConstDefaultActionId {
 		shape.InitialDefaultAction = nil
 	}
@@ -153,7 +155,7 @@ func (s *schema) table(id uint32) (*configv1.Table, error) {
 	return t, nil
 }
 
-// field finds a match field; nil for an id that is none.
+// fieldByID returns a match field, or nil for an unknown id.
 func field(t *configv1.Table, id uint32) *configv1.MatchField {
 	for _, f := range t.MatchFields {
 		if f.Id == id {
@@ -163,7 +165,7 @@ func field(t *configv1.Table, id uint32) *configv1.MatchField {
 	return nil
 }
 
-// actionRef finds how a table offers an action; nil when it does not.
+// actionRef returns the table's reference to an action, or nil.
 func actionRef(t *configv1.Table, id uint32) *configv1.ActionRef {
 	for _, r := range t.ActionRefs {
 		if r.Id == id {
@@ -173,7 +175,6 @@ func actionRef(t *configv1.Table, id uint32) *configv1.ActionRef {
 	return nil
 }
 
-// capacity is how many entries the table takes.
 func capacity(t *configv1.Table) int { return int(t.Size) }
 
 func nameOf(p interface{ GetPreamble() *configv1.Preamble }) string {

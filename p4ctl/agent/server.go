@@ -1,8 +1,8 @@
-// Package agent is the P4Runtime server in front of the tables of one device: a twin's, or a card's through a driver.
+// Package agent is the P4Runtime server for the tables of one device: a twin, or a card through a driver.
 //
-// A controller's request runs through the arbiter (who may write), the schema (does it agree with P4Info), the state
-// (what controllers wrote; immutable snapshots) and the Backend (what the device holds). docs/reference/p4runtime.md lists which
-// rules of the specification hold here.
+// A request passes the arbiter (which controller may write), the schema (agreement with the P4Info), the state
+// (written entries, in immutable snapshots) and the Backend (the device). docs/reference/p4runtime.md lists which
+// rules of the specification apply.
 package agent
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// APIVersion is the version of P4Runtime that the agent speaks.
+// APIVersion is the P4Runtime version that the agent implements.
 const APIVersion = "1.5.0"
 
-// Role is what a named role covers. The default role, without a name, covers everything.
+// Role defines what a named role covers. The default role, without a name, covers everything.
 type Role struct {
 	Tables   []uint32 // ids
 	Groups   bool     // multicast groups
 	Pipeline bool     // pushing a pipeline config
 }
 
-// allowsTable and its siblings hold for the default role, which is nil.
+// allowsTable reports whether the role covers a table. A nil role is the default one, which covers everything.
 func (r *Role) allowsTable(id uint32) bool {
 	if r == nil {
 		return true
@@ -50,27 +50,28 @@ func (r *Role) allowsGroups() bool { return r == nil || r.Groups }
 
 func (r *Role) allowsPipeline() bool { return r == nil || r.Pipeline }
 
-// Options shape an agent. Backend and Profile are required.
+// Options configures an agent. Backend and Profile are required.
 type Options struct {
 	Backend Backend
-	Profile p4.Profile // what the device was built for
-	// Programs are the switch programs whose tables a pipeline may have beside those of the blocks.
+	Profile p4.Profile // profile that the device was built for
+	// Programs are the switch programs whose tables a pipeline may have in addition to the blocks' own.
 	Programs []program.Description
-	// DeviceID is p4.DeviceID when 0.
+	// DeviceID defaults to p4.DeviceID.
 	DeviceID uint64
-	// Roles are the named roles; a name that is not here covers nothing.
+	// Roles are the named roles; any other name covers nothing.
 	Roles map[string]Role
-	// Journal is the file in which pipeline and tables survive the agent; empty keeps them in memory only. After a crash
-	// the device is reset and the journal replayed. Election ids are forgotten, as the specification wants.
+	// Journal is the file that keeps pipeline and tables across restarts; empty keeps them in memory only. After a
+	// crash the device is reset and the journal replayed. Election ids are forgotten, as the specification requires.
 	Journal string
-	// Check returns an error once the device is no longer the one that the tables were written to; nil if that can't happen.
+	// Check returns an error once the device is no longer the one that the tables were written to. nil means that
+	// this cannot happen.
 	Check func() error
-	// Warn is told, in a sentence, what a person should know of a journal that was taken all the same; nil tells nobody.
+	// Warn receives sentences for the operator about a journal that was accepted anyway; nil discards them.
 	Warn func(string)
-	// MaxStreams bounds the controllers of one role; 0 means 64.
+	// MaxStreams bounds the controllers per role; default 64.
 	MaxStreams int
 
-	// disk is the file system of the journal; nil is the operating system's.
+	// disk is the journal's file system; nil is the operating system's.
 	disk fileSystem
 }
 
@@ -88,22 +89,22 @@ type Agent struct {
 	device  uint64
 	options Options
 
-	// writes makes batches and pipeline changes serial, and lets a new primary wait for the old one's last batch.
+	// writes serializes batches and pipeline changes, and lets a new primary wait for the old one's last batch.
 	writes  sync.Mutex
 	current atomic.Pointer[pipeline]
-	version uint64 // of the newest state; under writes
+	version uint64 // of the newest state; guarded by writes
 	journal *journal
 
-	turns   sync.Mutex // one arbitration at a time, until everybody was told
-	guard   sync.Mutex // over the arbiter and outboxes
+	turns   sync.Mutex // serializes arbitrations until all streams were notified
+	guard   sync.Mutex // guards the arbiter and the outboxes
 	arbiter *arbiter
 	boxes   map[connection]*outbox
 	last    connection
 }
 
-// New makes an agent. It has no pipeline, unless the journal has one: then the device holds the journal's tables on
-// return. A journal that is damaged, does not fit the device or is another agent's is an error that matches ErrJournal, and
-// stays as it is.
+// New returns an agent. It has no pipeline unless the journal has one, whose tables the device then has on return. A
+// journal that is damaged, does not fit the device or belongs to another agent gives an error that matches
+// ErrJournal, and stays unchanged.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
 		return nil, errors.New("agent: a backend and a table profile are needed")
@@ -149,14 +150,14 @@ func (a *Agent) resume() error {
 	return a.journal.settle(p)
 }
 
-// Close lets go of the journal; nothing may be written afterwards.
+// Close releases the journal; no write may follow.
 func (a *Agent) Close() error {
 	a.writes.Lock()
 	defer a.writes.Unlock()
 	return a.journal.close()
 }
 
-// Capabilities says which P4Runtime this is; with a device id it also checks that.
+// Capabilities returns the P4Runtime version and checks the device id, if there is one.
 func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v1.CapabilitiesResponse, error) {
 	if id := req.GetDeviceId(); id != 0 && id != a.device {
 		return nil, unknownDevice(id, a.device)
@@ -200,7 +201,7 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	return &v1.WriteResponse{}, nil
 }
 
-// checkDevice returns a status if the device is no longer the one that the tables were written to.
+// checkDevice returns a status error if the device is no longer the one that the tables were written to.
 func (a *Agent) checkDevice() error {
 	if a.options.Check == nil {
 		return nil
@@ -211,8 +212,8 @@ func (a *Agent) checkDevice() error {
 	return nil
 }
 
-// publish makes a batch durable and visible to reads and, when the pipeline is on the device, to the data path. A batch
-// that can't be made durable is taken back.
+// publish makes a batch durable and visible to reads and, if the pipeline is on the device, to the data path. It
+// undoes a batch that cannot be made durable.
 func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	next := *p
 	state.version = a.version + 1
@@ -231,7 +232,7 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	return nil
 }
 
-// advised adds to a journal's fault what to do, where that can be done without starting anew: the next write mends the file.
+// adviseOnFull adds a remedy to the error of a full disk: the next write repairs the file.
 func advised(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w; make room at the agent, and write again", err)
@@ -239,7 +240,7 @@ func advised(err error) error {
 	return err
 }
 
-// mayWrite checks role and primacy, and says what the role covers.
+// mayWrite checks role and primacy and returns what the role covers.
 func (a *Agent) mayWrite(role string, id *v1.Uint128) (*Role, error) {
 	a.guard.Lock()
 	err := a.arbiter.allow(role, id)
@@ -259,10 +260,10 @@ func noPipeline() error {
 	return status.Error(codes.FailedPrecondition, "no pipeline config yet: push one with SetForwardingPipelineConfig first")
 }
 
-// chunk is how many entities go into one message of a Read.
+// chunk is the number of entities in one message of a Read.
 const chunk = 512
 
-// Read streams the entities that the request names, all of them from one snapshot.
+// Read streams the requested entities, all from one snapshot.
 func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 	if req.GetDeviceId() != a.device {
 		return unknownDevice(req.GetDeviceId(), a.device)
@@ -279,7 +280,7 @@ func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error 
 	}
 	role := a.roleOf(req.GetRole())
 	answer := new(v1.ReadResponse)
-	var broken error // of the stream itself
+	var broken error // error of the stream itself
 	flush := func() error {
 		if len(answer.Entities) > 0 {
 			broken = stream.Send(answer)
@@ -337,9 +338,8 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	return &v1.SetForwardingPipelineConfigResponse{}, nil
 }
 
-// Install commits a pipeline where the journal brought none, before any controller is there. It leaves no election id
-// behind, so that the first controller can be primary with whatever id it has. The error matches ErrJournal where the journal could
-// not be begun.
+// Install commits a pipeline if the journal has none, before the first controller connects. It uses no election id,
+// so that any id can become primary. The error matches ErrJournal if the journal could not be started.
 func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	a.writes.Lock()
 	defer a.writes.Unlock()
@@ -350,12 +350,12 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
 	})
 	if said, ok := status.FromError(err); ok && err != nil {
-		return errors.New(said.Message()) // to who starts the agent, not over gRPC
+		return errors.New(said.Message()) // for the caller, which is not a gRPC client
 	}
 	return err
 }
 
-// pipeline carries out one action; the caller holds writes. The error is a status, or the journal's.
+// pipeline performs one action; the caller must hold writes. The error is a status or the journal's.
 func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	next, err := setPipeline(a.options.Backend, a.options.build(), a.current.Load(), a.version+1, req)
 	if err != nil || next == nil {
@@ -371,7 +371,7 @@ func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	return nil
 }
 
-// GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first.
+// GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first push.
 func (a *Agent) GetForwardingPipelineConfig(_ context.Context, req *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
 	if req.GetDeviceId() != a.device {
 		return nil, unknownDevice(req.GetDeviceId(), a.device)

@@ -12,52 +12,52 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Entry is one table entry in the agent's own form: its exact key, of several fields side by side (p4.Table.Number), and the
-// action's parameters as numbers, in the order of their ids. An Entry never changes.
+// Entry is one table entry in the agent's form: its exact key, with several fields packed as in p4.Table.Number, and
+// the action's parameters in the order of their ids. An Entry is immutable.
 type Entry struct {
 	Table  uint32
 	Key    uint32
 	Action uint32
 	Params [program.MaxParams]uint32
-	// What the controller wants back unchanged.
+	// Opaque to the agent; read back unchanged.
 	Metadata           []byte
 	ControllerMetadata uint64
 }
 
 // Member is one replica of a multicast group.
 type Member struct {
-	Port     uint32 // of the shell
+	Port     uint32 // of the switch shell
 	Instance uint32 // the worker's id
 }
 
-// Group is one multicast group. A Group never changes.
+// Group is one multicast group. It is immutable.
 type Group struct {
 	ID       uint32
 	Members  []Member // in the controller's order
 	Metadata []byte
-	// legacy says which members came in the deprecated egress_port field, so that they are read back as written.
+	// legacy marks members that came in the deprecated egress_port field, so that they read back as written.
 	legacy []bool
 }
 
-// Op is what a change does.
+// Op is the kind of a change.
 type Op = v1.Update_Type
 
-// Change is one accepted update: an entry or a group, not both. For a DELETE it holds what is removed.
+// Change is one accepted update of an entry or of a group. A DELETE contains the removed object.
 type Change struct {
 	Op    Op
 	Entry *Entry
 	Group *Group
 }
 
-// State is everything that controllers wrote for one pipeline, at one moment. It is immutable: a data path may read it
-// without a lock while batches go on, and sees every batch wholly or not at all. The zero State and nil are empty.
+// State is everything that controllers wrote for one pipeline at one moment. It is immutable: a data path reads it
+// without a lock while batches continue, and sees each batch all or nothing. The zero State and nil are empty.
 type State struct {
 	version  uint64
 	workers  trie[*Entry]
 	servers  trie[*Entry]
 	clusters trie[*Entry]
 	groups   trie[*Group]
-	users    trie[int] // how many cluster entries point to a group
+	users    trie[int] // group id → number of cluster entries that point to it
 	replicas int       // of all groups together
 	added    []added   // tables of switch programs
 }
@@ -68,10 +68,10 @@ type added struct {
 	entries trie[*Entry]
 }
 
-// empty is the state that a pipeline begins with.
+// empty returns the initial state of a pipeline.
 func (s *schema) empty() *State { return new(State).under(s) }
 
-// under is a state with the tables of a schema, those that it has as they are.
+// under returns a copy of the state with the program tables of a schema. Existing tables keep their entries.
 func (s *State) under(of *schema) *State {
 	next := *s
 	next.added = make([]added, len(of.added))
@@ -84,14 +84,15 @@ func (s *State) under(of *schema) *State {
 	return &next
 }
 
-// next is a copy to be changed by a batch.
+// next returns a copy for a batch to change.
 func (s *State) next() *State {
 	next := *s
 	next.added = slices.Clone(s.added)
 	return &next
 }
 
-// Version counts the batches that changed a device's tables; two equal versions of one agent mean equal tables.
+// Version returns the number of batches that changed the device's tables. Equal versions of one agent mean equal
+// tables.
 func (s *State) Version() uint64 {
 	if s == nil {
 		return 0
@@ -99,7 +100,7 @@ func (s *State) Version() uint64 {
 	return s.version
 }
 
-// Worker is the identity that vnp4_1.workers gives an address. A miss means that the packet bypasses the engine.
+// Worker returns the identity that vnp4_1.workers gives an address. After a miss the packet bypasses the engine.
 func (s *State) Worker(src netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	if s == nil || !src.Unmap().Is4() {
 		return 0, 0, false
@@ -111,7 +112,7 @@ func (s *State) Worker(src netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	return olaf.ClusterID(e.Params[0]), olaf.WorkerID(e.Params[1]), true
 }
 
-// Server says whether vnp4_1.servers holds the address.
+// Server reports whether vnp4_1.servers contains the address.
 func (s *State) Server(addr netip.Addr) bool {
 	if s == nil || !addr.Unmap().Is4() {
 		return false
@@ -120,8 +121,8 @@ func (s *State) Server(addr netip.Addr) bool {
 	return ok
 }
 
-// Group is where a cluster's ACKs go: the members of the group that vnp4_2.cluster_groups names. Nobody may change them.
-// A miss means unicast.
+// Group returns the destinations of a cluster's ACKs: the members of the group in vnp4_2.cluster_groups. Callers
+// must not change them. A miss means unicast.
 func (s *State) Group(c olaf.ClusterID) ([]Member, bool) {
 	if s == nil {
 		return nil, false
@@ -137,7 +138,7 @@ func (s *State) Group(c olaf.ClusterID) ([]Member, bool) {
 	return g.Members, true
 }
 
-// Count is how many workers, servers, cluster entries and multicast groups there are.
+// Count returns the numbers of workers, servers, cluster entries and multicast groups.
 func (s *State) Count() (workers, servers, clusters, groups int) {
 	if s == nil {
 		return 0, 0, 0, 0
@@ -145,7 +146,7 @@ func (s *State) Count() (workers, servers, clusters, groups int) {
 	return s.workers.size, s.servers.size, s.clusters.size, s.groups.size
 }
 
-// Changes calls visit with one insertion per object, in an order in which they can be replayed, until it returns false.
+// Changes calls visit with one insertion per object, in an order that can be replayed, until visit returns false.
 func (s *State) Changes(visit func(Change) bool) {
 	if s == nil {
 		return
@@ -171,7 +172,7 @@ func (s *State) Changes(visit func(Change) bool) {
 	}
 }
 
-// table finds the trie behind a table id; nil for an id that is none.
+// table returns the trie of a table id, or nil.
 func (s *State) table(id uint32) *trie[*Entry] {
 	switch id {
 	case p4.TableWorkers:
@@ -189,7 +190,7 @@ func (s *State) table(id uint32) *trie[*Entry] {
 	return nil
 }
 
-// apply makes a checked change.
+// apply applies a checked change.
 func (s *State) apply(e *edit, c Change) {
 	if c.Group != nil {
 		s.applyGroup(e, c)
@@ -232,7 +233,7 @@ func (s *State) use(e *edit, group uint32, by int) {
 	}
 }
 
-// addressKey is an IPv4 address as the number that the tables match.
+// addressKey returns an IPv4 address as the number that the tables match.
 func addressKey(a netip.Addr) uint32 {
 	b := a.Unmap().As4()
 	return binary.BigEndian.Uint32(b[:])

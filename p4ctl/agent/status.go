@@ -12,25 +12,25 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// errorSpace says whose codes an error carries, as target-architecture-vendor.
+// errorSpace is the namespace of our error codes, as target-architecture-vendor.
 const errorSpace = "olaf-xsa-olafctl"
 
-// Limits on what the details of a failed batch take as gRPC trailer, in base64. Clients take 8 KB of it by default, and by
-// the specification's rule of thumb 100 bytes more for every update of a batch. None takes more than 16 MB in Go, where more of it
-// costs the connection.
+// Limits on the details of a failed batch as a gRPC trailer, in base64. Clients accept 8 KB by default and, by the
+// specification's rule of thumb, 100 bytes more for each update. Go clients accept at most 16 MB; more breaks the
+// connection.
 const (
-	maxMessage       = 160 // bytes of one text
+	maxMessage       = 160 // bytes per text
 	trailerBytes     = 8 << 10
 	trailerPerUpdate = 100
 	trailerLimit     = 15 << 20
-	trailerReserve   = 1 << 10 // for the other headers and the status' own message, which stands there twice
-	packedDetail     = 48      // bytes of a detail without its text, type URL included
+	trailerReserve   = 1 << 10 // for other headers and the status message, which is sent twice
+	packedDetail     = 48      // bytes of a detail without its text, with its type URL
 	maxDetails       = (trailerLimit - trailerReserve) * 3 / 4 / packedDetail
 )
 
-// batchStatus makes the answer to a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per element. The
-// codes of all elements come first; texts are as long as small clients can take. A batch of so many elements that not even their
-// codes fit has details for the first of them, and its message says so.
+// batchStatus returns the status of a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per
+// element. Codes take precedence over texts, which are as long as clients accept. If a batch is too large even for
+// the codes, only the first elements have details, and the message says so.
 func batchStatus(what string, faults []error) error {
 	details := make([]*v1.Error, len(faults))
 	why, cause := "", error(nil)
@@ -46,7 +46,7 @@ func batchStatus(what string, faults []error) error {
 		switch named := faultCode(fault).String() + ": " + details[i].Message; {
 		case len(texts) == 1:
 			why, cause = "the first with "+named, fault
-		case faultCode(cause) == codes.Aborted && faultCode(fault) != codes.Aborted: // what took the others along
+		case faultCode(cause) == codes.Aborted && faultCode(fault) != codes.Aborted: // the cause of the other updates' abort
 			why, cause = "because of "+named, fault
 		}
 	}
@@ -54,7 +54,7 @@ func batchStatus(what string, faults []error) error {
 		return nil
 	}
 	longest := longestText(texts, len(faults))
-	// Many controllers print this line only, so it says why as well.
+	// Many controllers print only this line, so it includes the reason.
 	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts), len(faults), what, why)}
 	if len(details) > maxDetails {
 		details = details[:maxDetails]
@@ -71,8 +71,8 @@ func batchStatus(what string, faults []error) error {
 	return status.ErrorProto(st)
 }
 
-// longestText is how long a text may be so that the details of n updates fit: into what every client takes, as long as the
-// codes alone do, else into what the specification asks of clients.
+// longestText returns the maximum text length at which the details of n updates fit. It uses the limit that every
+// client has if the codes alone fit into it, otherwise the specification's.
 func longestText(texts []int, n int) int {
 	room := func(trailer int) int { return (min(trailer, trailerLimit)-trailerReserve)*3/4 - packedDetail*n }
 	if small := room(trailerBytes); small >= 0 {
@@ -81,7 +81,7 @@ func longestText(texts []int, n int) int {
 	return fitting(texts, room(trailerBytes+trailerPerUpdate*n))
 }
 
-// fitting is the greatest length at which all texts, cut to it, take no more than room.
+// fitLength returns the greatest length at which all texts, cut to it, fit into room bytes.
 func fitting(texts []int, room int) int {
 	for longest := maxMessage; longest > 0; longest-- {
 		sum := 0
@@ -95,7 +95,7 @@ func fitting(texts []int, room int) int {
 	return 0
 }
 
-// faultCode is the code of one element; an error of a backend that is no status is INTERNAL.
+// faultCode returns the code of one element; a backend's error without a status is INTERNAL.
 func faultCode(err error) codes.Code {
 	if s, ok := status.FromError(err); ok {
 		return s.Code()
@@ -103,7 +103,7 @@ func faultCode(err error) codes.Code {
 	return codes.Internal
 }
 
-// printable makes text that a protobuf string may hold, of at most longest bytes.
+// printable returns text that is valid in a protobuf string, cut to longest bytes.
 func printable(s string, longest int) string {
 	const more = "…"
 	if !utf8.ValidString(s) {

@@ -25,7 +25,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// teller is an agent whose every answer is written down.
+// teller is an agent whose answers are all recorded.
 type teller struct {
 	*testing.T
 	agent *Agent
@@ -45,7 +45,7 @@ func tell(t *testing.T, o Options) *teller {
 	return w
 }
 
-// primary announces a stream of a role.
+// primary announces a stream for a role.
 func (w *teller) primary(role string, id uint64) {
 	w.Helper()
 	c, _ := w.agent.join()
@@ -60,12 +60,12 @@ func (w *teller) primary(role string, id uint64) {
 
 func (w *teller) say(format string, args ...any) { fmt.Fprintf(&w.text, format, args...) }
 
-// shown is a message on one line.
+// shown formats a message on one line.
 func shown(m proto.Message) string {
 	return strings.Join(strings.Fields(prototext.MarshalOptions{}.Format(m)), " ")
 }
 
-// fault is an error with the details of a batch.
+// fault formats an error with the details of a batch.
 func fault(err error) string {
 	if err == nil {
 		return "OK"
@@ -85,7 +85,7 @@ func (w *teller) write(fields string) {
 	w.say("write %s\n  %s\n", strings.Join(strings.Fields(fields), " "), fault(err))
 }
 
-// sink is the stream of a Read without a network, with room for so many messages.
+// sink is the stream of a Read without a network, with room for a fixed number of messages.
 type sink struct {
 	grpc.ServerStream
 	answers []*v1.ReadResponse
@@ -123,7 +123,7 @@ func (w *teller) set(action v1.SetForwardingPipelineConfigRequest_Action, config
 	return err
 }
 
-// tables shows everything that is written and what the data path sees of it.
+// tables prints everything that was written and the data path's view of it.
 func (w *teller) tables() {
 	p := w.agent.current.Load()
 	if p == nil {
@@ -134,7 +134,7 @@ func (w *teller) tables() {
 	w.say("%d workers, %d servers, %d clusters, %d groups; version %d, committed %t; the device holds %d\n", workers, servers, clusters, groups, p.state.Version(), p.committed, w.card.size())
 }
 
-// Updates of every kind, right and wrong, each as insertion, modification and removal.
+// Updates of every kind, valid and invalid, each as insertion, modification and deletion.
 func TestUpdatesSay(t *testing.T) {
 	w := tell(t, Options{})
 	w.write(update("INSERT", workerEntry(key1, 1, 1)))
@@ -182,7 +182,7 @@ func TestUpdatesSay(t *testing.T) {
 	golden.Equal(t, "updates.txt", w.text.Bytes())
 }
 
-// Reads with every filter, by every role, in messages of a bounded number of entities.
+// Reads with every filter, by every role, in messages with a bounded number of entities.
 func TestReadsSay(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"workers": {Tables: []uint32{p4.TableWorkers}}, "groups": {Groups: true}, "nothing": {}}})
 	w.read("entities { table_entry {} }")
@@ -232,7 +232,7 @@ func TestReadsSay(t *testing.T) {
 	golden.Equal(t, "reads.txt", w.text.Bytes())
 }
 
-// Pipelines: what each action makes of each state, and what is refused of a P4Info.
+// Pipelines: the effect of each action in each state, and the rejected P4Infos.
 func TestPipelinesSay(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"pusher": {Pipeline: true}, "writer": {Groups: true}}})
 	actions := []v1.SetForwardingPipelineConfigRequest_Action{
@@ -346,7 +346,7 @@ func sized(c *v1.ForwardingPipelineConfig, table uint32, size int64) {
 	}
 }
 
-// A device that refuses: every failure is said, and what was there before is there again, unless that fails, too.
+// A device that fails: every failure is reported, and the previous state is restored unless that fails too.
 func TestRefusingDevicesSay(t *testing.T) {
 	w := tell(t, Options{})
 	no := errors.New("the device says no")
@@ -381,7 +381,7 @@ func TestRefusingDevicesSay(t *testing.T) {
 	golden.Equal(t, "refusals.txt", w.text.Bytes())
 }
 
-// A crowd of updates, alone and in batches of every atomicity, with all that is said and what is there at the end.
+// Many updates, alone and in batches of every atomicity, with all errors and the final state.
 func TestCrowdSays(t *testing.T) {
 	w := tell(t, Options{})
 	w.card.atomic = true
@@ -435,7 +435,7 @@ func TestCrowdSays(t *testing.T) {
 	golden.Equal(t, "crowd.txt", w.text.Bytes())
 }
 
-// Texts are cut on whole characters, and to what fits.
+// Texts are cut at character boundaries and to the length that fits.
 func TestTextsAreCut(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -467,7 +467,7 @@ func TestTextsAreCut(t *testing.T) {
 	}
 }
 
-// A journal is made smaller when more than its limit was appended, and not before; what comes then goes to the new file.
+// A journal is rewritten once more than its limit was appended, and not before; later records go to the new file.
 func TestRewriteAtItsLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -504,7 +504,7 @@ func TestRewriteAtItsLimit(t *testing.T) {
 	}
 }
 
-// A journal that can't be made smaller goes on as it is, and says so.
+// A journal that cannot be rewritten continues and reports it.
 func TestRewriteWithoutRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -527,12 +527,12 @@ func TestRewriteWithoutRename(t *testing.T) {
 	}
 }
 
-// nameless is a file system in which nothing can be renamed.
+// nameless is a file system without rename.
 type nameless struct{ fileSystem }
 
 func (nameless) Rename(string, string) error { return errFault }
 
-// A journal whose pipeline the device refuses is named, and stays as it is.
+// The error for a journal whose pipeline the device rejects names the journal, which stays unchanged.
 func TestJournalOfAnotherDevice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -549,7 +549,7 @@ func TestJournalOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// A pipeline is installed where there is none, once; what the device refuses is said.
+// A pipeline is installed once, where there is none; the device's errors are returned.
 func TestInstallSays(t *testing.T) {
 	c := newCard()
 	a, err := New(Options{Backend: c, Profile: p4.Lab()})
@@ -570,7 +570,7 @@ func TestInstallSays(t *testing.T) {
 	}
 }
 
-// A socket is its user's alone.
+// A socket is private to its user.
 func TestSocketIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := Listen("unix:"+path, false)

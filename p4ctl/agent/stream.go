@@ -9,23 +9,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// outbox holds what a stream has yet to send. A controller that never reads loses its stream instead of holding up
-// everybody else.
+// outbox queues the messages of a stream. A controller that does not read loses its stream instead of blocking the
+// others.
 type outbox struct {
 	messages chan *v1.StreamMessageResponse
 	overflow chan struct{} // closed once
 	full     bool
-	replaced chan struct{} // closed where the stream has to make room
+	replaced chan struct{} // closed when the stream has to make room
 }
 
-// outboxSize is how many messages a slow controller may be behind.
+// outboxSize bounds how many messages a slow controller may lag behind.
 const outboxSize = 128
 
 func newOutbox() *outbox {
 	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{}), replaced: make(chan struct{})}
 }
 
-// put never blocks; it is called under the agent's guard.
+// put never blocks; callers hold the agent's guard.
 func (o *outbox) put(m *v1.StreamMessageResponse) {
 	select {
 	case o.messages <- m:
@@ -37,8 +37,8 @@ func (o *outbox) put(m *v1.StreamMessageResponse) {
 	}
 }
 
-// StreamChannel carries one controller's arbitration. Its end is the controller's end. Sending has a goroutine of its own:
-// it blocks while the controller does not read, and the stream's end ends it.
+// StreamChannel serves one controller's arbitration; the controller leaves when the stream ends. Sending uses a
+// separate goroutine, because it blocks while the controller does not read; the end of the stream ends it.
 func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	c, box := a.join()
 	defer a.leave(c)
@@ -65,7 +65,7 @@ func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// sendAll sends what is put into the box, until stop, and then what is still there.
+// sendAll sends queued messages until stop, and then the remaining ones.
 func (o *outbox) sendAll(stream v1.P4Runtime_StreamChannelServer, stop <-chan struct{}) error {
 	for {
 		select {
@@ -80,7 +80,7 @@ func (o *outbox) sendAll(stream v1.P4Runtime_StreamChannelServer, stop <-chan st
 	}
 }
 
-// drain sends what was answered before the stream ended; if that fails the controller is gone anyway.
+// drain sends the messages queued before the stream ended; an error means that the controller is gone.
 func drain(box *outbox, stream v1.P4Runtime_StreamChannelServer) {
 	for {
 		select {
@@ -113,8 +113,8 @@ func (a *Agent) leave(c connection) {
 	a.tell(v)
 }
 
-// tell sends notices in the order that the specification wants: others, then, when no write is in flight any more, the
-// primary.
+// notify sends notices in the order that the specification requires: the others first, then, when no write is in
+// flight, the primary.
 func (a *Agent) tell(v verdict) {
 	a.send(v.others)
 	if len(v.primary) == 0 {
@@ -164,7 +164,7 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	_, alive := a.boxes[c]
 	var v verdict
 	err := status.Error(codes.Canceled, "the stream has ended")
-	if alive { // a message may still be read after the stream has left; it must not come back as a ghost
+	if alive { // a message may arrive after its stream has left and must not register it again
 		v, err = a.arbiter.announce(c, m)
 	}
 	for _, c := range v.ended {
@@ -179,8 +179,8 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	return nil
 }
 
-// refuse answers a stream message that this pipeline has no use for; the stream goes on. Who is not primary hears that
-// first.
+// refuse answers a stream message that the pipeline does not support; the stream stays open. A controller that is
+// not primary gets that error first.
 func (a *Agent) refuse(c connection, box *outbox, m *v1.StreamMessageRequest) {
 	a.guard.Lock()
 	defer a.guard.Unlock()

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// number reads a byte string as an unsigned number of so many bits, at most 32. Leading zeros are accepted.
+// parseNumber reads a byte string as an unsigned number of at most 32 bits. Leading zeros are accepted.
 func number(what string, value []byte, bits int32) (uint32, error) {
 	if len(value) == 0 {
 		return 0, status.Errorf(codes.InvalidArgument, "%s is an empty byte string; zero is one byte 0x00", what)
@@ -37,7 +37,7 @@ func tooWide(what string, value []byte, bits int32) error {
 	return status.Errorf(codes.InvalidArgument, "%s 0x%x… does not fit into %d bits", what, value, bits)
 }
 
-// canonical is the shortest byte string of a number; zero is one byte.
+// canonicalBytes returns the shortest byte string of a number; zero is one byte.
 func canonical(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
@@ -48,8 +48,8 @@ func canonical(n uint32) []byte {
 	return append([]byte(nil), b[i:]...)
 }
 
-// tableEntry checks an entry of a write and translates it. For MODIFY without an action the result's Action is 0; for
-// DELETE only table and key are filled.
+// tableEntry checks and translates an entry of a write. For MODIFY without an action the result's Action is 0; for
+// DELETE only table and key are set.
 func (s *schema) tableEntry(op Op, te *v1.TableEntry) (*Entry, error) {
 	t, err := s.table(te.GetTableId())
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *schema) tableEntry(op Op, te *v1.TableEntry) (*Entry, error) {
 	return e, s.action(e, t, te.Action)
 }
 
-// defaultEntryFault says why a write to a default entry fails; all our defaults are constant.
+// defaultEntryFault returns the error for a write to a default entry; all our defaults are constant.
 func defaultEntryFault(op Op, te *v1.TableEntry, t *configv1.Table) error {
 	switch {
 	case len(te.Match) > 0 || te.Priority != 0:
@@ -108,7 +108,7 @@ func noDirectResources(te *v1.TableEntry, t *configv1.Table) error {
 	return nil
 }
 
-// exactKey reads the match of a table with exact fields only, side by side in their order.
+// exactKey packs the match of a table with exact fields, in field order.
 func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	var key uint32
 	given := make(map[uint32]uint32, len(t.MatchFields))
@@ -140,7 +140,7 @@ func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	return key, nil
 }
 
-// keyFields takes such a key apart.
+// keyFields unpacks a key of exactKey.
 func keyFields(t *configv1.Table, key uint32) []uint32 {
 	values := make([]uint32, len(t.MatchFields))
 	for i := len(values) - 1; i >= 0; i-- {
@@ -203,10 +203,10 @@ func params(e *Entry, action *configv1.Action, given []*v1.Action_Param) error {
 	return nil
 }
 
-// maxInstance is the range of a replica's instance: a worker id.
+// maxInstance is the largest replica instance, a worker id.
 const maxInstance = 1<<16 - 1
 
-// multicastGroup checks a group of a write and translates it. For DELETE only the id is filled.
+// multicastGroup checks and translates a group of a write. For DELETE only the id is set.
 func multicastGroup(op Op, m *v1.MulticastGroupEntry) (*Group, error) {
 	g := &Group{ID: m.GetMulticastGroupId()}
 	if g.ID == 0 {
@@ -253,7 +253,7 @@ func replica(r *v1.Replica) (m Member, legacy bool, err error) {
 	return m, legacy, err
 }
 
-// entryProto is an entry as controllers read it.
+// entryProto returns an entry as controllers read it.
 func (s *schema) entryProto(e *Entry) *v1.Entity {
 	t, action := s.tables[e.Table], s.actions[e.Action]
 	te := &v1.TableEntry{
@@ -272,14 +272,14 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
 }
 
-// defaultProto is a table's constant default entry.
+// defaultProto returns a table's constant default entry.
 func defaultProto(t *configv1.Table) *v1.Entity {
 	a := &v1.Action{ActionId: t.ConstDefaultActionId}
 	te := &v1.TableEntry{TableId: t.Preamble.Id, IsDefaultAction: true, Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
 }
 
-// groupProto is a group as controllers read it: every port in the field in which it was written.
+// groupProto returns a group as controllers read it, with every port in the field in which it was written.
 func groupProto(g *Group) *v1.Entity {
 	m := &v1.MulticastGroupEntry{MulticastGroupId: g.ID, Metadata: g.Metadata}
 	for i, member := range g.Members {

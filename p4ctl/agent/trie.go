@@ -2,25 +2,25 @@ package agent
 
 import "math/bits"
 
-// trie is an immutable map from uint32: a snapshot costs one copied struct, a change copies one path of at most seven
-// nodes. Changes that share an edit reuse the nodes which that edit already copied, so that a batch costs no more than
-// its own entries whatever the map holds. Keys are scattered by a bijection, so two keys never collide.
+// trie is an immutable map from uint32. A snapshot costs one copied struct, a change copies one path of at most
+// seven nodes. Changes with the same edit reuse the nodes that the edit copied, so that a batch costs no more than
+// its own entries. A bijection scatters the keys, so two keys never collide.
 type trie[V any] struct {
 	root *node[V]
 	size int
 }
 
-// edit owns the nodes that one batch of changes has copied; it must not be used once a snapshot was handed out. It has
-// a size, because the addresses of two empty structs may be equal.
+// edit owns the nodes that one batch has copied. It must not be used after a snapshot was handed out. It has a size
+// because two empty structs may share an address.
 type edit struct{ _ byte }
 
 type node[V any] struct {
-	present uint32 // bit i: there is a child for digit i
+	present uint32 // bit i: digit i has a child
 	owner   *edit
 	kids    []child[V]
 }
 
-// child is a subtree, or a leaf when sub is nil.
+// child is a subtree, or a leaf if sub is nil.
 type child[V any] struct {
 	sub   *node[V]
 	key   uint32
@@ -29,7 +29,7 @@ type child[V any] struct {
 
 const digitBits = 5
 
-// scatter mixes the key's bits so that neighbouring addresses spread; it is invertible, step by step.
+// scatter mixes the key's bits so that neighbouring addresses spread. It is invertible.
 func scatter(key uint32) uint32 {
 	key ^= key >> 16
 	key *= 0x7feb352d
@@ -73,7 +73,7 @@ func (t *trie[V]) remove(e *edit, key uint32) {
 	t.size--
 }
 
-// all visits every entry, in no useful order, until visit returns false.
+// all visits every entry in arbitrary order until visit returns false.
 func (t trie[V]) all(visit func(key uint32, value V) bool) { t.root.all(visit) }
 
 func (n *node[V]) own(e *edit) *node[V] {

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTrieIsAMapAndSnapshotsStay compares the trie with Go's map, and every snapshot with the copy taken then.
+// TestTrieIsAMapAndSnapshotsStay compares the trie with Go's map, and every snapshot with a copy taken at the same
+// time.
 func TestTrieIsAMapAndSnapshotsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var now trie[int]

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// step is one update that can be done, and how to undo it.
+// step is one update that can be applied, and its inverse.
 type step struct{ do, undo Change }
 
-// write handles a Write after arbitration: it tries every update in order and returns the new state, the changes that
-// led there, and one error per update when any failed. The pipeline and its state stay as they are.
+// write handles a Write after arbitration: it tries every update in order and returns the new state, its changes,
+// and, if any update failed, one error per update. The receiver and its state stay unchanged.
 func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
 	t, err := p.try(b, role, req)
 	if err == nil {
@@ -32,23 +32,23 @@ func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *Sta
 	return t.state, changes, t.faults, nil
 }
 
-// tried is a batch on its way: what it made of the state so far, and how.
+// tried is a batch in progress: its state and updates so far.
 type tried struct {
 	state       *State
 	edit        *edit
 	made        []made
 	updates     int
-	faults      []error // one an update; nil while none failed
+	faults      []error // one per update; nil while none failed
 	stopAtFault bool
 }
 
-// made is an update that was made, and its place in the batch.
+// made is an applied update and its index in the batch.
 type made struct {
 	step
 	at int
 }
 
-// try makes the updates of a batch one after the other.
+// try applies the updates of a batch in order.
 func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, err error) {
 	t = &tried{state: p.state.next(), edit: new(edit), updates: len(req.Updates)}
 	if t.stopAtFault, err = atomicity(b, req.Atomicity); err != nil {
@@ -72,7 +72,7 @@ func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, e
 	return t, nil
 }
 
-// fail takes down why an update was not made.
+// fail records why an update was not applied.
 func (t *tried) fail(at int, err error) {
 	if t.faults == nil {
 		t.faults = make([]error, t.updates)
@@ -80,7 +80,7 @@ func (t *tried) fail(at int, err error) {
 	t.faults[at] = err
 }
 
-// abort takes a batch back because of one update, where those before the end had been tried.
+// abort rolls a batch back because of the update at index at. The updates before end had been tried.
 func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	for i := range t.faults {
 		switch {
@@ -96,8 +96,8 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	return err
 }
 
-// settle takes back what leaves entries that can't both stand. A batch is judged by what it leaves, so that jobs can change places
-// in one.
+// settle undoes updates that leave contradicting entries. A batch is judged by its result, so that jobs can swap
+// places in one.
 func (p *pipeline) settle(b Backend, t *tried) error {
 	for {
 		last, fault := t.clash()
@@ -114,11 +114,11 @@ func (p *pipeline) settle(b Backend, t *tried) error {
 			return err
 		}
 		t.made = slices.Delete(t.made, last, last+1)
-		t.state, t.edit = t.state.next(), new(edit) // the device may have been given that state
+		t.state, t.edit = t.state.next(), new(edit) // the device may have received the old state
 	}
 }
 
-// atomicity says whether the batch ends at the first fault, and refuses what the backend can't promise.
+// atomicity reports whether the batch ends at the first fault and rejects modes that the backend cannot guarantee.
 func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err error) {
 	switch a {
 	case v1.WriteRequest_CONTINUE_ON_ERROR:
@@ -133,7 +133,8 @@ func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err er
 	return false, status.Errorf(codes.Unimplemented, "atomicity %v is not supported by this device", a)
 }
 
-// rollback takes changes back on the device, newest first, which leads to a state. If the device refuses, it is reset to that.
+// rollback undoes changes on the device, newest first, which leads to state to. If the device fails, it is reset to
+// that state.
 func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 	if !p.committed {
 		return nil
@@ -151,7 +152,7 @@ func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 	return nil
 }
 
-// prepare checks one update against P4Info, the role and what the tables hold.
+// prepare checks one update against the P4Info, the role and the tables.
 func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
 	op := u.GetType()
 	if op != v1.Update_INSERT && op != v1.Update_MODIFY && op != v1.Update_DELETE {
@@ -194,7 +195,7 @@ func noSuchReplication(e *v1.PacketReplicationEngineEntry) error {
 	return status.Error(codes.Unimplemented, "clone sessions are not supported")
 }
 
-// unknownObject says that P4Info names no object of an entity's kind.
+// unknownObject returns the error for an entity that the P4Info does not have.
 func unknownObject(e *v1.Entity) error {
 	return status.Errorf(codes.InvalidArgument, "%s: this pipeline has no such object", kindOf(e))
 }
@@ -243,7 +244,7 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	if op == v1.Update_DELETE {
 		return step{do: Change{Op: op, Entry: old}, undo: Change{Op: v1.Update_INSERT, Entry: old}}, nil
 	}
-	if e.Action == 0 { // a MODIFY that leaves the action alone
+	if e.Action == 0 { // a MODIFY that keeps the action
 		e.Action, e.Params = old.Action, old.Params
 	}
 	if e.Table == p4.TableClusterGroups {

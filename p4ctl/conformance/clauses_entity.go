@@ -137,7 +137,7 @@ var writing = []Clause{
 	}),
 }
 
-// entries are clauses about one entry each, which is wrong in one way.
+// entries are clauses about one entry with one fault.
 var entries = []Clause{
 	refused("E1", ofEntry, "An unknown table is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.TableId ^= 0x00ffff00 }),
 	refused("E1.field", ofMatch, "An unknown match field is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.Match[0].FieldId += 1000 }),
@@ -202,7 +202,7 @@ var entries = []Clause{
 	refused("H5", "Direct Resources", "The data of a direct counter that the table has not is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.CounterData = &v1.CounterData{} }),
 }
 
-// refused is a clause about an entry with one fault: INSERT is INVALID_ARGUMENT and leaves nothing.
+// refused returns a clause about an entry with one fault: INSERT is INVALID_ARGUMENT and adds nothing.
 func refused(id, section, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	return onEmpty(id, section, sentence, func(p *probe) {
 		p.updates("insert", p.write(insert(p.shape.spoiled(func(e *v1.TableEntry) { spoil(p.shape, e) }))), codes.InvalidArgument)
@@ -232,7 +232,8 @@ var byteStrings = []Clause{
 	}),
 }
 
-// wideClause takes OUT_OF_RANGE, which the section on byte strings wants, and INVALID_ARGUMENT, which the others want.
+// wideClause accepts OUT_OF_RANGE, which the section on byte strings requires, and INVALID_ARGUMENT, which the
+// others require.
 func wideClause(id, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	return onEmpty(id, ofBytes, sentence, func(p *probe) {
 		err := p.write(insert(p.shape.spoiled(func(e *v1.TableEntry) { spoil(p.shape, e) })))
@@ -245,7 +246,7 @@ func wideClause(id, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	})
 }
 
-// filled has the entries 1 to 3, the first with metadata.
+// filled writes the entries 1 to 3, the first with metadata.
 func (p *probe) filled() (all []*v1.Entity) {
 	if p.fresh(); p.over() {
 		return nil
@@ -263,7 +264,7 @@ func (p *probe) filled() (all []*v1.Entity) {
 	return all
 }
 
-// asks is a clause about what one filter of a read gives of three entries.
+// readClause returns a clause about the result of one read filter on three entries.
 func asks(id, sentence string, filter func(s shape, e *v1.TableEntry), want func(all []*v1.Entity) []*v1.Entity) Clause {
 	return Clause{id, ofWildcards, sentence, true, func(p *probe) {
 		all := p.filled()
@@ -332,7 +333,7 @@ var reading = []Clause{
 	}},
 }
 
-// everythingThereIs is the request of the specification's example, with every kind of entity as a wildcard.
+// everythingThereIs returns the request of the specification's example, with every kind of entity as a wildcard.
 func everythingThereIs() []*v1.Entity {
 	return []*v1.Entity{
 		{Entity: &v1.Entity_ExternEntry{ExternEntry: &v1.ExternEntry{}}},
@@ -354,13 +355,13 @@ func port(n byte) *v1.Replica {
 	return &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{n}}, Instance: uint32(n)}
 }
 
-// oldPort is a replica whose port is in the field that older clients fill.
+// oldPort returns a replica with its port in the field that older clients use.
 func oldPort(n uint32) *v1.Replica {
 	//lint:ignore SA1019 a server must take the field as long as clients fill it
 	return &v1.Replica{PortKind: &v1.Replica_EgressPort{EgressPort: n}, Instance: n}
 }
 
-// grouped is a clause about multicast groups; a server without them skips it.
+// groupClause returns a clause about multicast groups; a server without them skips it.
 func grouped(id, sentence string, try func(p *probe)) Clause {
 	return onEmpty(id, ofGroups, sentence, func(p *probe) {
 		err := p.write(update(v1.Update_INSERT, ofGroup(&v1.MulticastGroupEntry{MulticastGroupId: 9, Replicas: []*v1.Replica{port(1)}})))

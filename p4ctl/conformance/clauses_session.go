@@ -21,7 +21,7 @@ const (
 	ofGet           = "GetForwardingPipelineConfig RPC"
 )
 
-// stranger is a device id that nobody has.
+// stranger returns an unused device id.
 func (p *probe) stranger() uint64 { return p.DeviceID + 1<<40 }
 
 func plural(n int, one, many string) string {
@@ -31,7 +31,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// oneLine is a message as text with single blanks, which the library varies on purpose.
+// oneLine formats a message with single spaces, which the library varies on purpose.
 func oneLine(m proto.Message) string {
 	return strings.Join(strings.Fields(prototext.MarshalOptions{}.Format(m)), " ")
 }
@@ -169,7 +169,7 @@ var arbitration = []Clause{
 		p.code("message", p.say(p.stream, p.DeviceID, p.id), codes.OK)
 		if a := p.told("the primary", p.stream, codes.OK); a != nil {
 			p.code("message", p.say(p.stream, p.DeviceID, p.lower()), codes.OK)
-			p.told("and next", p.stream, codes.NotFound) // anything about the backup would have come first
+			p.told("and next", p.stream, codes.NotFound) // a message about the backup would have come first
 		}
 	}),
 	asPrimary("B17", ofNotifications, "Notifications name the highest id that the server has seen", func(p *probe) {
@@ -273,7 +273,7 @@ var pipeline = []Clause{
 				p.code(c.kind.String(), err, codes.OK)
 				return
 			}
-			// A server may keep the device config to itself, but never give it where it was not asked for.
+			// A server may withhold the device config, but must not return it unasked.
 			good := (got.GetP4Info() != nil) == c.info && (c.device || len(got.GetP4DeviceConfig()) == 0)
 			p.holds(c.kind.String()+" as named", good, c.kind.String()+" fills other parts")
 		}
@@ -294,7 +294,7 @@ var pipeline = []Clause{
 	}),
 }
 
-// reconciles holds that a reconciliation keeps two entries, with or without a saved config before it.
+// reconciles expects a reconciliation to keep two entries, with or without a saved config.
 func (p *probe) reconciles(saved bool) {
 	if p.fresh(); p.over() {
 		return
@@ -353,8 +353,8 @@ var streams = []Clause{
 	}},
 }
 
-// packet sends a packet without any metadata, and then an arbitration, whose answer shows that the stream goes on and that no
-// answer to the packet is on its way any more. Whether a packet is answered is the server's choice; how, is not.
+// packet sends a packet without metadata and then an arbitration, whose answer shows that the stream is open and
+// that no answer to the packet is pending. The server may answer a packet or not, but only with a StreamError.
 func (p *probe) packet(stream v1.P4Runtime_StreamChannelClient, id *v1.Uint128, want ...codes.Code) {
 	err := stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Packet{Packet: &v1.PacketOut{Payload: []byte("conformance")}}})
 	if err == nil {

@@ -1,9 +1,8 @@
-// Package conformance asks any P4Runtime server, one clause of the specification after the other, whether it does what it
-// should. It needs a pipeline like ours, that is a table with exact keys whose action has parameters, and finds it in the
-// P4Info that it is given.
+// Package conformance checks a P4Runtime server against the specification, clause by clause. It needs a pipeline
+// with a table that has exact keys and an action with parameters, which it finds in the given P4Info.
 //
-// Clauses that write push the pipeline, which empties the tables, and take the primary's place; they are tried only when
-// asked for. A server that remembers election ids, as it must, remembers those of the clauses too.
+// Clauses that write push the pipeline, which empties the tables, and replace the primary; they run only on request.
+// A server remembers the clauses' election ids like all others.
 package conformance
 
 import (
@@ -23,16 +22,16 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrSilent says that a server does not answer what every clause needs.
+// ErrSilent: the server does not answer requests that every clause needs.
 var ErrSilent = olaf.NewError(olaf.Device, "no P4Runtime server for this device answers")
 
-// ErrInUse says that a live controller would lose its place.
+// ErrInUse: a live controller would lose its role as primary.
 var ErrInUse = olaf.NewError(olaf.Device, "another controller is primary")
 
-// ErrUnlike says that a P4Info has nothing that the clauses could write.
+// ErrUnlike: the P4Info has nothing that the clauses could write.
 var ErrUnlike = olaf.NewError(olaf.Usage, "the P4Info has no table with exact keys and an action with parameters")
 
-// Outcome is what became of a clause.
+// Outcome is the result of a clause.
 type Outcome string
 
 const (
@@ -41,16 +40,16 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Clause is one promise of the specification.
+// Clause is one requirement of the specification.
 type Clause struct {
-	ID       string // its handle: a part of the specification, and a number
-	Section  string // the heading under which the specification promises it
-	Sentence string // what it promises, in our words
-	Writes   bool   // whether trying it changes tables, pipeline or primary
+	ID       string // part of the specification, and a number
+	Section  string // heading of the requirement in the specification
+	Sentence string // the requirement, in our words
+	Writes   bool   // the check changes tables, pipeline or primary
 	try      func(*probe)
 }
 
-// asPrimary is a clause that begins as primary.
+// asPrimary returns a clause that begins as primary.
 func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
 		if p.lead(); !p.over() {
@@ -59,7 +58,7 @@ func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 	}}
 }
 
-// onEmpty is a clause that begins as primary of empty tables.
+// onEmpty returns a clause that begins as primary with empty tables.
 func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
 		if p.fresh(); !p.over() {
@@ -68,22 +67,23 @@ func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	}}
 }
 
-// Result is a clause with what a server did.
+// Result is a clause and the server's behaviour.
 type Result struct {
 	Clause
 	Outcome Outcome
-	Seen    string // what was answered, step by step
+	Seen    string // the server's answers, step by step
 }
 
-// Target is a server and what is pushed to it. Without a config it is the one that the server has, or ours where it has none.
+// Target is a server and the config to push. A nil Config stands for the server's own, or ours if the server has
+// none.
 type Target struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64
 	Config   *v1.ForwardingPipelineConfig
-	Patience time.Duration // how long a clause waits for answers; 10 s where it is 0
+	Patience time.Duration // how long a clause waits for answers; default 10 s
 }
 
-// Clauses lists all clauses in their order.
+// Clauses returns all clauses in order.
 func Clauses() []Clause {
 	var all []Clause
 	for _, part := range [][]Clause{transport, arbitration, pipeline, writing, entries, byteStrings, reading, replication, streams} {
@@ -92,8 +92,8 @@ func Clauses() []Clause {
 	return all
 }
 
-// Run tries every clause, those that write only if write is set, and tells each result as soon as it is known. The error says
-// that nothing could be tried, or that ctx ended.
+// Run checks every clause, those that write only if write is set, and passes each result to tell at once. It fails
+// if nothing could be checked or ctx ended.
 func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 	if t.Patience <= 0 {
 		t.Patience = 10 * time.Second
@@ -118,16 +118,16 @@ func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 	return nil
 }
 
-// session is what the clauses of one run have in common.
+// session is the state shared by the clauses of one run.
 type session struct {
 	Target
 	client v1.P4RuntimeClient
 	shape  shape
-	high   uint64 // the election ids of this run are above all that the server has seen
+	high   uint64 // election ids of this run exceed all that the server has seen
 	low    uint64
 }
 
-// look asks whether the server answers at all, which ids it has seen, and whether somebody would be disturbed.
+// look checks that the server answers, which ids it has seen, and that no controller would be disturbed.
 func (s *session) look(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -149,7 +149,7 @@ func (s *session) look(ctx context.Context, write bool) error {
 	switch {
 	case status.Code(err) == codes.Unavailable || ctx.Err() != nil:
 		return fmt.Errorf("%w: announce a controller: %w", ErrSilent, err)
-	case err != nil: // it takes nobody without an election id, which a clause will tell
+	case err != nil: // it admits no stream without an election id, which a clause reports
 		s.high = 1
 		return nil
 	case write && codes.Code(answer.GetStatus().GetCode()) == codes.AlreadyExists:
@@ -159,8 +159,8 @@ func (s *session) look(ctx context.Context, write bool) error {
 	return nil
 }
 
-// leave puts the pipeline in place without any entry, and waits until the server has seen the last primary go: who comes next
-// finds nobody there.
+// leave commits the pipeline without entries and waits until the server has seen the last primary leave, so that the
+// next controller finds none.
 func (s *session) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *session) leave(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	if ctx.Err() != nil { // with any other status the stream has ended
+	if ctx.Err() != nil { // any other status means that the stream has ended
 		return fmt.Errorf("%w: end the stream that a controller closed: %w", ErrSilent, err)
 	}
 	return nil
@@ -197,11 +197,11 @@ func (s *session) try(ctx context.Context, c Clause) Result {
 	return Result{c, p.outcome, strings.Join(p.seen, "; ")}
 }
 
-// probe is one clause on its way. A step that does not answer as promised fails it, and what is seen is kept.
+// probe is one clause in progress. A step with an unexpected answer fails it; all answers are recorded.
 type probe struct {
 	*session
 	ctx     context.Context
-	id      *v1.Uint128 // of the primary's stream
+	id      *v1.Uint128 // election id of the primary's stream
 	stream  v1.P4Runtime_StreamChannelClient
 	seen    []string
 	outcome Outcome
@@ -219,10 +219,10 @@ func (p *probe) skip(why string) {
 	}
 }
 
-// over tells whether there is nothing left to try.
+// over reports whether the clause has failed or was skipped.
 func (p *probe) over() bool { return p.outcome == Failed || p.outcome == Skipped }
 
-// code holds an answer against the codes that are promised.
+// code records a status and compares it with the expected codes.
 func (p *probe) code(what string, err error, want ...codes.Code) {
 	p.same(what, status.Code(err), want)
 }
@@ -237,7 +237,7 @@ func (p *probe) same(what string, got codes.Code, want []codes.Code) {
 	p.fail("%s: %s instead of %s", what, codeName(got), codeNames(want))
 }
 
-// holds notes a step that is not about a code.
+// holds records a step that is not about a code.
 func (p *probe) holds(what string, good bool, otherwise string) {
 	if good {
 		p.seen = append(p.seen, what)
@@ -246,7 +246,7 @@ func (p *probe) holds(what string, good bool, otherwise string) {
 	}
 }
 
-// updates holds a batch against one code an update; all OK means that the batch must succeed.
+// updates compares a batch's status with one expected code per update. If all are OK, the batch must succeed.
 func (p *probe) updates(what string, err error, want ...codes.Code) {
 	refused := false
 	for _, w := range want {
@@ -284,7 +284,7 @@ func (p *probe) updates(what string, err error, want ...codes.Code) {
 	p.seen = append(p.seen, what+": "+codeNames(got))
 }
 
-// codeName is a code as the specification writes it.
+// codeName returns a code in the specification's spelling.
 func codeName(c codes.Code) string {
 	var b strings.Builder
 	for i, r := range c.String() {

@@ -29,7 +29,7 @@ func connect(t *testing.T, target string) *grpc.ClientConn {
 	return conn
 }
 
-// ours is an agent on a socket.
+// ours starts our agent on a socket.
 func ours(t *testing.T, profile p4.Profile) *grpc.ClientConn {
 	t.Helper()
 	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: profile})
@@ -45,7 +45,8 @@ func ours(t *testing.T, profile p4.Profile) *grpc.ClientConn {
 	return connect(t, running.Target())
 }
 
-// TestAgentConforms holds our agent against every clause, twice, because it remembers the ids of the first time.
+// TestAgentConforms checks our agent against every clause, twice, because it remembers the election ids of the first
+// run.
 func TestAgentConforms(t *testing.T) {
 	conn := ours(t, p4.Lab())
 	for range 2 {
@@ -62,7 +63,7 @@ func TestAgentConforms(t *testing.T) {
 	}
 }
 
-// TestWithoutWritingNothingChanges reads a device with entries and a primary, and finds both as they were.
+// TestWithoutWritingNothingChanges checks a device with entries and a primary and finds both unchanged.
 func TestWithoutWritingNothingChanges(t *testing.T) {
 	conn := ours(t, p4.Twin())
 	s := &session{Target: Target{Conn: conn, DeviceID: p4.DeviceID, Patience: time.Minute}, client: v1.NewP4RuntimeClient(conn)}
@@ -96,7 +97,7 @@ func TestWithoutWritingNothingChanges(t *testing.T) {
 	}
 }
 
-// yes is a server that agrees with everything and does nothing.
+// yes is a server that accepts everything and does nothing.
 type yes struct {
 	v1.UnimplementedP4RuntimeServer
 	asked *atomic.Bool
@@ -126,7 +127,7 @@ func (y yes) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 			return err
 		}
 		code := codes.OK
-		if !y.asked.Swap(true) { // who looks first must find nobody, or nothing is tried
+		if !y.asked.Swap(true) { // the first look must find no primary, or nothing is checked
 			code = codes.NotFound
 		}
 		answer := &v1.MasterArbitrationUpdate{DeviceId: 1, Status: status.New(code, "").Proto()}
@@ -136,7 +137,7 @@ func (y yes) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// no is a server that makes everybody primary and refuses all else.
+// no is a server that makes every controller primary and rejects everything else.
 type no struct{ yes }
 
 var errNo = status.Error(codes.Internal, "no")
@@ -188,7 +189,7 @@ func serve(t *testing.T, server v1.P4RuntimeServer) *grpc.ClientConn {
 	return connect(t, "unix:"+l.Addr().String())
 }
 
-// patient asks again where a busy machine made a server silent for longer than a test has patience for each clause.
+// patient retries where a busy machine kept a server silent for longer than a clause waits.
 func patient(t *testing.T, ask func() error) {
 	t.Helper()
 	began := time.Now()
@@ -201,8 +202,8 @@ func patient(t *testing.T, ask func() error) {
 	}
 }
 
-// TestEveryClauseCanFail holds a server that agrees with everything and one that refuses everything against the clauses: no
-// clause is passed by both.
+// TestEveryClauseCanFail runs the clauses on a server that accepts everything and on one that rejects everything: no
+// clause passes on both.
 func TestEveryClauseCanFail(t *testing.T) {
 	passed := map[string]int{}
 	ask := func(server v1.P4RuntimeServer) error {
@@ -227,7 +228,7 @@ func TestEveryClauseCanFail(t *testing.T) {
 	}
 }
 
-// TestClausesAreTold holds that every clause has a handle of its own, and its words.
+// TestClausesAreTold expects a unique id and all texts for every clause.
 func TestClausesAreTold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Clauses() {
@@ -250,7 +251,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// picky is a server that takes no controller without an election id, and makes all others primary.
+// picky is a server that admits no controller without an election id and makes all others primary.
 type picky struct{ yes }
 
 func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
@@ -268,8 +269,8 @@ func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// TestPickyServersAreJudged holds that a server which has no place for controllers without an election id, or calls them
-// primary, is tried and not taken for one that is in use.
+// TestPickyServersAreJudged expects that a server which rejects controllers without an election id, or calls them
+// primary, is checked and does not count as in use.
 func TestPickyServersAreJudged(t *testing.T) {
 	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{}, "primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {
 		l, err := agent.Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)

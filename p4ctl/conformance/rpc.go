@@ -10,20 +10,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// next is an election id above all others of the run and of those before it.
+// next returns an election id above all others of this and earlier runs.
 func (s *session) next() *v1.Uint128 {
 	s.low++
 	return &v1.Uint128{High: s.high, Low: s.low}
 }
 
-// lower is an id below those that next gives. No other clause announces it: a server may see the streams of one clause end only while
-// the next one is tried.
+// lower returns an election id below those of next. No other clause uses it: a server may see the streams of one
+// clause end only during the next one.
 func (s *session) lower() *v1.Uint128 {
 	s.low++
 	return &v1.Uint128{High: s.high - 1, Low: s.low}
 }
 
-// open opens a stream and sends an arbitration of the device with this id, nil for none.
+// open opens a stream and sends an arbitration with this id, or without one if id is nil.
 func (p *probe) open(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, error) {
 	stream, err := p.client.StreamChannel(p.ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.
 	return stream, answer, err
 }
 
-// heard waits for the next arbitration on a stream; what else comes is left aside.
+// awaitArbitration waits for the next arbitration on a stream and skips other messages.
 func heard(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate, error) {
 	for {
 		m, err := stream.Recv()
@@ -60,7 +60,7 @@ func heard(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate
 	}
 }
 
-// ended is the error that ends a stream; a message that comes first is none.
+// streamEnd returns the error that ends a stream, or nil if messages keep coming.
 func ended(stream v1.P4Runtime_StreamChannelClient) error {
 	for range 8 {
 		if _, err := stream.Recv(); err != nil {
@@ -70,7 +70,7 @@ func ended(stream v1.P4Runtime_StreamChannelClient) error {
 	return nil
 }
 
-// told notes what a controller hears next.
+// expectNotice records the next arbitration of a controller.
 func (p *probe) told(who string, stream v1.P4Runtime_StreamChannelClient, want codes.Code) *v1.MasterArbitrationUpdate {
 	if stream == nil {
 		p.fail("%s has no stream", who)
@@ -85,7 +85,7 @@ func (p *probe) told(who string, stream v1.P4Runtime_StreamChannelClient, want c
 	return a
 }
 
-// lead becomes primary with a fresh id; it says nothing unless it fails.
+// lead becomes primary with a new id; it records only failures.
 func (p *probe) lead() {
 	p.id = p.next()
 	stream, answer, err := p.announce(p.id)
@@ -96,7 +96,7 @@ func (p *probe) lead() {
 	p.stream = stream
 }
 
-// fresh becomes primary of empty tables.
+// fresh becomes primary and empties the tables.
 func (p *probe) fresh() {
 	if p.lead(); p.over() {
 		return
@@ -117,7 +117,7 @@ func (p *probe) get(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v
 	return got.GetConfig(), err
 }
 
-// large lets a server answer with a whole program.
+// large lets a server answer with a complete program.
 var large = grpc.MaxCallRecvMsgSize(256 << 20)
 
 func (p *probe) write(updates ...*v1.Update) error {
@@ -159,14 +159,14 @@ func (p *probe) table() []*v1.Entity {
 	return all
 }
 
-// left notes how many entries the table has.
+// left records the number of entries in the table.
 func (p *probe) left(want int) {
 	if got := len(p.table()); !p.over() {
 		p.holds(plural(want, "entry", "entries"), got == want, plural(got, "entry", "entries")+" instead of "+plural(want, "entry", "entries"))
 	}
 }
 
-// reads notes what a read gives.
+// reads records the result of a read.
 func (p *probe) reads(what string, want []*v1.Entity, entities ...*v1.Entity) {
 	got, err := p.read(entities...)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *probe) reads(what string, want []*v1.Entity, entities ...*v1.Entity) {
 	p.holds(what+": "+plural(len(want), "entity", "entities"), sameEntries(got, want), what+": another answer: "+brief(got))
 }
 
-// brief is a list of entities on one line, as far as a line goes.
+// brief formats a list of entities on one line of bounded length.
 func brief(list []*v1.Entity) string {
 	text := ""
 	for _, e := range list {
@@ -191,7 +191,7 @@ func brief(list []*v1.Entity) string {
 	return text[1:]
 }
 
-// with is a config that differs from the pushed one.
+// with returns a changed copy of the pushed config.
 func (p *probe) with(change func(*v1.ForwardingPipelineConfig)) *v1.ForwardingPipelineConfig {
 	c := proto.CloneOf(p.Config)
 	change(c)

@@ -9,14 +9,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shape is what the clauses write: one table with exact keys, and one of its actions.
+// shape is what the clauses write: a table with exact keys and one of its actions.
 type shape struct {
 	table  *configv1.Table
 	action *configv1.Action
 }
 
-// shapeOf picks the first table that the clauses can write without knowing what it is for: exact keys of at least 8 bits, no
-// reference to other objects, and an action with parameters.
+// shapeOf picks the first table that the clauses can write without knowing its purpose: exact keys of at least 8
+// bits, no references to other objects, and an action with parameters.
 func shapeOf(info *configv1.P4Info) (shape, error) {
 	for _, t := range info.GetTables() {
 		if !plain(t) {
@@ -54,7 +54,7 @@ func refers(annotations []string) bool {
 	return slices.ContainsFunc(annotations, func(a string) bool { return len(a) > 11 && a[:11] == "@refers_to(" })
 }
 
-// number is a byte string in its canonical form.
+// canonicalBytes returns a number as a canonical byte string.
 func number(n int) []byte {
 	wide := binary.BigEndian.AppendUint32(nil, uint32(n))
 	for len(wide) > 1 && wide[0] == 0 {
@@ -63,7 +63,7 @@ func number(n int) []byte {
 	return wide
 }
 
-// entry is a whole entry: its key is n in every field, its parameters are v.
+// entry returns a complete entry with key n in every field and parameters v.
 func (s shape) entry(n, v int) *v1.TableEntry {
 	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(number(n)), Action: s.direct(number(v))}
 }
@@ -87,14 +87,14 @@ func (s shape) direct(value []byte) *v1.TableAction {
 	return &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 }
 
-// spoiled is entry(9, 1) with something wrong.
+// spoiled returns entry(9, 1) after spoil has changed it.
 func (s shape) spoiled(spoil func(*v1.TableEntry)) *v1.TableEntry {
 	e := s.entry(9, 1)
 	spoil(e)
 	return e
 }
 
-// wide is a byte string one byte wider than the bits hold.
+// wideBytes returns a byte string one byte wider than bits.
 func wide(bits int32) []byte {
 	return append([]byte{1}, make([]byte, (bits+7)/8)...)
 }
@@ -116,7 +116,7 @@ func insert(e *v1.TableEntry) *v1.Update { return update(v1.Update_INSERT, ofTab
 func modify(e *v1.TableEntry) *v1.Update { return update(v1.Update_MODIFY, ofTable(e)) }
 func remove(e *v1.TableEntry) *v1.Update { return update(v1.Update_DELETE, ofTable(e)) }
 
-// sameEntries compares two lists without regard to their order.
+// sameEntries compares two lists regardless of order.
 func sameEntries(got, want []*v1.Entity) bool {
 	if len(got) != len(want) {
 		return false

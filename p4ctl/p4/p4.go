@@ -1,6 +1,6 @@
-// Package p4 holds the P4 programs of the two VNP4 blocks and what P4Runtime needs to know about them: ids, sizes, and
-// the P4Info of the one logical device that both make up. The P4Info is written by hand, because the vendor's compiler
-// makes none.
+// Package p4 contains the P4 programs of the two VNP4 blocks and their P4Runtime description: ids, sizes, and the
+// P4Info of the single logical device that they form. The P4Info is written by hand because the vendor's compiler
+// does not produce one.
 package p4
 
 import (
@@ -24,13 +24,14 @@ var sources embed.FS
 //go:embed olaf.p4info.txtpb
 var infoText []byte
 
-// Blocks names the two programs, in the order in which a packet meets them.
+// Blocks returns the names of the two programs in packet order.
 func Blocks() []string { return []string{"vnp4_1", "vnp4_2"} }
 
-// DeviceID is the one logical device that both blocks make up.
+// DeviceID is the P4Runtime id of the logical device.
 const DeviceID = 1
 
-// Ids of tables, actions, match fields and parameters, the same in the sources' @id annotations and in the P4Info.
+// Ids of tables, actions, match fields and parameters. The sources' @id annotations and the P4Info use the same
+// ones.
 const (
 	TableServers       uint32 = 0x02000001 // vnp4_1.servers: address → set_server
 	TableWorkers       uint32 = 0x02000002 // vnp4_1.workers: address → set_worker
@@ -40,7 +41,7 @@ const (
 	ActionSetServer uint32 = 0x01000003
 	ActionSetGroup  uint32 = 0x01000011
 
-	FieldKey      uint32 = 1 // the only match field of every table
+	FieldKey      uint32 = 1 // the single match field of every table
 	ParamCluster  uint32 = 1 // set_worker
 	ParamWorker   uint32 = 2 // set_worker
 	ParamGroup    uint32 = 1 // set_group
@@ -50,7 +51,7 @@ const (
 	GroupIDBits          = 32
 )
 
-// Profile is one build of the blocks. Profiles differ in sizes only.
+// Profile describes one build of the blocks. Profiles differ in sizes only.
 type Profile struct {
 	Name     string `json:"name"`
 	Workers  int    `json:"workers"`  // entries of vnp4_1.workers, and replicas of all multicast groups together
@@ -58,13 +59,13 @@ type Profile struct {
 	Clusters int    `json:"clusters"` // entries of vnp4_2.cluster_groups, and multicast groups
 }
 
-// Lab is what fits a card beside the queue.
+// Lab returns the profile that fits on a card next to the queue.
 func Lab() Profile { return Profile{Name: "lab", Workers: 1024, Servers: 32, Clusters: 1024} }
 
-// Twin is what the identifiers can express.
+// Twin returns the profile with all ids that the fields can express.
 func Twin() Profile { return Profile{Name: "twin", Workers: 65536, Servers: 32, Clusters: 65536} }
 
-// Info is the P4Info of the profile, with the tables of some switch programs beside the blocks' own; the caller owns it.
+// Info returns the profile's P4Info with the tables of the given switch programs. The caller owns the result.
 func (p Profile) Info(programs ...program.Description) *configv1.P4Info {
 	info := new(configv1.P4Info)
 	if err := prototext.Unmarshal(infoText, info); err != nil {
@@ -87,8 +88,8 @@ func (p Profile) Info(programs ...program.Description) *configv1.P4Info {
 	return info
 }
 
-// InfoText is the P4Info of the profile in the text form that other clients load. It leaves out the platform
-// properties, which clients older than P4Runtime 1.4 refuse to parse; the agent's own limits hold without them.
+// InfoText returns the profile's P4Info in text form for other clients. It omits the platform properties, which
+// clients older than P4Runtime 1.4 cannot parse; the agent enforces the limits anyway.
 func (p Profile) InfoText(programs ...program.Description) []byte {
 	info := p.Info(programs...)
 	info.PkgInfo.PlatformProperties = nil
@@ -96,23 +97,23 @@ func (p Profile) InfoText(programs ...program.Description) []byte {
 	if err != nil {
 		panic("p4: P4Info does not print: " + err.Error())
 	}
-	// The library varies its spaces on purpose; a file that is compared must not.
+	// prototext varies its spaces on purpose; this text is compared with a golden file.
 	return []byte(strings.ReplaceAll(string(text), ":  ", ": "))
 }
 
-// DeviceConfig is the p4_device_config of the profile: which build of which sources is meant.
+// DeviceConfig is the profile's p4_device_config: the sizes and source hashes of the expected build.
 type DeviceConfig struct {
 	Schema  string            `json:"schema"`
 	Profile Profile           `json:"profile"`
 	Sources map[string]string `json:"sources"` // block → SHA-256 of its source and what it includes
-	// Programs are the switch programs whose tables the pipeline has beside those of the blocks.
+	// Programs lists the switch programs whose tables the pipeline has in addition to the blocks' own.
 	Programs []string `json:"programs,omitempty"`
 }
 
-// DeviceConfigSchema marks a device config of ours.
+// DeviceConfigSchema marks our device configs.
 const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 
-// DeviceConfig is the profile's p4_device_config, as JSON.
+// DeviceConfig returns the profile's p4_device_config as JSON.
 func (p Profile) DeviceConfig(programs ...program.Description) []byte {
 	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
 	for _, b := range Blocks() {
@@ -138,7 +139,7 @@ func sourceHash(block string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// source is one embedded file; the name is one of ours.
+// mustSource returns an embedded file; it panics if there is none.
 func source(name string) []byte {
 	text, err := sources.ReadFile(name)
 	if err != nil {
@@ -147,17 +148,17 @@ func source(name string) []byte {
 	return text
 }
 
-// Source is the text of one file: olaf.p4, vnp4_1.p4 or vnp4_2.p4.
+// Source returns the text of olaf.p4, vnp4_1.p4 or vnp4_2.p4.
 func Source(name string) ([]byte, error) { return sources.ReadFile(name) }
 
-// Cookie marks a pipeline config: the first 64 bits of a hash over its two parts.
+// Cookie returns the cookie of a pipeline config: the first 64 bits of a hash over both parts.
 func Cookie(info *configv1.P4Info, deviceConfig []byte) uint64 {
 	sum := sha256.Sum256(append([]byte(Hash(info)), deviceConfig...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// Hash is the SHA-256 of a P4Info in its deterministic wire form: the same P4Info, the same hash, in one version of
-// this program.
+// Hash returns the SHA-256 of a P4Info in its deterministic wire form. It is stable within one version of this
+// program.
 func Hash(info *configv1.P4Info) string {
 	wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(info)
 	if err != nil {

@@ -8,25 +8,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Table is a table of a switch program in a pipeline. Its ids follow from the program's code and the table's place, so that
-// pipelines of any programs go together; the ids of key fields and parameters count from 1.
+// Table is a switch program's table within a pipeline. Its ids follow from the program's code and the table's place,
+// so that any programs can share a pipeline. Ids of key fields and parameters count from 1.
 type Table struct {
 	*program.Table
 	Program   *program.Description
 	Place     int // among the program's tables
 	ID        uint32
-	ActionID  uint32 // of an entry
+	ActionID  uint32 // action of an entry
 	DefaultID uint32
 }
 
-// Ids of tables and actions have their kind in the highest byte. Below are the code of the program plus 1 and the place of the
-// table, or of its action: the entry's, then the default one.
+// Table and action ids have their kind in the highest byte. Below it are the program's code plus 1 and the place of
+// the table or action. Each table has two actions: the entry's and the default.
 const (
 	tableKind  uint32 = 0x02 << 24
 	actionKind uint32 = 0x01 << 24
 )
 
-// TablesOf are the tables of some programs, in their order.
+// TablesOf returns the tables of the programs, in order.
 func TablesOf(programs []program.Description) (tables []Table) {
 	for i := range programs {
 		d := &programs[i]
@@ -39,7 +39,7 @@ func TablesOf(programs []program.Description) (tables []Table) {
 	return tables
 }
 
-// join adds the tables of programs to a P4Info, which is then theirs by name.
+// join adds the programs' tables to a P4Info and names it after the programs.
 func (p Profile) join(info *configv1.P4Info, programs []program.Description) {
 	var names []string
 	for i := range programs {
@@ -57,7 +57,7 @@ func (p Profile) join(info *configv1.P4Info, programs []program.Description) {
 	}
 }
 
-// size is how many entries a table has in a profile: of workers, or of jobs.
+// size returns the table's capacity in a profile: one entry per worker or per job.
 func (t *Table) size(p Profile) int64 {
 	if t.ByMember() {
 		return int64(p.Workers)
@@ -89,7 +89,7 @@ func (t *Table) actions() []*configv1.Action {
 	return []*configv1.Action{hit, {Preamble: preamble(t.DefaultID, control+"."+t.Table.Miss, t.Without)}}
 }
 
-// ActionName is the name of the action of an entry, with its control.
+// ActionName returns the qualified name of the entry's action.
 func (t *Table) ActionName() string {
 	control, _, _ := strings.Cut(t.Name, ".")
 	return control + "." + t.Action
@@ -99,7 +99,7 @@ func preamble(id uint32, name, brief string) *configv1.Preamble {
 	return &configv1.Preamble{Id: id, Name: name, Alias: name[strings.LastIndexByte(name, '.')+1:], Doc: &configv1.Documentation{Brief: brief}}
 }
 
-// Number is the number by which an entry is found: its key fields side by side, the first in the highest bits.
+// Number packs an entry's key fields into one number, the first field in the highest bits.
 func (t *Table) Number(key []uint32) (n uint32) {
 	for i, v := range key {
 		n = n<<t.Key[i].Bits | v
@@ -107,7 +107,7 @@ func (t *Table) Number(key []uint32) (n uint32) {
 	return n
 }
 
-// Fields takes such a number apart.
+// Fields unpacks a key that Number packed.
 func (t *Table) Fields(n uint32) []uint32 {
 	key := make([]uint32, len(t.Key))
 	for i := len(key) - 1; i >= 0; i-- {

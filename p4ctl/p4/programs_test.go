@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestP4InfoOfEverySystem holds every pipeline, and OLAF's to the byte: a changed one is another pipeline to who pushes it.
+// TestP4InfoOfEverySystem compares every pipeline with its golden file, OLAF's byte by byte: to a controller, a
+// changed P4Info is another pipeline.
 func TestP4InfoOfEverySystem(t *testing.T) {
 	golden.Equal(t, "olaf.p4info.txtpb", Lab().InfoText())
 	golden.Equal(t, "olaf.config.json", Lab().DeviceConfig())
@@ -20,7 +21,7 @@ func TestP4InfoOfEverySystem(t *testing.T) {
 	}
 }
 
-// A pipeline of no program is that of the blocks; those of two programs go together.
+// Without programs, the pipeline has the blocks' tables only; the tables of two programs can be combined.
 func TestPipelinesGoTogether(t *testing.T) {
 	base := Hash(Twin().Info())
 	if base != Hash(Twin().Info([]program.Description{}...)) || base != "35d7cff4f1942d48f25f4add01c09418ead580cceae4a0e4d296a93e9d9b6ccf" {
@@ -32,7 +33,7 @@ func TestPipelinesGoTogether(t *testing.T) {
 	}
 }
 
-// The number of an entry says its fields, all of them.
+// An entry's number encodes all its key fields.
 func TestKeysAreNumbers(t *testing.T) {
 	tables := TablesOf(programs.All())
 	rapid.Check(t, func(t *rapid.T) {

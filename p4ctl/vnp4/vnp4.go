@@ -1,8 +1,8 @@
-// Package vnp4 is the table backend of a real card: it writes entries through AMD's vitisnetp4 driver, which a child
-// process loads (package driver), and multicast groups through the replication block.
+// Package vnp4 is the table backend for a real card. It writes entries through AMD's vitisnetp4 driver, which a
+// child process loads (package driver), and multicast groups through the replication block.
 //
-// The driver keeps what it wrote in its own memory and can't be asked what the card holds. So this backend remembers
-// every entry itself; when the child dies, it starts another, resets the tables and writes them again.
+// The driver keeps its entries in memory and cannot read them back from the card. So this backend keeps a copy of
+// every entry. When the child dies, it starts another, resets the tables and writes them again.
 package vnp4
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
 )
 
-// ErrDriver says that the vendor's driver could not be started, or died.
+// ErrDriver: the vendor's driver could not be started, or died.
 var ErrDriver = errors.New("vitisnetp4 driver")
 
-// Registers is the card, as far as the driver may see it. Addresses are within BAR2.
+// Registers accesses the registers that the driver may use. Addresses are within BAR2.
 type Registers interface {
 	Read32(address uint32) (uint32, error)
 	Write32(address uint32, value uint32) error
 }
 
-// Replication keeps the multicast groups, which VNP4 does not know.
+// Replication stores the multicast groups, which VNP4 lacks.
 type Replication interface {
 	SetGroup(id uint32, members []agent.Member) error
 	DeleteGroup(id uint32) error
@@ -44,24 +44,24 @@ type Replication interface {
 // Instance is one VNP4 block on the card.
 type Instance struct {
 	Block   string // vnp4_1 or vnp4_2, as in table names
-	Library string // shared object that the operator built for the bitstream
+	Library string // shared object that the operator built with the bitstream
 	Config  string // its data symbol, XilVitisNetP4TargetConfig_…
-	Base    uint32 // of its registers in BAR2
-	Size    uint32 // bytes; the driver may touch nothing outside
+	Base    uint32 // offset of its registers in BAR2
+	Size    uint32 // bytes; the driver may not access anything outside
 }
 
-// Options shape a backend.
+// Options configures a backend.
 type Options struct {
 	Instances   []Instance
 	Registers   Registers
 	Replication Replication
-	// Command makes the child process, which must run driver.Main.
+	// Command creates the child process, which must run driver.Main.
 	Command func() *exec.Cmd
-	// Patience is how long the driver may be silent before it is taken for dead; 0 means 10 s.
+	// Patience bounds how long the driver may be silent before it counts as dead; default 10 s.
 	Patience time.Duration
 }
 
-// Backend writes to a card. Like every agent.Backend it is used by one goroutine at a time.
+// Backend writes to a card. Like every agent.Backend it is for use by one goroutine at a time.
 type Backend struct {
 	options Options
 	profile *configv1.P4Info
@@ -69,13 +69,13 @@ type Backend struct {
 	names   map[uint32]string
 	child   *child
 
-	entries map[entryKey]*agent.Entry // what the card holds
+	entries map[entryKey]*agent.Entry // entries on the card
 	groups  map[uint32]bool
 }
 
 type entryKey struct{ table, key uint32 }
 
-// New starts the driver. It changes nothing on the card before the first Commit.
+// New starts the driver. The card does not change before the first Commit.
 func New(o Options) (*Backend, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
@@ -102,7 +102,7 @@ func blockOf(name string) string {
 	return block
 }
 
-// bare is a name as the driver knows it, without its control.
+// trimControl returns a name without its control, as the driver knows it.
 func bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // Close ends the driver; the card keeps its tables.
@@ -113,13 +113,13 @@ func (b *Backend) Close() error {
 	return b.child.close()
 }
 
-// Verify has nothing to add: the shape is checked by the agent, and the sizes were chosen when the bitstream was built.
+// Verify accepts every pipeline: the agent checks the shape, and the bitstream fixes the sizes.
 func (b *Backend) Verify(*configv1.P4Info, []byte) error { return nil }
 
-// AtomicBatches is false: a card takes one entry at a time.
+// AtomicBatches returns false: a card takes one entry at a time.
 func (b *Backend) AtomicBatches() bool { return false }
 
-// Publish has nothing to do: every change is on the card already.
+// Publish does nothing: every change is on the card already.
 func (b *Backend) Publish(*agent.State) {}
 
 // Commit empties all tables and groups and writes the state.
@@ -159,7 +159,7 @@ func (b *Backend) resetTable(name string) error {
 	return err
 }
 
-// Do makes one change. When the driver dies over it, the card gets back what it held before.
+// Do applies one change. If the driver dies during it, the previous entries are written to the card again.
 func (b *Backend) Do(c agent.Change) error {
 	if c.Group != nil {
 		return b.doGroup(c)
@@ -203,7 +203,7 @@ func (b *Backend) doGroup(c agent.Change) error {
 
 var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update, v1.Update_DELETE: driver.Delete}
 
-// write packs an entry as the driver wants it: key and parameters as big-endian numbers, in the order of the P4 program.
+// write sends an entry to the driver, with key and parameters as big-endian numbers in the order of the P4 program.
 func (b *Backend) write(op agent.Op, e *agent.Entry) error {
 	name := b.names[e.Table]
 	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: bare(name), Action: bare(b.names[e.Action])}
@@ -224,7 +224,7 @@ func (b *Backend) write(op agent.Op, e *agent.Entry) error {
 	return err
 }
 
-// appendBits appends a number of 16 or 32 bits; all of ours are.
+// appendBits appends a number of 16 or 32 bits, the two widths in use.
 func appendBits(b []byte, n uint32, bits int32) []byte {
 	if bits <= 16 {
 		return binary.BigEndian.AppendUint16(b, uint16(n))
@@ -232,7 +232,7 @@ func appendBits(b []byte, n uint32, bits int32) []byte {
 	return binary.BigEndian.AppendUint32(b, n)
 }
 
-// alive starts the driver again if it died.
+// alive restarts the driver if it died.
 func (b *Backend) alive() error {
 	if b.child != nil {
 		return nil
@@ -243,7 +243,7 @@ func (b *Backend) alive() error {
 	return nil
 }
 
-// revive starts a driver and makes the card hold what it held before: the new one knows nothing.
+// revive starts a driver and writes all entries again, because a new driver has none.
 func (b *Backend) revive() error {
 	if err := b.start(); err != nil {
 		return err
@@ -266,7 +266,7 @@ type child struct {
 	command *exec.Cmd
 	input   *os.File
 	calls   *gob.Encoder
-	answers chan driver.Answer // closed when the child ended
+	answers chan driver.Answer // closed when the child has ended
 }
 
 func (b *Backend) start() error {
@@ -322,7 +322,7 @@ func (c *child) receive(from io.ReadCloser) {
 	}
 }
 
-// close ends the child and waits for it.
+// close kills the child and waits for it.
 func (c *child) close() error {
 	c.input.Close()
 	if err := c.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -330,18 +330,18 @@ func (c *child) close() error {
 	}
 	for range c.answers { // let receive end
 	}
-	c.command.Wait() // how it ended is known: it was killed
+	c.command.Wait() // it was killed, so its exit status is known
 	return nil
 }
 
-// call has one conversation with the child: it serves the registers that the driver asks for until the call is done.
+// call makes one call to the child and serves its register accesses until the call is done.
 func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	if err := b.child.calls.Encode(call); err != nil {
 		return driver.Answer{}, b.bury("it does not listen")
 	}
 	timer := time.NewTimer(b.options.Patience)
 	defer timer.Stop()
-	var card error // why the driver did not get a register
+	var card error // reason why a register access failed
 	for {
 		select {
 		case a, ok := <-b.child.answers:
@@ -369,14 +369,14 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	}
 }
 
-// bury gets rid of a child that is no use any more.
+// bury ends a child that no longer works and returns why as an ErrDriver.
 func (b *Backend) bury(why string) error {
 	err := b.child.close()
 	b.child = nil
 	return errors.Join(fmt.Errorf("%w: %s", ErrDriver, why), err)
 }
 
-// access does what the driver wants with a register, within its instance.
+// access performs a register access for the driver, within its instance.
 func (b *Backend) access(a driver.Answer) (reply driver.Call, err error) {
 	reply.Op = driver.Proceed
 	at := a.Block
@@ -396,7 +396,7 @@ func (b *Backend) access(a driver.Answer) (reply driver.Call, err error) {
 	return reply, err
 }
 
-// refusals are the names of the driver's codes, in part, with what they mean to a controller.
+// refusals maps parts of the driver's code names to gRPC codes.
 var refusals = []struct {
 	part string
 	code codes.Code

@@ -61,7 +61,7 @@ func standin(t *testing.T) (one, two string) {
 	return one, two
 }
 
-// silicon is what two instances hold, behind registers.
+// silicon models two instances behind registers.
 type silicon struct {
 	words   map[uint32]uint32
 	entries map[[3]uint32]uint32 // instance, table, key → parameters
@@ -158,7 +158,7 @@ func TestEntriesReachTheCard(t *testing.T) {
 	}
 }
 
-// TestDriverDies wants the card to hold exactly what it held before, with a new driver that knows it.
+// TestDriverDies expects the same entries on the card afterwards, and a new driver that has them.
 func TestDriverDies(t *testing.T) {
 	for name, key := range map[string]uint32{"by abort": 0xdeadbeef, "by silence": 0xdeadfeed} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestDriverDies(t *testing.T) {
 	}
 }
 
-// TestCardRefuses checks that a register that fails, or that the driver must not touch, is an error of that update.
+// TestCardRefuses expects an error for an update whose register access fails or is out of bounds.
 func TestCardRefuses(t *testing.T) {
 	b, s := open(t)
 	err := b.Do(worker(v1.Update_INSERT, 0xdead0000, 1, 1))
@@ -192,7 +192,7 @@ func TestCardRefuses(t *testing.T) {
 	do(t, b, codes.OK, worker(v1.Update_INSERT, 1, 1, 1))
 }
 
-// TestNoDriver wants one line that says what is wrong with the library.
+// TestNoDriver expects one line about the fault of the library.
 func TestNoDriver(t *testing.T) {
 	one, two := standin(t)
 	for name, c := range map[string]struct{ library, config, want string }{
@@ -214,8 +214,8 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestSessionToCard goes the whole way: a controller's session, the agent, the driver, the registers; and again after
-// the agent was lost.
+// TestSessionToCard covers the whole path from a controller's session to the registers, and again after the agent
+// was lost.
 func TestSessionToCard(t *testing.T) {
 	b, s := open(t)
 	dir := t.TempDir()
@@ -261,11 +261,11 @@ func TestSessionToCard(t *testing.T) {
 		t.Errorf("a batch that the card can't hold leaves %x (%v), before %x", s.entries, err, before)
 	}
 	session.Close()
-	running.Close() // the agent dies without a word
-	a.Close()       // which frees its journal
+	running.Close() // the agent dies without a message
+	a.Close()       // releases its journal
 	b.Close()
 
-	s.entries[[3]uint32{0x10000, 2, 99}] = 1 // and somebody else writes
+	s.entries[[3]uint32{0x10000, 2, 99}] = 1 // and another program writes
 	again, err := New(b.options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,4 @@
-// Package p4test reads the P4 sources of package p4 as far as they declare something, and checks them against the P4Info
-// that is written by hand.
+// Package p4test parses the declarations of package p4's sources and checks them against the hand-written P4Info.
 package p4test
 
 import (
@@ -14,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Lint checks that sources and P4Info of a profile say the same: tables, keys, widths, actions, parameters, ids, sizes;
-// that ids are unique and have the prefix of their kind; and that the sources keep to what VNP4 can do: no conditions
-// inside actions, one lookup per table. It returns one line per fault, in a fixed order.
+// Lint checks that the sources and the P4Info of a profile agree in tables, keys, widths, actions, parameters, ids
+// and sizes; that ids are unique and have the prefix of their kind; and that the sources stay within VNP4's
+// abilities: no conditions inside actions, one lookup per table. It returns one line per fault, in a fixed order.
 func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P4Info) []string {
 	said := make(map[string]string)
 	var faults []string
@@ -40,12 +39,12 @@ func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P
 	return append(faults, disagreements(said, facts(info))...)
 }
 
-// macros are what a build of the profile defines.
+// buildMacros returns the macros that a build of the profile defines.
 func macros(p p4.Profile) map[string]string {
 	return map[string]string{"WORKERS": strconv.Itoa(p.Workers), "SERVERS": strconv.Itoa(p.Servers), "CLUSTERS": strconv.Itoa(p.Clusters)}
 }
 
-// lint checks what P4Info does not show.
+// lint checks rules that the P4Info does not show.
 func (p *program) lint() (faults []string) {
 	for _, t := range p.tables {
 		if t.applied != 1 {
@@ -70,7 +69,7 @@ func (p *program) lint() (faults []string) {
 	return faults
 }
 
-// facts lists what a source says, in the words in which P4Info is listed too.
+// facts returns the source's declarations in the same form as listFacts.
 func (p *program) facts() map[string]string {
 	f := make(map[string]string)
 	for _, t := range p.tables {
@@ -98,7 +97,7 @@ func (p *program) facts() map[string]string {
 	return f
 }
 
-// facts lists what a P4Info says.
+// listFacts returns the P4Info's declarations by place.
 func facts(info *configv1.P4Info) map[string]string {
 	f := make(map[string]string)
 	names := make(map[uint32]string)
@@ -161,7 +160,7 @@ func disagreements(source, info map[string]string) (faults []string) {
 	return faults
 }
 
-// lintIDs checks prefixes and uniqueness, and that aliases are the last part of the names.
+// lintIDs checks id prefixes, unique ids, and that each alias is the last part of its name.
 func lintIDs(info *configv1.P4Info) (faults []string) {
 	seen := make(map[uint32]string)
 	check := func(p *configv1.Preamble, prefix configv1.P4Ids_Prefix) {

@@ -19,14 +19,14 @@ func TestSourcesAndP4InfoAgree(t *testing.T) {
 	}
 }
 
-// Tables of switch programs have ids of their own, with the prefixes of their kinds, and aliases as all have.
+// Tables of switch programs have ids of their own, with the prefixes of their kinds, and regular aliases.
 func TestProgramsKeepToTheirIDs(t *testing.T) {
 	for _, fault := range lintIDs(p4.Twin().Info(programs.All()...)) {
 		t.Error(fault)
 	}
 }
 
-// TestLintFinds breaks source or P4Info in one place and wants the one complaint about it.
+// TestLintFinds breaks the source or the P4Info in one place and expects exactly one complaint.
 func TestLintFinds(t *testing.T) {
 	edit := func(file, old, new string) func(string) ([]byte, error) {
 		return func(name string) ([]byte, error) {
@@ -82,8 +82,8 @@ func TestLintFinds(t *testing.T) {
 	}
 }
 
-// TestReadTakesItsTime holds that a source twice as long takes about twice as long to read, whatever it is full of: names are
-// bounded, and each apply is looked at once.
+// TestReadTakesItsTime expects parse time to grow linearly for any input: names are bounded, and each apply is
+// visited once.
 func TestReadTakesItsTime(t *testing.T) {
 	const declaration = "@id(1)table t{}"
 	for name, text := range map[string]string{
@@ -110,7 +110,7 @@ func TestReadTakesItsTime(t *testing.T) {
 	}
 }
 
-// FuzzRead wants errors, never panics, for whatever claims to be P4.
+// FuzzRead expects errors, never panics, for any text.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"olaf.p4", "vnp4_1.p4", "vnp4_2.p4"} {
 		text, err := p4.Source(name)

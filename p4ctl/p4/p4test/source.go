@@ -7,7 +7,7 @@ import (
 	"text/scanner"
 )
 
-// program is what the linter understands of a P4 source: its types, and the tables and actions of its controls.
+// program is the parsed part of a P4 source: its types, and the tables and actions of its controls.
 type program struct {
 	fields  map[string]map[string]string // type → field → type; a width for bit<W>
 	tables  []*table
@@ -55,7 +55,7 @@ type param struct {
 // annotation is @name(text) in front of a declaration.
 type annotation struct{ name, text string }
 
-// find gives an annotation's text.
+// findAnnotation returns the text of the annotation with this name.
 func find(all []annotation, name string) (text string, ok bool) {
 	for _, a := range all {
 		if a.name == name {
@@ -65,7 +65,7 @@ func find(all []annotation, name string) (text string, ok bool) {
 	return "", false
 }
 
-// reader walks over the tokens of one source, after its #define lines were taken in.
+// reader parses the tokens of one source after its #define lines were processed.
 type reader struct {
 	tokens []token
 	at     int
@@ -78,7 +78,7 @@ type token struct {
 	line int
 }
 
-// read parses a source whose includes of ours were already put in front.
+// parseSource parses a source whose own includes were already inlined.
 func read(text string, macros map[string]string) (*program, error) {
 	r := &reader{macros: macros}
 	r.tokenize(r.preprocess(text))
@@ -89,7 +89,8 @@ func read(text string, macros map[string]string) (*program, error) {
 	return p, r.err
 }
 
-// preprocess takes #define and drops the other directives. A macro that the build defines wins, as with #ifndef.
+// preprocess collects #define lines and drops other directives. Macros defined by the build take precedence, as with
+// #ifndef.
 func (r *reader) preprocess(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -106,7 +107,7 @@ func (r *reader) preprocess(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// longestName bounds what is copied for every declaration that a name qualifies.
+// longestName bounds names, because each qualified declaration copies them.
 const longestName = 255
 
 func (r *reader) tokenize(text string) {
@@ -129,7 +130,7 @@ func (r *reader) fail(line int, format string, args ...any) {
 	}
 }
 
-// next takes a token; at the end, or after a fault, it is empty.
+// next returns the next token; it is empty at the end or after an error.
 func (r *reader) next() string {
 	if r.err != nil || r.at >= len(r.tokens) {
 		r.fail(0, "the source ends too early")
@@ -154,7 +155,8 @@ func (r *reader) expect(text string) {
 	}
 }
 
-// until takes tokens up to and without one of these, which stays; brackets inside are kept whole.
+// until returns the tokens before the first of ends, which is not consumed. Brackets in between are skipped as a
+// unit.
 func (r *reader) until(ends ...string) (taken []string) {
 	for depth := 0; r.err == nil; {
 		t := r.peek()
@@ -174,7 +176,7 @@ func (r *reader) until(ends ...string) (taken []string) {
 	return taken
 }
 
-// block takes a { … } with everything inside.
+// block returns the tokens inside { … }.
 func (r *reader) block() []string {
 	r.expect("{")
 	inside := r.until("}")
@@ -196,7 +198,7 @@ func (r *reader) annotations() (all []annotation) {
 	return all
 }
 
-// joined puts an annotation's tokens together as P4Info writes them; one string loses its quotes.
+// joinTokens joins an annotation's tokens in P4Info's spelling; a single string loses its quotes.
 func joined(tokens []string) string {
 	if len(tokens) == 1 {
 		if text, err := strconv.Unquote(tokens[0]); err == nil {
@@ -228,13 +230,13 @@ func (r *reader) declaration(p *program) {
 	case "parser":
 		r.until("{")
 		r.block()
-	default: // a constant, the package
+	default: // constant or package
 		r.until(";")
 		r.expect(";")
 	}
 }
 
-// fields reads the members of a header or struct.
+// fields parses the members of a header or struct.
 func (r *reader) fields() map[string]string {
 	fields := make(map[string]string)
 	r.expect("{")
@@ -248,7 +250,7 @@ func (r *reader) fields() map[string]string {
 	return fields
 }
 
-// typeName is a type's name, or the width of bit<W>.
+// typeName parses a type and returns its name, or the width of bit<W>.
 func (r *reader) typeName() string {
 	name := r.next()
 	if name != "bit" {
@@ -302,7 +304,7 @@ func (r *reader) control(p *program) {
 	}
 }
 
-// count notes how often each name is applied.
+// countApplies counts the apply calls for each name.
 func count(body []string, applied map[string]int) {
 	for i := 0; i+2 < len(body); i++ {
 		if body[i+1] == "." && body[i+2] == "apply" {
@@ -396,7 +398,7 @@ func (r *reader) keys(p *program, t *table, scope map[string]string) {
 	r.expect("}")
 }
 
-// width follows a path such as hdr.ipv4.src through the types.
+// width returns the bit width of a path such as hdr.ipv4.src.
 func (r *reader) width(p *program, scope map[string]string, path []string) int32 {
 	if len(path) == 0 {
 		r.fail(r.line(), "a key without an expression")

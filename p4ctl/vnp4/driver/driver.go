@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contextBytes is more than any release needs for a target context and its environment.
+// contextBytes exceeds what any release needs for a target context and its environment.
 const contextBytes = 64 << 10
 
-// library is the part of the vendor's interface that is used, of one shared object. Every function returns 0 for success.
+// library contains the functions of one shared object that we use. Each returns 0 for success.
 type library struct {
 	name       func(code int32) string
 	stub       func(env *byte) int32
@@ -32,7 +32,7 @@ type library struct {
 	paramsBits func(table uintptr, bits *uint32) int32
 }
 
-// symbols are the exported names of the functions.
+// symbols maps the exported names to the functions.
 func (l *library) symbols() map[string]any {
 	return map[string]any{
 		"XilVitisNetP4ReturnTypeToString":           &l.name,
@@ -49,7 +49,7 @@ func (l *library) symbols() map[string]any {
 	}
 }
 
-// block is one opened instance. Its memory is mapped outside of Go's heap, because the library keeps pointers to it.
+// block is one opened instance. Its memory is mapped outside Go's heap because the library keeps pointers to it.
 type block struct {
 	library
 	memory []byte
@@ -58,17 +58,17 @@ type block struct {
 func (b *block) env() *byte    { return &b.memory[0] }
 func (b *block) target() *byte { return &b.memory[4096] }
 
-// child is the state of the process.
+// child is the state of the driver process.
 type child struct {
 	calls   *gob.Decoder
 	answers *gob.Encoder
 	blocks  []*block
-	current int // block whose library is running
+	current int // index of the block whose library is running
 
-	write, read, log uintptr // callbacks; made once, because they are never freed
+	write, read, log uintptr // callbacks; made once because they are never freed
 }
 
-// Main serves calls until the parent goes away. It is the whole of the child process.
+// Main runs the child process: it serves calls until the parent exits.
 func Main() error {
 	runtime.LockOSThread()
 	return serve(os.NewFile(CallsFD, "calls"), os.NewFile(AnswersFD, "answers"))
@@ -101,13 +101,13 @@ func serve(calls io.Reader, answers io.Writer) error {
 	}
 }
 
-// access asks the parent for a register. The library learns of a refusal by the code 1, which is no success in any
-// release.
+// access asks the parent to access a register. It returns 1 to the library if the parent refuses, an error code in
+// every release.
 func (c *child) access(a Answer, value *uint32) uintptr {
 	a.Block = c.current
 	var reply Call
 	if c.answers.Encode(a) != nil || c.calls.Decode(&reply) != nil {
-		os.Exit(1) // the parent is gone, and there is nobody to tell
+		os.Exit(1) // the parent is gone
 	}
 	if reply.Fault != "" {
 		return 1
@@ -143,7 +143,7 @@ func (c *child) handle(call Call, answer *Answer) error {
 	return b.change(call, table, answer)
 }
 
-// change makes one change of a table. The mask is NULL: tables with exact keys insist on that.
+// change makes one change to a table. Its mask is NULL, as tables with exact keys require.
 func (b *block) change(call Call, table uintptr, answer *Answer) error {
 	key, err := padded(call.Key, answer.KeyBits)
 	if err != nil {
@@ -169,8 +169,8 @@ func (b *block) change(call Call, table uintptr, answer *Answer) error {
 	return fmt.Errorf("call %d is not known", call.Op)
 }
 
-// padded puts a value right-aligned into as many bytes as the library reads; never none, because it wants a pointer even
-// for an action without parameters.
+// padValue returns a value right-aligned in the number of bytes that the library reads. It has at least one byte
+// because the library needs a pointer even for an action without parameters.
 func padded(value []byte, bits uint32) ([]byte, error) {
 	n := max(int(bits+7)/8, 1)
 	if len(value) > n {
@@ -204,7 +204,7 @@ func (c *child) open(call Call) error {
 	if err := b.fault(b.stub(b.env())); err != nil {
 		return err
 	}
-	// The environment is five pointers: user context, write, read, log of errors, log of information.
+	// The environment has five pointers: user context, write, read, error log, information log.
 	for i, pointer := range []uintptr{1, c.write, c.read, c.log, c.log} {
 		binary.NativeEndian.PutUint64(b.memory[8*i:], uint64(pointer))
 	}
@@ -216,7 +216,7 @@ func (c *child) open(call Call) error {
 	return nil
 }
 
-// fault names a return code.
+// fault returns the error for a return code.
 func (b *block) fault(code int32) error {
 	if code == 0 {
 		return nil

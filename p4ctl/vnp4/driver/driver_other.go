@@ -4,5 +4,5 @@ package driver
 
 import "errors"
 
-// Main says that the vendor's driver exists for Linux only.
+// Main fails: the vendor's driver exists for Linux only.
 func Main() error { return errors.New("the vitisnetp4 driver runs on Linux only") }
