@@ -63,7 +63,8 @@ func TestFilesAtEveryPlace(t *testing.T) {
 	try("the whole", wholeFile)
 	for _, at := range regexp.MustCompile(`[A-Za-z0-9_./]+`).FindAllStringIndex(wholeFile, -1) {
 		word, line := wholeFile[at[0]:at[1]], 1+strings.Count(wholeFile[:at[0]], "\n")
-		for _, other := range []string{"x", "1", "-1", "65535", "65536", "4294967295", "4294967296", "[]", "{a: 1}", "null", "0.0.0.0", "224.0.0.1", "10.0.0.9", "::1"} {
+		for _, other := range []string{"x", "1", "-1", "65535", "65536", "4294967295", "4294967296", "[]", "{a: 1}",
+			"null", "0.0.0.0", "224.0.0.1", "10.0.0.9", "::1"} {
 			try(fmt.Sprintf("line %d, %s for %s", line, other, word), wholeFile[:at[0]]+other+wholeFile[at[1]:])
 		}
 	}
@@ -74,7 +75,8 @@ func TestFilesAtEveryPlace(t *testing.T) {
 		try(fmt.Sprintf("line %d twice", i+1), before+line+line+after)
 		try(fmt.Sprintf("up to line %d", i+1), before+line)
 	}
-	for _, odd := range []string{"", " ", "~", "7", "[]", "{}", "schema", "schema: {}", "{schema: olafctl.tables/v1, }", "{schema: olafctl.tables/v1, schema}", "schema: olafctl.tables/v1\ngroups: []\n", "\t"} {
+	for _, odd := range []string{"", " ", "~", "7", "[]", "{}", "schema", "schema: {}",
+		"{schema: olafctl.tables/v1, }", "{schema: olafctl.tables/v1, schema}", "schema: olafctl.tables/v1\ngroups: []\n", "\t"} {
 		try(fmt.Sprintf("%q", odd), odd)
 	}
 	golden.Equal(t, "files.txt", text.Bytes())
@@ -145,13 +147,17 @@ programs:
 func TestFaultsOfTables(t *testing.T) {
 	four := netip.MustParseAddr("10.0.0.1")
 	for want, tables := range map[string]Tables{
-		`servers[0].address: "invalid IP" is no IPv4 address`:                     {Servers: []netip.Addr{{}}},
-		`workers[0].address: "fe80::1" is no IPv4 address`:                        {Workers: []Worker{{Address: netip.MustParseAddr("fe80::1")}}},
-		"servers[1].address: 10.0.0.1 is already servers[0]":                      {Servers: []netip.Addr{four, netip.MustParseAddr("::ffff:10.0.0.1")}},
-		"workers[0].address: 10.0.0.1 is already servers[0]":                      {Servers: []netip.Addr{four}, Workers: []Worker{{Address: four}}},
-		"groups[1].id: group 3 is there twice":                                    {Groups: []Group{{ID: 3}, {ID: 3}}},
-		"groups[0].members: port 1, instance 2 is there twice":                    {Groups: []Group{{ID: 3, Members: []Member{{1, 2}, {2, 2}, {1, 2}}}}},
-		"clusters[1].cluster: cluster 5 is there twice":                           {Groups: []Group{{ID: 3}}, Clusters: []Cluster{{5, 3}, {5, 3}}},
+		`servers[0].address: "invalid IP" is no IPv4 address`: {Servers: []netip.Addr{{}}},
+		`workers[0].address: "fe80::1" is no IPv4 address`:    {Workers: []Worker{{Address: netip.MustParseAddr("fe80::1")}}},
+		"servers[1].address: 10.0.0.1 is already servers[0]": {Servers: []netip.Addr{four,
+			netip.MustParseAddr("::ffff:10.0.0.1")}},
+		"workers[0].address: 10.0.0.1 is already servers[0]": {Servers: []netip.Addr{four},
+			Workers: []Worker{{Address: four}}},
+		"groups[1].id: group 3 is there twice": {Groups: []Group{{ID: 3}, {ID: 3}}},
+		"groups[0].members: port 1, instance 2 is there twice": {Groups: []Group{{ID: 3,
+			Members: []Member{{1, 2}, {2, 2}, {1, 2}}}}},
+		"clusters[1].cluster: cluster 5 is there twice": {Groups: []Group{{ID: 3}},
+			Clusters: []Cluster{{5, 3}, {5, 3}}},
 		"clusters[0].group: group 3 is not among the groups":                      {Clusters: []Cluster{{5, 3}}},
 		"servers[0].address: 0.0.0.0 can't be a source":                           {Servers: []netip.Addr{netip.IPv4Unspecified()}},
 		"workers[1].worker: 10.0.0.1 and 10.0.0.2 are both worker 0 of cluster 0": {Workers: []Worker{{Address: four}, {Address: four.Next()}}},
@@ -220,7 +226,8 @@ func TestOrderMeansNothing(t *testing.T) {
 // TestKindsOfErrors checks which exit code each error leads to.
 func TestKindsOfErrors(t *testing.T) {
 	for err, want := range map[error]olaf.Kind{
-		ErrUnreachable: olaf.Device, ErrElectionInUse: olaf.Device, ErrNotPrimary: olaf.Device, ErrPreempted: olaf.Device, ErrTables: olaf.Usage, ErrTooMany: olaf.Usage,
+		ErrUnreachable: olaf.Device, ErrElectionInUse: olaf.Device, ErrNotPrimary: olaf.Device, ErrPreempted: olaf.Device,
+		ErrTables: olaf.Usage, ErrTooMany: olaf.Usage,
 		&Fault{}: olaf.Usage, &FileError{}: olaf.Usage,
 	} {
 		if kind, declared := olaf.KindOf(err); kind != want || !declared {

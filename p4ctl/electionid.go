@@ -57,6 +57,6 @@ func (e ElectionID) Next() ElectionID {
 	return e
 }
 
-func (e ElectionID) proto() *v1.Uint128 { return &v1.Uint128{High: e.High, Low: e.Low} }
+func (e ElectionID) toProto() *v1.Uint128 { return &v1.Uint128{High: e.High, Low: e.Low} }
 
 func fromProto(u *v1.Uint128) ElectionID { return ElectionID{u.GetHigh(), u.GetLow()} }

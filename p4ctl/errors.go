@@ -52,7 +52,7 @@ func (e *UpdateError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "update %d", e.Index)
 	if e.Update != nil {
-		fmt.Fprintf(&b, " (%s)", describe(e.Update, e.known))
+		fmt.Fprintf(&b, " (%s)", describeUpdate(e.Update, e.known))
 	}
 	fmt.Fprintf(&b, ": %v: %s", e.Code, e.Message)
 	if e.Vendor != 0 {
@@ -122,7 +122,8 @@ func writeError(err error, updates []*v1.Update, offset int, atomic bool) error 
 		if !ok || codes.Code(e.GetCanonicalCode()) == codes.OK || atomic && codes.Code(e.GetCanonicalCode()) == codes.Aborted {
 			continue
 		}
-		failed := &UpdateError{Index: offset + i, Code: codes.Code(e.GetCanonicalCode()), Message: e.GetMessage(), Space: e.GetSpace(), Vendor: e.GetCode()}
+		failed := &UpdateError{Index: offset + i, Code: codes.Code(e.GetCanonicalCode()), Message: e.GetMessage(),
+			Space: e.GetSpace(), Vendor: e.GetCode()}
 		if i < len(updates) {
 			failed.Update = updates[i]
 		}

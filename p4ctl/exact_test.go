@@ -34,7 +34,8 @@ func TestCompareElectionIDs(t *testing.T) {
 }
 
 func TestStatesHaveNames(t *testing.T) {
-	for s, want := range map[State]string{Disconnected: "disconnected", Connecting: "connecting", Backup: "backup", Primary: "primary", Closed: "closed", Closed + 1: "unknown"} {
+	for s, want := range map[State]string{Disconnected: "disconnected", Connecting: "connecting", Backup: "backup",
+		Primary: "primary", Closed: "closed", Closed + 1: "unknown"} {
 		if s.String() != want {
 			t.Errorf("state %d is %q", s, s)
 		}
@@ -42,7 +43,8 @@ func TestStatesHaveNames(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	want := Options{DeviceID: 1, ElectionID: ElectionID{1, 1}, BackoffMin: 500 * time.Millisecond, BackoffMax: 30 * time.Second, BatchSize: 100}
+	want := Options{DeviceID: 1, ElectionID: ElectionID{1, 1}, BackoffMin: 500 * time.Millisecond,
+		BackoffMax: 30 * time.Second, BatchSize: 100}
 	if d := cmp.Diff(want, Options{}.withDefaults()); d != "" {
 		t.Error(d)
 	}
@@ -71,7 +73,8 @@ func TestErrorsInWords(t *testing.T) {
 		{vendor, "update 5: Internal: full [amd 7]"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one}}, "1 of 3 updates refused: update 4: NotFound: no such group"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor}}, "2 of 3 updates refused: update 4: NotFound: no such group (and 1 more)"},
-		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor, one}, Rolled: true}, "batch of 3 was rolled back: update 4: NotFound: no such group (and 2 more)"},
+		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor, one}, Rolled: true},
+			"batch of 3 was rolled back: update 4: NotFound: no such group (and 2 more)"},
 		{&BatchError{Updates: 3}, "0 of 3 updates refused: no details were sent"},
 	} {
 		if c.err.Error() != c.want {
@@ -97,12 +100,14 @@ func refusal(t *testing.T, list ...codes.Code) error {
 
 // TestAnswersWithMoreThanWasAsked decodes details without a matching update.
 func TestAnswersWithMoreThanWasAsked(t *testing.T) {
-	updates := []*v1.Update{object{kind: kindServer, key: 1}.update(v1.Update_INSERT), object{kind: kindServer, key: 2}.update(v1.Update_INSERT)}
+	updates := []*v1.Update{object{kind: kindServer, key: 1}.toUpdate(v1.Update_INSERT), object{kind: kindServer,
+		key: 2}.toUpdate(v1.Update_INSERT)}
 	var got *BatchError
 	if err := writeError(refusal(t, codes.OK, codes.NotFound, codes.Internal), updates, 10, false); !errors.As(err, &got) {
 		t.Fatal(err)
 	}
-	if len(got.Failed) != 2 || got.Failed[0].Index != 11 || got.Failed[0].Update != updates[1] || got.Failed[1].Index != 12 || got.Failed[1].Update != nil {
+	if len(got.Failed) != 2 || got.Failed[0].Index != 11 || got.Failed[0].Update != updates[1] ||
+		got.Failed[1].Index != 12 || got.Failed[1].Update != nil {
 		t.Errorf("%+v", got.Failed)
 	}
 }
@@ -132,16 +137,17 @@ func TestOnlyUnimplemented(t *testing.T) {
 
 // TestNumbers reads byte strings of every length.
 func TestNumbers(t *testing.T) {
-	for text, want := range map[string]uint32{"": 0, "\x00": 0, "\x01": 1, "\x00\x00\x00\x00\x00\x02": 2, "\x01\x02\x03\x04": 0x01020304, "\x00\xff\xff\xff\xff": math.MaxUint32, "\x01\x00": 256} {
-		if got, err := number([]byte(text)); err != nil || got != want {
+	for text, want := range map[string]uint32{"": 0, "\x00": 0, "\x01": 1, "\x00\x00\x00\x00\x00\x02": 2,
+		"\x01\x02\x03\x04": 0x01020304, "\x00\xff\xff\xff\xff": math.MaxUint32, "\x01\x00": 256} {
+		if got, err := parseNumber([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
-		if back, err := number(canonical(want)); err != nil || back != want {
+		if back, err := parseNumber(canonicalBytes(want)); err != nil || back != want {
 			t.Errorf("%d comes back as %d, %v", want, back, err)
 		}
 	}
 	for _, text := range []string{"\x01\x00\x00\x00\x00", "\x00\x01\x02\x03\x04\x05"} {
-		if n, err := number([]byte(text)); err == nil || n != 0 {
+		if n, err := parseNumber([]byte(text)); err == nil || n != 0 {
 			t.Errorf("%q was taken as %d", text, n)
 		}
 	}
@@ -154,7 +160,7 @@ func group(id uint32, replicas ...*v1.Replica) *v1.Entity {
 // TestForeignEntities reads entities from other servers: unknown ones are skipped, malformed ones are errors.
 func TestForeignEntities(t *testing.T) {
 	entry := func(change func(*v1.TableEntry)) *v1.Entity {
-		u := object{kind: kindWorker, key: 7, a: 1, b: 2}.update(v1.Update_INSERT)
+		u := object{kind: kindWorker, key: 7, a: 1, b: 2}.toUpdate(v1.Update_INSERT)
 		change(u.Entity.GetTableEntry())
 		return u.Entity
 	}
@@ -163,13 +169,16 @@ func TestForeignEntities(t *testing.T) {
 		ok     bool
 		fails  string
 	}{
-		"worker":           {entry(func(*v1.TableEntry) {}), true, ""},
-		"default entry":    {entry(func(e *v1.TableEntry) { e.IsDefaultAction = true }), false, ""},
-		"another action":   {entry(func(e *v1.TableEntry) { e.Action.GetAction().ActionId++ }), false, ""},
-		"another table":    {entry(func(e *v1.TableEntry) { e.TableId++ }), false, ""},
-		"two keys":         {entry(func(e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }), false, "2 match fields"},
-		"wide key":         {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
-		"wide parameter":   {entry(func(e *v1.TableEntry) { e.Action.GetAction().Params[1].Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
+		"worker":         {entry(func(*v1.TableEntry) {}), true, ""},
+		"default entry":  {entry(func(e *v1.TableEntry) { e.IsDefaultAction = true }), false, ""},
+		"another action": {entry(func(e *v1.TableEntry) { e.Action.GetAction().ActionId++ }), false, ""},
+		"another table":  {entry(func(e *v1.TableEntry) { e.TableId++ }), false, ""},
+		"two keys":       {entry(func(e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }), false, "2 match fields"},
+		"wide key":       {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
+		"wide parameter": {entry(func(e *v1.TableEntry) {
+			e.Action.GetAction().Params[1].Value = []byte{1, 0, 0, 0,
+				0}
+		}), false, "more than 32 bits"},
 		"nothing":          {&v1.Entity{}, false, ""},
 		"counter":          {&v1.Entity{Entity: &v1.Entity_CounterEntry{CounterEntry: &v1.CounterEntry{}}}, false, ""},
 		"clone session":    {&v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{}}}, false, ""},
@@ -187,8 +196,9 @@ func TestForeignEntities(t *testing.T) {
 // TestChangesLeaveTheOriginal adds, moves and removes workers and expects the original tables to be unchanged.
 func TestChangesLeaveTheOriginal(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")
-	original := Tables{Workers: append(make([]Worker, 0, 8), Worker{a, 0, 1}, Worker{b, 0, 0}), Clusters: append(make([]Cluster, 0, 8), Cluster{0, 1}),
-		Groups: append(make([]Group, 0, 8), Group{ID: 1, Members: append(make([]Member, 0, 8), Member{1, 0}, Member{1, 1})})}
+	original := Tables{Workers: append(make([]Worker, 0, 8), Worker{a, 0, 1}, Worker{b, 0, 0}),
+		Clusters: append(make([]Cluster, 0, 8), Cluster{0, 1}),
+		Groups:   append(make([]Group, 0, 8), Group{ID: 1, Members: append(make([]Member, 0, 8), Member{1, 0}, Member{1, 1})})}
 	copied := Tables{Workers: append([]Worker(nil), original.Workers...), Clusters: append([]Cluster(nil), original.Clusters...),
 		Groups: []Group{{ID: 1, Members: append([]Member(nil), original.Groups[0].Members...)}}}
 	same := func(what string) {
@@ -226,11 +236,14 @@ func TestChangesLeaveTheOriginal(t *testing.T) {
 
 // TestPlanInWords checks the lines of a plan that adds, changes and deletes one object of each kind.
 func TestPlanInWords(t *testing.T) {
-	now, err := ParseTables([]byte("schema: olafctl.tables/v1\nservers: [10.0.0.9]\nworkers:\n  - {address: 10.0.0.1, cluster: 0, worker: 0}\n  - {address: 10.0.0.2, cluster: 0, worker: 1}\n"))
+	now, err := ParseTables([]byte(
+		"schema: olafctl.tables/v1\nservers: [10.0.0.9]\nworkers:\n  - {address: 10.0.0.1, cluster: 0, worker: 0}\n  - " +
+			"{address: 10.0.0.2, cluster: 0, worker: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	then, err := ParseTables([]byte("schema: olafctl.tables/v1\nservers: [10.0.0.8]\nworkers:\n  - {address: 10.0.0.1, cluster: 0, worker: 5}\n"))
+	then, err := ParseTables(
+		[]byte("schema: olafctl.tables/v1\nservers: [10.0.0.8]\nworkers:\n  - {address: 10.0.0.1, cluster: 0, worker: 5}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +267,15 @@ func TestPlanInWords(t *testing.T) {
 
 // TestTableFilesTakeAliases reads a list through its alias and an empty list as null. A member needs all its fields.
 func TestTableFilesTakeAliases(t *testing.T) {
-	const head = "schema: olafctl.tables/v1\nservers: null\nworkers: [{address: 10.0.0.1, cluster: 0, worker: 0}]\nclusters: [{cluster: 0, group: 1}, {cluster: 1, group: 2}]\n"
+	const head = "schema: olafctl.tables/v1\nservers: null\nworkers: [{address: 10.0.0.1, cluster: 0, worker: " +
+		"0}]\nclusters: [{cluster: 0, group: 1}, {cluster: 1, group: 2}]\n"
 	got, err := ParseTables([]byte(head + "groups:\n  - {id: 1, members: &all [{port: 1, instance: 0}]}\n  - {id: 2, members: *all}\n"))
 	if err != nil || len(got.Servers) != 0 || len(got.Groups) != 2 || len(got.Groups[1].Members) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for member, missing := range map[string]string{"{port: 1}": "instance", "{instance: 0}": "port", "{}": "port"} {
-		if _, err := ParseTables([]byte(head + "groups: [{id: 1, members: [" + member + "]}, {id: 2}]\n")); err == nil || !strings.Contains(err.Error(), missing+": is missing") {
+		if _, err := ParseTables([]byte(head + "groups: [{id: 1, members: [" + member + "]}, {id: 2}]\n")); err == nil ||
+			!strings.Contains(err.Error(), missing+": is missing") {
 			t.Errorf("a member %s: %v", member, err)
 		}
 	}
@@ -289,14 +304,14 @@ func TestPortsAsNumbers(t *testing.T) {
 func TestPausesVaryByAFifth(t *testing.T) {
 	least, most := time.Hour, time.Duration(0)
 	for range 10000 {
-		p := varied(time.Second)
+		p := jitter(time.Second)
 		least, most = min(least, p), max(most, p)
 	}
 	if least < 800*time.Millisecond || least > 810*time.Millisecond || most > 1200*time.Millisecond || most < 1190*time.Millisecond {
 		t.Errorf("pauses from %v to %v", least, most)
 	}
 	for p := range time.Duration(10) {
-		if got := varied(p); got < 0 || got > 2*p {
+		if got := jitter(p); got < 0 || got > 2*p {
 			t.Errorf("%v becomes %v", p, got)
 		}
 	}

@@ -66,23 +66,23 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
 	}
 	f := tablesFile{port: 1, lines: make(map[string]int)}
-	err = fields(root, "", map[string]visitor{
-		"schema":         f.schema,
-		"servers":        list(f.server),
-		"workers":        list(f.worker),
-		"clusters":       list(f.cluster),
-		"groups":         list(f.group),
-		"programs":       f.programs(known),
-		"multicast_port": func(n *yaml.Node, at string) error { return number32(n, at, &f.port) },
+	err = readFields(root, "", map[string]visitor{
+		"schema":         f.readSchema,
+		"servers":        listOf(f.readServer),
+		"workers":        listOf(f.readWorker),
+		"clusters":       listOf(f.readCluster),
+		"groups":         listOf(f.readGroup),
+		"programs":       f.programTables(known),
+		"multicast_port": func(n *yaml.Node, at string) error { return readUint32(n, at, &f.port) },
 	}, "schema")
 	if err != nil {
 		return Tables{}, err
 	}
-	if !mentions(root, "clusters", "groups") {
+	if !hasKey(root, "clusters", "groups") {
 		f.tables = f.tables.WithGroups(f.port)
 	}
 	if err := f.tables.Validate(); err != nil {
-		return Tables{}, f.located(err)
+		return Tables{}, f.locateFault(err)
 	}
 	return f.tables, nil
 }
@@ -95,7 +95,7 @@ type tablesFile struct {
 }
 
 // locateFault adds the line of the faulty element to a *Fault from Validate.
-func (f *tablesFile) located(err error) error {
+func (f *tablesFile) locateFault(err error) error {
 	var fault *Fault
 	if !errors.As(err, &fault) {
 		return err
@@ -108,8 +108,8 @@ func (f *tablesFile) located(err error) error {
 type visitor func(n *yaml.Node, at string) error
 
 // readFields reads a mapping and rejects unknown keys and missing required ones.
-func fields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
-	n = resolved(n)
+func readFields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
+	n = resolveAlias(n)
 	if n.Kind != yaml.MappingNode {
 		return &FileError{n.Line, at, "want fields, got " + kindText(n)}
 	}
@@ -138,9 +138,9 @@ func fields(n *yaml.Node, at string, known map[string]visitor, required ...strin
 }
 
 // listOf returns a visitor that reads a sequence element by element. null reads as an empty list.
-func list(element visitor) visitor {
+func listOf(element visitor) visitor {
 	return func(n *yaml.Node, at string) error {
-		n = resolved(n)
+		n = resolveAlias(n)
 		if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 			return nil
 		}
@@ -157,7 +157,7 @@ func list(element visitor) visitor {
 }
 
 // resolveAlias returns the node behind an alias.
-func resolved(n *yaml.Node) *yaml.Node {
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
@@ -174,8 +174,8 @@ func kindText(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-func mentions(n *yaml.Node, names ...string) bool {
-	n = resolved(n)
+func hasKey(n *yaml.Node, names ...string) bool {
+	n = resolveAlias(n)
 	for i := 0; i < len(n.Content); i += 2 {
 		for _, name := range names {
 			if n.Content[i].Value == name {
@@ -187,8 +187,8 @@ func mentions(n *yaml.Node, names ...string) bool {
 }
 
 // readUnsigned reads a number from 0 to 2^bits-1.
-func unsigned(n *yaml.Node, at string, bits int) (uint64, error) {
-	n = resolved(n)
+func readUnsigned(n *yaml.Node, at string, bits int) (uint64, error) {
+	n = resolveAlias(n)
 	v, err := olaf.ParseWord(n.Value, bits)
 	if err != nil || n.Kind != yaml.ScalarNode {
 		return 0, &FileError{n.Line, at, fmt.Sprintf("want a number from 0 to %d, got %s", uint64(1)<<bits-1, kindText(n))}
@@ -196,20 +196,20 @@ func unsigned(n *yaml.Node, at string, bits int) (uint64, error) {
 	return v, nil
 }
 
-func number16[T ~uint16](n *yaml.Node, at string, to *T) error {
-	v, err := unsigned(n, at, 16)
+func readUint16[T ~uint16](n *yaml.Node, at string, to *T) error {
+	v, err := readUnsigned(n, at, 16)
 	*to = T(v)
 	return err
 }
 
-func number32(n *yaml.Node, at string, to *uint32) error {
-	v, err := unsigned(n, at, 32)
+func readUint32(n *yaml.Node, at string, to *uint32) error {
+	v, err := readUnsigned(n, at, 32)
 	*to = uint32(v)
 	return err
 }
 
-func address(n *yaml.Node, at string, to *netip.Addr) error {
-	n = resolved(n)
+func readAddress(n *yaml.Node, at string, to *netip.Addr) error {
+	n = resolveAlias(n)
 	a, err := netip.ParseAddr(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || !a.Is4() {
 		return &FileError{n.Line, at, "want an IPv4 address, got " + kindText(n)}
@@ -218,78 +218,78 @@ func address(n *yaml.Node, at string, to *netip.Addr) error {
 	return nil
 }
 
-func (f *tablesFile) schema(n *yaml.Node, at string) error {
-	if n = resolved(n); n.Value != TablesSchema {
+func (f *tablesFile) readSchema(n *yaml.Node, at string) error {
+	if n = resolveAlias(n); n.Value != TablesSchema {
 		return &FileError{n.Line, at, fmt.Sprintf("want %s, got %s", TablesSchema, kindText(n))}
 	}
 	return nil
 }
 
-func (f *tablesFile) server(n *yaml.Node, at string) error {
+func (f *tablesFile) readServer(n *yaml.Node, at string) error {
 	var a netip.Addr
 	f.lines[at] = n.Line
-	if err := address(n, at, &a); err != nil {
+	if err := readAddress(n, at, &a); err != nil {
 		return err
 	}
 	f.tables.Servers = append(f.tables.Servers, a)
 	return nil
 }
 
-func (f *tablesFile) worker(n *yaml.Node, at string) error {
+func (f *tablesFile) readWorker(n *yaml.Node, at string) error {
 	var w Worker
 	f.lines[at] = n.Line
-	err := fields(n, at, map[string]visitor{
-		"address": func(n *yaml.Node, at string) error { return address(n, at, &w.Address) },
-		"cluster": func(n *yaml.Node, at string) error { return number16(n, at, &w.Cluster) },
-		"worker":  func(n *yaml.Node, at string) error { return number16(n, at, &w.ID) },
+	err := readFields(n, at, map[string]visitor{
+		"address": func(n *yaml.Node, at string) error { return readAddress(n, at, &w.Address) },
+		"cluster": func(n *yaml.Node, at string) error { return readUint16(n, at, &w.Cluster) },
+		"worker":  func(n *yaml.Node, at string) error { return readUint16(n, at, &w.ID) },
 	}, "address", "cluster", "worker")
 	f.tables.Workers = append(f.tables.Workers, w)
 	return err
 }
 
-func (f *tablesFile) cluster(n *yaml.Node, at string) error {
+func (f *tablesFile) readCluster(n *yaml.Node, at string) error {
 	var c Cluster
 	f.lines[at] = n.Line
-	err := fields(n, at, map[string]visitor{
-		"cluster": func(n *yaml.Node, at string) error { return number16(n, at, &c.ID) },
-		"group":   func(n *yaml.Node, at string) error { return number32(n, at, &c.Group) },
+	err := readFields(n, at, map[string]visitor{
+		"cluster": func(n *yaml.Node, at string) error { return readUint16(n, at, &c.ID) },
+		"group":   func(n *yaml.Node, at string) error { return readUint32(n, at, &c.Group) },
 	}, "cluster", "group")
 	f.tables.Clusters = append(f.tables.Clusters, c)
 	return err
 }
 
-func (f *tablesFile) group(n *yaml.Node, at string) error {
+func (f *tablesFile) readGroup(n *yaml.Node, at string) error {
 	var g Group
 	f.lines[at] = n.Line
 	member := func(n *yaml.Node, at string) error {
 		var m Member
-		err := fields(n, at, map[string]visitor{
-			"port":     func(n *yaml.Node, at string) error { return number32(n, at, &m.Port) },
-			"instance": func(n *yaml.Node, at string) error { return number16(n, at, &m.Instance) },
+		err := readFields(n, at, map[string]visitor{
+			"port":     func(n *yaml.Node, at string) error { return readUint32(n, at, &m.Port) },
+			"instance": func(n *yaml.Node, at string) error { return readUint16(n, at, &m.Instance) },
 		}, "port", "instance")
 		g.Members = append(g.Members, m)
 		return err
 	}
-	err := fields(n, at, map[string]visitor{
-		"id":      func(n *yaml.Node, at string) error { return number32(n, at, &g.ID) },
-		"members": list(member),
+	err := readFields(n, at, map[string]visitor{
+		"id":      func(n *yaml.Node, at string) error { return readUint32(n, at, &g.ID) },
+		"members": listOf(member),
 	}, "id", "members")
 	f.tables.Groups = append(f.tables.Groups, g)
 	return err
 }
 
-// programs returns a visitor for the tables of the known switch programs, by name.
-func (f *tablesFile) programs(known []program.Description) visitor {
+// programTables returns a visitor for the tables of the known switch programs, by name.
+func (f *tablesFile) programTables(known []program.Description) visitor {
 	return func(n *yaml.Node, at string) error {
 		tables := map[string]visitor{}
 		for _, t := range p4.TablesOf(known) {
-			tables[t.Name] = list(func(n *yaml.Node, at string) error { return f.entry(n, strings.TrimPrefix(at, "programs."), t) })
+			tables[t.Name] = listOf(func(n *yaml.Node, at string) error { return f.readEntry(n, strings.TrimPrefix(at, "programs."), t) })
 		}
-		return fields(n, at, tables)
+		return readFields(n, at, tables)
 	}
 }
 
-func (f *tablesFile) entry(n *yaml.Node, at string, t p4.Table) error {
+func (f *tablesFile) readEntry(n *yaml.Node, at string, t p4.Table) error {
 	e := Entry{Table: t, Key: make([]uint32, len(t.Key)), Params: make([]uint32, len(t.Params))}
 	f.lines[at] = n.Line
 	known := map[string]visitor{}
@@ -301,14 +301,14 @@ func (f *tablesFile) entry(n *yaml.Node, at string, t p4.Table) error {
 		for i, field := range part.fields {
 			required = append(required, field.Name)
 			known[field.Name] = func(n *yaml.Node, at string) error {
-				v, err := unsigned(n, at, field.Bits)
+				v, err := readUnsigned(n, at, field.Bits)
 				part.values[i] = uint32(v)
 				return err
 			}
 		}
 	}
 	f.tables.Entries = append(f.tables.Entries, e)
-	return fields(n, at, known, required...)
+	return readFields(n, at, known, required...)
 }
 
 // AppendYAML appends the tables to b in the form that ParseTables reads, in canonical order.

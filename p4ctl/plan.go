@@ -98,15 +98,15 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// updates returns the plan as P4Runtime updates.
-func (p Plan) updates() []*v1.Update {
+// toUpdates returns the plan as P4Runtime updates.
+func (p Plan) toUpdates() []*v1.Update {
 	updates := make([]*v1.Update, len(p.changes))
 	for i, c := range p.changes {
 		o := c.after
 		if c.op == v1.Update_DELETE {
 			o = c.before
 		}
-		updates[i] = o.update(c.op)
+		updates[i] = o.toUpdate(c.op)
 	}
 	return updates
 }

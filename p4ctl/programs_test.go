@@ -73,12 +73,17 @@ func TestFileOfPrograms(t *testing.T) {
 		seen[changed.Hash()] = name
 	}
 	for text, say := range map[string]string{
-		"    - {job: 0, worker: 1, port: 5}\n    - {job: 0, worker: 1, port: 6}\n":                                                 "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
-		"    - {job: 0, worker: 8, port: 65535}\n    - {job: 1, worker: 9, port: 65535}\n    - {job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job 0: 8 and 9",
-		"    - {job: 0, worker: 1, port: 65536}\n":                                                                                 "line 13: isw.members[1].port: want a number from 0 to 65535",
-		"    - {job: 0, worker: 1}\n":                                                                                              "line 13: isw.members[1].port: is missing",
-		"    - {job: 0, worker: 1, port: 5, weight: 3}\n":                                                                          "line 13: isw.members[1].weight: unknown field",
-		"  other.members: []\n":                                                                                                    "line 13: programs.other.members: unknown field",
+		"    - {job: 0, worker: 1, port: " +
+			"5}\n    - {job: 0, worker: 1, port: 6}\n": "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
+		"    - {job: 0, worker: 8, port: 65535}\n    - {job: 1, " +
+			"worker: 9, port: 65535}\n    - " +
+			"{job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job 0: 8 and 9",
+		"    - {job: 0, " +
+			"worker: 1, port: 65536}\n": "line 13: isw.members[1].port: want a number from 0 to 65535",
+		"    - {job: 0, worker: 1}\n": "line 13: isw.members[1].port: is missing",
+		"    - {job: 0, worker: " +
+			"1, port: 5, weight: 3}\n": "line 13: isw.members[1].weight: unknown field",
+		"  other.members: []\n": "line 13: programs.other.members: unknown field",
 	} {
 		_, err := p4ctl.ParseTables([]byte(strings.Replace(admittedFile, "    - {job: 0, worker: 1, port: 5}\n", text, 1)), programs.All()...)
 		if !errors.Is(err, p4ctl.ErrTables) || !strings.Contains(err.Error(), say) {
@@ -95,7 +100,8 @@ func TestPlanOfPrograms(t *testing.T) {
 	before, after := admitted(t), admitted(t)
 	after.Entries[0].Params = []uint32{program.UplinkPort}
 	after.Entries[1].Key = []uint32{0, 9}
-	want := "- isw.members job 0 worker 1  admit port 5\n~ isw.members job 0 worker 0  admit port 4 -> admit port 65535, the switch above\n+ isw.members job 0 worker 9  admit port 5\n1 to add, 1 to change, 1 to delete\n"
+	want := "- isw.members job 0 worker 1  admit port 5\n~ isw.members job 0 worker 0  admit port 4 -> admit port " +
+		"65535, the switch above\n+ isw.members job 0 worker 9  admit port 5\n1 to add, 1 to change, 1 to delete\n"
 	got := p4ctl.Diff(before, after).String()
 	lines := strings.SplitAfter(got, "\n")
 	slices.Sort(lines)
@@ -165,11 +171,12 @@ func TestControllerOfPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *p4ctl.BatchError
-	if _, err := s.Sync(t.Context(), tables); !errors.As(err, &refused) || !strings.Contains(err.Error(), "insert isw.members job 0 worker 0") {
+	if _, err := s.Sync(t.Context(), tables); !errors.As(err, &refused) || !strings.Contains(err.Error(),
+		"insert isw.members job 0 worker 0") {
 		t.Errorf("a pipeline without the tables: %v", err)
 	}
 	for i, want := range []bool{true, false} {
-		if added, err := s.Add(t.Context(), tables.Programs()...); err != nil || added != want {
+		if added, err := s.AddPrograms(t.Context(), tables.Programs()...); err != nil || added != want {
 			t.Errorf("time %d: added %v, %v", i, added, err)
 		}
 	}
@@ -212,7 +219,8 @@ func TestEntriesOf(t *testing.T) {
 		t.Errorf("%+v, %v", entries, err)
 	}
 	isw := iswitch.Describe()
-	if _, err := p4ctl.EntriesOf(&isw, program.Job{ID: olaf.ClusterID(1), Members: []program.Member{{Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
+	if _, err := p4ctl.EntriesOf(&isw, program.Job{ID: olaf.ClusterID(1),
+		Members: []program.Member{{Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
 		t.Errorf("%v", err)
 	}
 }

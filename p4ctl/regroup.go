@@ -43,14 +43,14 @@ func (t *Tables) admit(j program.Job) {
 func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
-		at, err := t.find(a)
+		at, err := t.findWorker(a)
 		if err != nil {
 			return Tables{}, err
 		}
 		w := &t.Workers[at]
 		member, found := t.leaveGroup(w.Cluster, uint16(w.ID))
 		for i := range t.Entries {
-			if e := &t.Entries[i]; e.of(w) {
+			if e := &t.Entries[i]; e.belongsTo(w) {
 				e.Key = e.Table.KeyOf(to, w.ID)
 			}
 		}
@@ -66,13 +66,13 @@ func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error)
 func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
-		at, err := t.find(a)
+		at, err := t.findWorker(a)
 		if err != nil {
 			return Tables{}, err
 		}
 		w := t.Workers[at]
 		t.leaveGroup(w.Cluster, uint16(w.ID))
-		t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.of(&w) })
+		t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.belongsTo(&w) })
 		t.Workers = slices.Delete(t.Workers, at, at+1)
 	}
 	return t, t.Validate()
@@ -84,7 +84,7 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	t = t.Canonical()
 	workers, clusters := len(t.Workers), len(t.Clusters)
 	t.Workers = slices.DeleteFunc(t.Workers, func(w Worker) bool { return w.Cluster == c })
-	t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.job() == c })
+	t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.jobID() == c })
 	group := t.groupOf(c)
 	t.Clusters = slices.DeleteFunc(t.Clusters, func(e Cluster) bool { return e.ID == c })
 	if len(t.Workers) == workers && len(t.Clusters) == clusters {
@@ -98,17 +98,17 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 }
 
 // belongsTo reports whether the entry is for worker w in its cluster.
-func (e *Entry) of(w *Worker) bool {
+func (e *Entry) belongsTo(w *Worker) bool {
 	return e.Table.ByMember() && slices.Equal(e.Key, e.Table.KeyOf(w.Cluster, w.ID))
 }
 
-// job returns the job that the entry concerns.
-func (e *Entry) job() olaf.ClusterID {
+// jobID returns the job that the entry concerns.
+func (e *Entry) jobID() olaf.ClusterID {
 	j, _ := e.Table.Read(e.Key, e.Params)
 	return j.ID
 }
 
-func (t *Tables) find(a netip.Addr) (int, error) {
+func (t *Tables) findWorker(a netip.Addr) (int, error) {
 	at := slices.IndexFunc(t.Workers, func(w Worker) bool { return w.Address == a.Unmap() })
 	if at < 0 {
 		return 0, fmt.Errorf("%w: no worker has address %s", ErrTables, a)
@@ -158,5 +158,5 @@ func (t *Tables) joinGroup(c olaf.ClusterID, m Member) {
 		t.Groups = append(t.Groups, Group{ID: id})
 		g = &t.Groups[len(t.Groups)-1]
 	}
-	g.Members = sortedMembers(append(g.Members, m))
+	g.Members = sortMembers(append(g.Members, m))
 }

@@ -45,14 +45,14 @@ type scripted struct {
 }
 
 // locked runs do under the server's lock.
-func (s *scripted) told(do func()) {
+func (s *scripted) locked(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do()
 }
 
 func (s *scripted) failure(of string) (err error) {
-	s.told(func() { err = s.fails[of] })
+	s.locked(func() { err = s.fails[of] })
 	return err
 }
 
@@ -102,17 +102,21 @@ func (s *scriptedRead) Recv() (*v1.ReadResponse, error) {
 	return nil, io.EOF
 }
 
-func (s *scripted) SetForwardingPipelineConfig(_ context.Context, r *v1.SetForwardingPipelineConfigRequest, _ ...grpc.CallOption) (*v1.SetForwardingPipelineConfigResponse, error) {
-	s.say("set pipeline %s of %d tables, device %d role %q as %s", r.Action, len(r.Config.GetP4Info().GetTables()), r.DeviceId, r.Role, fromProto(r.ElectionId))
+func (s *scripted) SetForwardingPipelineConfig(_ context.Context, r *v1.SetForwardingPipelineConfigRequest,
+	_ ...grpc.CallOption) (*v1.SetForwardingPipelineConfigResponse, error) {
+	s.say("set pipeline %s of %d tables, device %d role %q as %s", r.Action, len(r.Config.GetP4Info().GetTables()),
+		r.DeviceId, r.Role, fromProto(r.ElectionId))
 	return nil, s.failure("set")
 }
 
-func (s *scripted) GetForwardingPipelineConfig(_ context.Context, r *v1.GetForwardingPipelineConfigRequest, _ ...grpc.CallOption) (*v1.GetForwardingPipelineConfigResponse, error) {
+func (s *scripted) GetForwardingPipelineConfig(_ context.Context, r *v1.GetForwardingPipelineConfigRequest,
+	_ ...grpc.CallOption) (*v1.GetForwardingPipelineConfigResponse, error) {
 	s.say("get pipeline %s, device %d", r.ResponseType, r.DeviceId)
 	if err := s.failure("get"); err != nil {
 		return nil, err
 	}
-	return &v1.GetForwardingPipelineConfigResponse{Config: &v1.ForwardingPipelineConfig{P4Info: s.info, Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: s.cookie}}}, nil
+	return &v1.GetForwardingPipelineConfigResponse{Config: &v1.ForwardingPipelineConfig{P4Info: s.info,
+		Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: s.cookie}}}, nil
 }
 
 func (s *scripted) Capabilities(context.Context, *v1.CapabilitiesRequest, ...grpc.CallOption) (*v1.CapabilitiesResponse, error) {
@@ -172,7 +176,7 @@ func (s *scriptedStream) Recv() (*v1.StreamMessageResponse, error) {
 // arbitrated returns a server's arbitration message.
 func arbitrated(code codes.Code, highest ElectionID) *v1.StreamMessageResponse {
 	return &v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Arbitration{Arbitration: &v1.MasterArbitrationUpdate{
-		ElectionId: highest.proto(), Status: &statusv1.Status{Code: int32(code)}}}}
+		ElectionId: highest.toProto(), Status: &statusv1.Status{Code: int32(code)}}}}
 }
 
 // scene is a session and its server in a synctest bubble.
@@ -209,7 +213,8 @@ func (c *scene) play(name string, do func(*scene)) {
 			return false
 		}
 	}
-	fmt.Fprintf(c.text, "  %s as %s: %v; pre-empted %t, done %t, vacant %t\n", c.s.State(), c.s.ElectionID(), c.s.Err(), ended(c.s.Preempted()), ended(c.s.Done()), c.s.isVacant())
+	fmt.Fprintf(c.text, "  %s as %s: %v; pre-empted %t, done %t, vacant %t\n", c.s.State(), c.s.ElectionID(),
+		c.s.Err(), ended(c.s.Preempted()), ended(c.s.Done()), c.s.isVacant())
 }
 
 func restored(e Event) string {
@@ -235,7 +240,7 @@ func TestScenes(t *testing.T) {
 		return step{fmt.Sprintf("the stream ends: %v", err), func(c *scene) { c.server.now.in <- err }}
 	}
 	refuses := func(err error) step {
-		return step{fmt.Sprintf("streams are refused: %v", err), func(c *scene) { c.server.told(func() { c.server.refuse = err }) }}
+		return step{fmt.Sprintf("streams are refused: %v", err), func(c *scene) { c.server.locked(func() { c.server.refuse = err }) }}
 	}
 	later := step{"a minute later", func(*scene) { time.Sleep(time.Minute) }} // in the bubble
 	closes := step{"the session is closed", func(c *scene) { c.begun <- c.s.Close() }}
@@ -260,7 +265,7 @@ func TestScenes(t *testing.T) {
 		fmt.Fprintf(c.text, "  %v, %v\n", err, more)
 	}}
 	fails := func(what string, err error) step {
-		return step{fmt.Sprintf("%s fails: %v", what, err), func(c *scene) { c.server.told(func() { c.server.fails[what] = err }) }}
+		return step{fmt.Sprintf("%s fails: %v", what, err), func(c *scene) { c.server.locked(func() { c.server.fails[what] = err }) }}
 	}
 	var text bytes.Buffer
 	for _, story := range []struct {
@@ -270,35 +275,53 @@ func TestScenes(t *testing.T) {
 	}{
 		{"primary at once", Options{}, []step{says(codes.OK, one), other, awaits, takes, closes, closes, takes, awaits}},
 		{"a connection that can't be closed", Options{}, []step{says(codes.OK, one), fails("close", errors.New("it is stuck")), closes, closes}},
-		{"of a role", Options{Role: "monitor", DeviceID: 3, ElectionID: ElectionID{0, 7}}, []step{says(codes.OK, ElectionID{0, 7}), writes, closes}},
+		{"of a role", Options{Role: "monitor", DeviceID: 3, ElectionID: ElectionID{0, 7}},
+			[]step{says(codes.OK, ElectionID{0, 7}), writes, closes}},
 		{"read only", Options{ReadOnly: true}, []step{takes, closes}},
 		{"a backup that becomes primary", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 0}), awaits, says(codes.OK, one), closes}},
-		{"a backup that takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes, says(codes.OK, ElectionID{5, 10}), closes}},
-		{"a backup whose own id is the highest", Options{}, []step{says(codes.AlreadyExists, one), takes, says(codes.OK, ElectionID{1, 2}), closes}},
-		{"one overtaken while it takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes, says(codes.AlreadyExists, ElectionID{6, 0}), says(codes.OK, ElectionID{6, 1}), closes}},
-		{"one that gives up taking over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takesAMinute, later, awaitsAMinute, later, closes}},
-		{"pre-empted, twice", Options{}, []step{says(codes.OK, one), says(codes.AlreadyExists, ElectionID{2, 0}), says(codes.OK, one), says(codes.AlreadyExists, ElectionID{1, 2}), closes}},
+		{"a backup that takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes,
+			says(codes.OK, ElectionID{5, 10}), closes}},
+		{"a backup whose own id is the highest", Options{}, []step{says(codes.AlreadyExists, one), takes,
+			says(codes.OK, ElectionID{1, 2}), closes}},
+		{"one overtaken while it takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes,
+			says(codes.AlreadyExists, ElectionID{6, 0}), says(codes.OK, ElectionID{6, 1}), closes}},
+		{"one that gives up taking over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takesAMinute,
+			later, awaitsAMinute, later, closes}},
+		{"pre-empted, twice", Options{}, []step{says(codes.OK, one), says(codes.AlreadyExists, ElectionID{2, 0}),
+			says(codes.OK, one), says(codes.AlreadyExists, ElectionID{1, 2}), closes}},
 		{"backup again by its own id", Options{}, []step{says(codes.OK, one), says(codes.AlreadyExists, one), closes}},
 		{"vacant", Options{}, []step{says(codes.NotFound, ElectionID{7, 7}), closes}},
-		{"vacant, and succeeded", Options{Succeed: true}, []step{says(codes.NotFound, ElectionID{7, 7}), says(codes.OK, ElectionID{7, 8}), closes}},
+		{"vacant, and succeeded", Options{Succeed: true}, []step{says(codes.NotFound, ElectionID{7, 7}),
+			says(codes.OK, ElectionID{7, 8}), closes}},
 		{"taken, and not succeeded", Options{Succeed: true}, []step{says(codes.AlreadyExists, ElectionID{7, 7}), closes}},
 		{"refused from the start", Options{}, []step{ends(unavailable), later, closes}},
 		{"an id in use from the start", Options{}, []step{ends(status.Error(codes.InvalidArgument, "in use")), closes}},
 		{"closed before an answer", Options{}, []step{closes}},
-		{"lost, and back", Options{}, []step{says(codes.OK, one), ends(io.EOF), later, says(codes.OK, one), ends(unavailable), awaits, later, says(codes.OK, one), closes}},
-		{"lost, and an id in use for a while", Options{}, []step{says(codes.OK, one), ends(status.Error(codes.InvalidArgument, "in use")), later, says(codes.OK, one), closes}},
+		{"lost, and back", Options{}, []step{says(codes.OK, one), ends(io.EOF), later, says(codes.OK, one),
+			ends(unavailable), awaits, later, says(codes.OK, one), closes}},
+		{"lost, and an id in use for a while", Options{}, []step{says(codes.OK, one),
+			ends(status.Error(codes.InvalidArgument, "in use")), later, says(codes.OK, one), closes}},
 		{"lost, and closed meanwhile", Options{}, []step{says(codes.OK, one), refuses(unavailable), ends(unavailable), closes}},
-		{"lost for good", Options{}, []step{says(codes.OK, one), ends(status.Error(codes.NotFound, "no such device")), later, awaits, takes, closes}},
-		{"lost to one without rights", Options{}, []step{says(codes.OK, one), refuses(status.Error(codes.PermissionDenied, "no")), ends(unavailable), later, closes}},
-		{"an announcement that fails", Options{}, []step{says(codes.OK, one), fails("announce", status.Error(codes.Unauthenticated, "who?")), ends(unavailable), later, closes}},
-		{"an announcement at the end of a stream", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}), fails("announce", io.EOF), takes, ends(unavailable), later, says(codes.OK, ElectionID{2, 1}), closes}},
-		{"a takeover that can't be announced", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}), fails("announce", status.Error(codes.Unauthenticated, "who?")), takes, later, closes}},
+		{"lost for good", Options{}, []step{says(codes.OK, one), ends(status.Error(codes.NotFound, "no such device")),
+			later, awaits, takes, closes}},
+		{"lost to one without rights", Options{}, []step{says(codes.OK, one), refuses(status.Error(codes.PermissionDenied,
+			"no")), ends(unavailable), later, closes}},
+		{"an announcement that fails", Options{}, []step{says(codes.OK, one),
+			fails("announce", status.Error(codes.Unauthenticated, "who?")), ends(unavailable), later, closes}},
+		{"an announcement at the end of a stream", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}),
+			fails("announce", io.EOF), takes, ends(unavailable), later, says(codes.OK, ElectionID{2, 1}), closes}},
+		{"a takeover that can't be announced", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}),
+			fails("announce", status.Error(codes.Unauthenticated, "who?")), takes, later, closes}},
 		{"a farewell that fails", Options{}, []step{says(codes.OK, one), fails("leave", status.Error(codes.Internal, "broken")), closes}},
-		{"another error", Options{}, []step{says(codes.OK, one), ends(errors.New("of nobody")), later, says(codes.OK, one), ends(status.Error(codes.Internal, "broken")), closes}},
-		{"restored", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.OK, one), says(codes.OK, one), closes}},
-		{"restored as a backup", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.AlreadyExists, ElectionID{3, 0}), says(codes.OK, one), closes}},
+		{"another error", Options{}, []step{says(codes.OK, one), ends(errors.New("of nobody")), later,
+			says(codes.OK, one), ends(status.Error(codes.Internal, "broken")), closes}},
+		{"restored", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later,
+			says(codes.OK, one), says(codes.OK, one), closes}},
+		{"restored as a backup", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later,
+			says(codes.AlreadyExists, ElectionID{3, 0}), says(codes.OK, one), closes}},
 		{"not restored", Options{}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.OK, one), closes}},
-		{"a pipeline that can't be restored", Options{Restore: true}, []step{says(codes.OK, one), writes, fails("set", status.Error(codes.Internal, "no room")), ends(unavailable), later, says(codes.OK, one), closes}},
+		{"a pipeline that can't be restored", Options{Restore: true}, []step{says(codes.OK, one), writes,
+			fails("set", status.Error(codes.Internal, "no room")), ends(unavailable), later, says(codes.OK, one), closes}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := &scene{text: &text, server: &scripted{fails: map[string]error{}}, begun: make(chan error, 9)}
@@ -339,7 +362,7 @@ func TestTakeoverWaitsForAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
 		s := newSession("somewhere", server, server, Options{}.withDefaults())
-		s.set(Backup, ElectionID{3, 0}, ErrNotPrimary)
+		s.setState(Backup, ElectionID{3, 0}, ErrNotPrimary)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("a minute is over"))
 		defer cancel()
 		if err := s.Takeover(ctx); err == nil || err.Error() != "a minute is over" {
@@ -352,7 +375,7 @@ func TestTakeoverWaitsForAStream(t *testing.T) {
 			if len(done) > 0 {
 				t.Fatalf("returns before it is primary: %v", <-done)
 			}
-			s.set(state, ElectionID{4, 0}, nil)
+			s.setState(state, ElectionID{4, 0}, nil)
 		}
 		if err := <-done; err != nil || s.Target() != "somewhere" {
 			t.Errorf("%v of %s", err, s.Target())
@@ -372,11 +395,11 @@ func TestPausesGrow(t *testing.T) {
 			synctest.Wait()
 			server.now.in <- arbitrated(codes.OK, s.ElectionID())
 			synctest.Wait()
-			server.told(func() { server.refuse, server.begun = gone, []time.Time{time.Now()} })
+			server.locked(func() { server.refuse, server.begun = gone, []time.Time{time.Now()} })
 			server.now.in <- gone
 			time.Sleep(time.Minute) // in the bubble
 			var begun []time.Time
-			server.told(func() { begun, server.refuse = server.begun, nil })
+			server.locked(func() { begun, server.refuse = server.begun, nil })
 			for i, pause := range []time.Duration{1, 2, 4, 8, 10, 10} {
 				want := pause * time.Second
 				if took := begun[i+1].Sub(begun[i]); took < want*4/5 || took > want*6/5+time.Nanosecond {
@@ -423,7 +446,8 @@ func answers(t *testing.T) []answer {
 		{codes.Unimplemented, "what?"}, {codes.Internal, "broken"}, {codes.Unknown, "something"}} {
 		all = append(all, answer{coded.code.String(), status.Error(coded.code, coded.text)})
 	}
-	return append(all, answer{"refused", refusal(t, codes.OK, codes.AlreadyExists, codes.NotFound)}, answer{"aborted", refusal(t, codes.Aborted, codes.ResourceExhausted)},
+	return append(all, answer{"refused", refusal(t, codes.OK, codes.AlreadyExists, codes.NotFound)},
+		answer{"aborted", refusal(t, codes.Aborted, codes.ResourceExhausted)},
 		answer{"unknown kinds", refusal(t, codes.OK, codes.Unimplemented)}, answer{"of nobody", errors.New("of nobody")})
 }
 
@@ -435,7 +459,7 @@ func TestAnswers(t *testing.T) {
 	for i := range uint32(3) {
 		three.changes = append(three.changes, change{op: v1.Update_INSERT, after: object{kind: kindServer, key: 7 + i}})
 	}
-	entity := func(o object) *v1.Entity { return o.update(v1.Update_INSERT).Entity }
+	entity := func(o object) *v1.Entity { return o.toUpdate(v1.Update_INSERT).Entity }
 	holds := []*v1.ReadResponse{{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 9}), entity(object{kind: kindServer, key: 9})}},
 		{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 8}), {}}}}
 	requests := []struct {
@@ -458,7 +482,7 @@ func TestAnswers(t *testing.T) {
 			c.Cookie = nil
 			return s.PushPipeline(t.Context(), c)
 		}},
-		{"add", []string{"get", "set"}, func(s *Session) (any, error) { return s.Add(t.Context(), all...) }},
+		{"add", []string{"get", "set"}, func(s *Session) (any, error) { return s.AddPrograms(t.Context(), all...) }},
 		{"read", []string{"read 1", "read 2", "end"}, func(s *Session) (any, error) { r, err := s.Read(t.Context()); return r.Servers, err }},
 		{"read what can't be", []string{"read 1"}, func(s *Session) (any, error) {
 			wide := group(3, &v1.Replica{Instance: 65536})
@@ -466,7 +490,10 @@ func TestAnswers(t *testing.T) {
 			r, err := s.Read(t.Context())
 			return r.Servers, err
 		}},
-		{"apply", []string{"write ROLLBACK_ON_ERROR", "write CONTINUE_ON_ERROR"}, func(s *Session) (any, error) { return s.Apply(t.Context(), three) }},
+		{"apply", []string{"write ROLLBACK_ON_ERROR", "write CONTINUE_ON_ERROR"}, func(s *Session) (any,
+			error) {
+			return s.Apply(t.Context(), three)
+		}},
 		{"apply in pieces", []string{"write CONTINUE_ON_ERROR"}, func(s *Session) (any, error) {
 			long := Plan{}
 			for i := range uint32(9) {
@@ -495,10 +522,11 @@ func TestAnswers(t *testing.T) {
 			server.ends = says.err
 		}
 		s := newSession("somewhere", server, server, Options{Role: "r", DeviceID: 4, BatchSize: 4}.withDefaults())
-		s.set(Primary, ElectionID{}, why)
+		s.setState(Primary, ElectionID{}, why)
 		got, err := do(s)
 		fmt.Fprintf(&text, "%s; %s %s, the session says %v\n  %v, %v (%s)\n", name, on, says.name, why, got, err, Code(err))
-		for _, kind := range []error{ErrUnreachable, ErrNotPrimary, ErrPreempted, ErrNoPipeline, ErrExists, ErrNotFound, ErrFull, ErrTooMany, ErrTables} {
+		for _, kind := range []error{ErrUnreachable, ErrNotPrimary, ErrPreempted, ErrNoPipeline, ErrExists, ErrNotFound,
+			ErrFull, ErrTooMany, ErrTables} {
 			if errors.Is(err, kind) {
 				fmt.Fprintf(&text, "  which is: %v\n", kind)
 			}
@@ -533,12 +561,13 @@ func TestAddedTables(t *testing.T) {
 				for _, known := range [][]program.Description{nil, all} {
 					server := &scripted{info: profile.Info(has...)}
 					s := newSession("somewhere", server, server, Options{Programs: known}.withDefaults())
-					added, err := s.Add(t.Context(), asked...)
+					added, err := s.AddPrograms(t.Context(), asked...)
 					var tables []string
 					for _, table := range s.config.GetP4Info().GetTables() {
 						tables = append(tables, fmt.Sprintf("%s %d", table.GetPreamble().GetName(), table.GetSize()))
 					}
-					fmt.Fprintf(&text, "%d workers, has %d, asked for %d, knows %d: %t, %v\n  %s\n", profile.Workers, len(has), len(asked), len(known), added, err, strings.Join(tables, ", "))
+					fmt.Fprintf(&text, "%d workers, has %d, asked for %d, knows %d: %t, %v\n  %s\n", profile.Workers, len(has),
+						len(asked), len(known), added, err, strings.Join(tables, ", "))
 				}
 			}
 		}

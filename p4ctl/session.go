@@ -174,7 +174,8 @@ func dial(ctx context.Context, target string, o Options) (*Session, error) {
 func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Options) *Session {
 	s := &Session{
 		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: client,
-		announce: make(chan ElectionID), leaving: make(chan struct{}), left: make(chan struct{}), events: make(chan Event, 64), preempted: make(chan struct{}),
+		announce: make(chan ElectionID), leaving: make(chan struct{}), left: make(chan struct{}), events: make(chan Event,
+			64), preempted: make(chan struct{}),
 		id: o.ElectionID, changed: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -185,7 +186,7 @@ func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Opti
 func (s *Session) begin(ctx context.Context) error {
 	if s.options.ReadOnly {
 		close(s.left)
-		s.set(Backup, ElectionID{}, nil)
+		s.setState(Backup, ElectionID{}, nil)
 		return nil
 	}
 	first := make(chan error, 1)
@@ -249,7 +250,7 @@ func (s *Session) Close() error {
 	}
 	s.cancel(ErrClosed)
 	s.wait.Wait()
-	s.set(Closed, s.highestSeen(), ErrClosed)
+	s.setState(Closed, s.highestSeen(), ErrClosed)
 	return s.conn.Close()
 }
 
@@ -346,8 +347,8 @@ func (s *Session) highestSeen() ElectionID {
 	return s.highest
 }
 
-// set changes the state and wakes all waiting calls.
-func (s *Session) set(state State, highest ElectionID, err error) {
+// setState changes the state and wakes all waiting calls.
+func (s *Session) setState(state State, highest ElectionID, err error) {
 	s.mu.Lock()
 	s.state, s.highest, s.err = state, highest, err
 	if state == Primary {
@@ -370,20 +371,20 @@ func (s *Session) supervise(first chan<- error) {
 		}
 	}
 	for {
-		s.set(Connecting, s.highestSeen(), ErrNotPrimary)
-		err := s.stream(answered, func() { pause = s.options.BackoffMin; tell(nil) })
+		s.setState(Connecting, s.highestSeen(), ErrNotPrimary)
+		err := s.runStream(answered, func() { pause = s.options.BackoffMin; tell(nil) })
 		if s.isLeaving() {
 			tell(ErrClosed)
 			return
 		}
-		if !answered || permanent(err) {
-			s.set(Closed, s.highestSeen(), err)
+		if !answered || isPermanent(err) {
+			s.setState(Closed, s.highestSeen(), err)
 			s.cancel(err)
 			tell(err)
 			return
 		}
-		s.set(Disconnected, s.highestSeen(), err)
-		timer := time.NewTimer(varied(pause))
+		s.setState(Disconnected, s.highestSeen(), err)
+		timer := time.NewTimer(jitter(pause))
 		select {
 		case <-timer.C:
 		case <-s.leaving:
@@ -395,7 +396,7 @@ func (s *Session) supervise(first chan<- error) {
 }
 
 // jitter returns a pause within a fifth of the given one, so that many controllers do not reconnect at once.
-func varied(pause time.Duration) time.Duration { return pause*4/5 + rand.N(pause*2/5+1) }
+func jitter(pause time.Duration) time.Duration { return pause*4/5 + rand.N(pause*2/5+1) }
 
 func (s *Session) isLeaving() bool {
 	select {
@@ -408,7 +409,7 @@ func (s *Session) isLeaving() bool {
 
 // isPermanent reports whether the server will answer a new stream with the same error. An election id in use is not
 // permanent: it may be this session's old stream, which the server has not yet seen end.
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:
 		return true
@@ -416,15 +417,15 @@ func permanent(err error) bool {
 	return false
 }
 
-// stream runs one stream until it ends; again is true after the first. It calls arbitrated for every answer.
-func (s *Session) stream(again bool, arbitrated func()) error {
+// runStream runs one stream until it ends; again is true after the first. It calls arbitrated for every answer.
+func (s *Session) runStream(again bool, arbitrated func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	stream, err := s.client.StreamChannel(ctx)
 	if err != nil {
 		return s.streamError(err)
 	}
-	if err := stream.Send(s.arbitration(s.ElectionID())); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(s.arbitrationRequest(s.ElectionID())); err != nil && !errors.Is(err, io.EOF) {
 		return s.streamError(err)
 	}
 	received := make(chan error, 1)
@@ -436,7 +437,7 @@ func (s *Session) stream(again bool, arbitrated func()) error {
 				return
 			}
 			if a := m.GetArbitration(); a != nil {
-				if s.answer(a) && again && s.options.Restore {
+				if s.handleAnswer(a) && again && s.options.Restore {
 					again = false
 					s.wait.Go(s.restore)
 				}
@@ -456,7 +457,7 @@ func (s *Session) stream(again bool, arbitrated func()) error {
 			s.mu.Lock()
 			s.id = id
 			s.mu.Unlock()
-			if err := stream.Send(s.arbitration(id)); err != nil && !errors.Is(err, io.EOF) {
+			if err := stream.Send(s.arbitrationRequest(id)); err != nil && !errors.Is(err, io.EOF) {
 				return s.streamError(err)
 			}
 		case err := <-received:
@@ -465,22 +466,22 @@ func (s *Session) stream(again bool, arbitrated func()) error {
 	}
 }
 
-func (s *Session) arbitration(id ElectionID) *v1.StreamMessageRequest {
-	m := &v1.MasterArbitrationUpdate{DeviceId: s.options.DeviceID, ElectionId: id.proto()}
+func (s *Session) arbitrationRequest(id ElectionID) *v1.StreamMessageRequest {
+	m := &v1.MasterArbitrationUpdate{DeviceId: s.options.DeviceID, ElectionId: id.toProto()}
 	if s.options.Role != "" {
 		m.Role = &v1.Role{Name: s.options.Role}
 	}
 	return &v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: m}}
 }
 
-// answer processes an arbitration message and reports whether this session is primary.
-func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
+// handleAnswer processes an arbitration message and reports whether this session is primary.
+func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 	highest := fromProto(a.GetElectionId())
 	s.mu.Lock()
 	s.vacant = codes.Code(a.GetStatus().GetCode()) == codes.NotFound
 	s.mu.Unlock()
 	if codes.Code(a.GetStatus().GetCode()) == codes.OK {
-		s.set(Primary, highest, nil)
+		s.setState(Primary, highest, nil)
 		return true
 	}
 	mine := s.ElectionID()
@@ -488,10 +489,11 @@ func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	lost := s.wasFirst && highest.Compare(mine) > 0
 	s.mu.Unlock()
 	if !lost {
-		s.set(Backup, highest, s.contest(highest, fmt.Errorf("%w: election id %s, the highest so far is %s", ErrNotPrimary, mine, highest)))
+		s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: election id %s, the highest so far is %s",
+			ErrNotPrimary, mine, highest)))
 		return false
 	}
-	s.set(Backup, highest, s.contest(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine)))
+	s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine)))
 	select {
 	case <-s.preempted:
 	default:
@@ -500,8 +502,8 @@ func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	return false
 }
 
-// contest returns the error of a session that may not write.
-func (s *Session) contest(highest ElectionID, why error) error {
+// contestError returns the error of a session that may not write.
+func (s *Session) contestError(highest ElectionID, why error) error {
 	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), why: why}
 }
 
@@ -539,7 +541,8 @@ func (s *Session) streamError(err error) error {
 	}
 	switch st.Code() {
 	case codes.InvalidArgument:
-		return s.contest(s.highestSeen(), &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s", s.target, s.ElectionID(), st.Message()), err})
+		return s.contestError(s.highestSeen(), &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s",
+			s.target, s.ElectionID(), st.Message()), err})
 	case codes.Unavailable:
 		return &kinded{ErrUnreachable, fmt.Sprintf("%v at %s: %s", ErrUnreachable, s.target, st.Message()), err}
 	}

@@ -360,11 +360,13 @@ func (p partial) Write(ctx context.Context, r *v1.WriteRequest) (*v1.WriteRespon
 	return p.Agent.Write(ctx, r)
 }
 
-func (p partial) GetForwardingPipelineConfig(context.Context, *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+func (p partial) GetForwardingPipelineConfig(context.Context,
+	*v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "fixed function")
 }
 
-func (p partial) SetForwardingPipelineConfig(context.Context, *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+func (p partial) SetForwardingPipelineConfig(context.Context,
+	*v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "fixed function")
 }
 
@@ -399,8 +401,9 @@ func TestPartialServers(t *testing.T) {
 		go server.Serve(l)
 		t.Cleanup(server.Stop)
 		s := dial(t, "unix:"+l.Addr().String(), p4ctl.ElectionID{})
-		if _, err := a.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, ElectionId: &v1.Uint128{High: 1, Low: 1},
-			Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: p4ctl.PipelineConfig(p4.Lab())}); err != nil {
+		if _, err := a.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
+			ElectionId: &v1.Uint128{High: 1, Low: 1},
+			Action:     v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: p4ctl.PipelineConfig(p4.Lab())}); err != nil {
 			t.Fatal(err) // the server's fixed pipeline
 		}
 		if pushed, err := s.PushPipeline(t.Context(), p4ctl.PipelineConfig(p4.Lab())); pushed || err != nil {
@@ -428,7 +431,8 @@ func TestTLS(t *testing.T) {
 	defer s.Close()
 	push(t, s, p4.Lab())
 	for _, wrong := range []*tls.Config{nil, {RootCAs: x509.NewCertPool()}} {
-		if other, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{TLS: wrong, ElectionID: p4ctl.ElectionID{High: 9}}); !errors.Is(err, p4ctl.ErrUnreachable) {
+		if other, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{TLS: wrong,
+			ElectionID: p4ctl.ElectionID{High: 9}}); !errors.Is(err, p4ctl.ErrUnreachable) {
 			t.Errorf("connected with %v: %v, %v", wrong, other, err)
 		}
 	}

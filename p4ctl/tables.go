@@ -108,14 +108,14 @@ func (t Tables) Canonical() Tables {
 	t.Groups = slices.Clone(t.Groups)
 	slices.SortFunc(t.Groups, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range t.Groups {
-		t.Groups[i].Members = sortedMembers(t.Groups[i].Members)
+		t.Groups[i].Members = sortMembers(t.Groups[i].Members)
 	}
 	t.Entries = slices.Clone(t.Entries)
 	slices.SortFunc(t.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Table.ID, b.Table.ID), slices.Compare(a.Key, b.Key)) })
 	return t
 }
 
-func sortedMembers(m []Member) []Member {
+func sortMembers(m []Member) []Member {
 	m = slices.Clone(m)
 	slices.SortFunc(m, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Instance, b.Instance))
@@ -237,7 +237,7 @@ func (t Tables) validateEntries() error {
 	count := map[uint32]int{}
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		o := e.object()
+		o := e.toObject()
 		at := count[e.Table.ID]
 		count[e.Table.ID]++
 		if seen[o.identity()] {
@@ -250,14 +250,15 @@ func (t Tables) validateEntries() error {
 		j, _ := e.Table.Read(e.Key, e.Params)
 		job := identity{table: e.Table.ID, key: uint32(j.ID)}
 		if other, second := above[job]; second {
-			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, fmt.Sprintf("%s names two switches above job %d: %d and %d", e.Table.Name, j.ID, other, j.Above)}
+			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, fmt.Sprintf("%s names two switches above job %d: %d and %d",
+				e.Table.Name, j.ID, other, j.Above)}
 		}
 		above[job] = j.Above
 	}
 	return nil
 }
 
-func (e *Entry) object() object {
+func (e *Entry) toObject() object {
 	return object{kind: kindEntry, table: &e.Table, key: e.Table.Number(e.Key), params: e.Params}
 }
 
@@ -308,7 +309,7 @@ func (o object) equal(p object) bool {
 func (t Tables) objects() []object {
 	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups)+len(t.Entries))
 	for _, g := range t.Groups {
-		all = append(all, object{kind: kindGroup, key: g.ID, members: sortedMembers(g.Members)})
+		all = append(all, object{kind: kindGroup, key: g.ID, members: sortMembers(g.Members)})
 	}
 	for _, c := range t.Clusters {
 		all = append(all, object{kind: kindCluster, key: uint32(c.ID), a: c.Group})
@@ -320,7 +321,7 @@ func (t Tables) objects() []object {
 		all = append(all, object{kind: kindWorker, key: addressKey(w.Address), a: uint32(w.Cluster), b: uint32(w.ID)})
 	}
 	for i := range t.Entries {
-		all = append(all, t.Entries[i].object())
+		all = append(all, t.Entries[i].toObject())
 	}
 	slices.SortFunc(all, func(a, b object) int { return a.identity().compare(b.identity()) })
 	return all

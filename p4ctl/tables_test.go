@@ -55,10 +55,12 @@ func TestParseTablesSaysWhere(t *testing.T) {
 		{"workers: []\n", "line 1: schema: is missing"},
 		{"schema: other/v1\n", `line 1: schema: want olafctl.tables/v1, got "other/v1"`},
 		{"schema: olafctl.tables/v1\nworker: []\n", "line 2: worker: unknown field"},
-		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 70000, worker: 0}\n", `line 3: workers[0].cluster: want a number from 0 to 65535, got "70000"`},
+		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 70000, worker: 0}\n",
+			`line 3: workers[0].cluster: want a number from 0 to 65535, got "70000"`},
 		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, clutser: 0, worker: 0}\n", "line 3: workers[0].clutser: unknown field"},
 		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 0}\n", "line 3: workers[0].worker: is missing"},
-		{"schema: olafctl.tables/v1\nworkers:\n  - {address: fe80::1, cluster: 0, worker: 0}\n", `line 3: workers[0].address: want an IPv4 address, got "fe80::1"`},
+		{"schema: olafctl.tables/v1\nworkers:\n  - {address: fe80::1, cluster: 0, worker: 0}\n",
+			`line 3: workers[0].address: want an IPv4 address, got "fe80::1"`},
 		{"schema: olafctl.tables/v1\nworkers: 3\n", `line 2: workers: want a list, got "3"`},
 		{"schema: olafctl.tables/v1\nworkers:\n- {address: 10.0.0.1, cluster: 0, worker: 0}\n- {address: 10.0.0.1, cluster: 0, worker: 1}\n",
 			"line 4: workers[1].address: 10.0.0.1 is already workers[0]"},
@@ -145,7 +147,8 @@ func TestPlanLeadsThere(t *testing.T) {
 	tables := rapid.Custom(func(r *rapid.T) Tables {
 		var t Tables
 		for _, i := range rapid.SliceOfNDistinct(rapid.Byte(), 0, 30, rapid.ID).Draw(r, "workers") {
-			t.Workers = append(t.Workers, Worker{netip.AddrFrom4([4]byte{10, 0, 0, i}), olaf.ClusterID(rapid.IntRange(0, 5).Draw(r, "cluster")), olaf.WorkerID(i)})
+			t.Workers = append(t.Workers, Worker{netip.AddrFrom4([4]byte{10, 0, 0, i}),
+				olaf.ClusterID(rapid.IntRange(0, 5).Draw(r, "cluster")), olaf.WorkerID(i)})
 		}
 		t = t.WithGroups(rapid.Uint32Range(0, 2).Draw(r, "port"))
 		for _, i := range rapid.SliceOfNDistinct(rapid.Byte(), 0, 3, rapid.ID).Draw(r, "servers") {
@@ -159,7 +162,7 @@ func TestPlanLeadsThere(t *testing.T) {
 		for _, o := range from.objects() {
 			have[o.identity()] = o
 		}
-		for _, u := range Diff(from, to).updates() {
+		for _, u := range Diff(from, to).toUpdates() {
 			o, known, err := toObject(u.Entity, nil)
 			if !known && err == nil { // a deletion of an entry carries no action
 				o = deleted(u)
@@ -268,7 +271,7 @@ func deleted(u *v1.Update) object {
 	te := u.GetEntity().GetTableEntry()
 	for k, s := range shapes {
 		if s.table == te.GetTableId() {
-			key, _ := number(te.GetMatch()[0].GetExact().GetValue())
+			key, _ := parseNumber(te.GetMatch()[0].GetExact().GetValue())
 			return object{kind: k, key: key}
 		}
 	}

@@ -24,7 +24,7 @@ var shapes = map[kind]shape{
 }
 
 // canonicalBytes returns the shortest byte string of a number; zero is one byte.
-func canonical(n uint32) []byte {
+func canonicalBytes(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
 	i := 0
@@ -35,7 +35,7 @@ func canonical(n uint32) []byte {
 }
 
 // parseNumber reads a byte string of at most 32 significant bits.
-func number(b []byte) (uint32, error) {
+func parseNumber(b []byte) (uint32, error) {
 	for len(b) > 0 && b[0] == 0 {
 		b = b[1:]
 	}
@@ -49,13 +49,13 @@ func number(b []byte) (uint32, error) {
 	return n, nil
 }
 
-// update returns the P4Runtime update that writes the object.
-func (o object) update(op v1.Update_Type) *v1.Update {
+// toUpdate returns the P4Runtime update that writes the object.
+func (o object) toUpdate(op v1.Update_Type) *v1.Update {
 	if o.kind == kindGroup {
 		m := &v1.MulticastGroupEntry{MulticastGroupId: o.key}
 		if op != v1.Update_DELETE {
 			for _, r := range o.members {
-				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance), PortKind: &v1.Replica_Port{Port: canonical(r.Port)}})
+				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance), PortKind: &v1.Replica_Port{Port: canonicalBytes(r.Port)}})
 			}
 		}
 		return &v1.Update{Type: op, Entity: groupEntity(m)}
@@ -64,13 +64,13 @@ func (o object) update(op v1.Update_Type) *v1.Update {
 	te := &v1.TableEntry{TableId: table}
 	for i, value := range key {
 		te.Match = append(te.Match, &v1.FieldMatch{
-			FieldId: uint32(i) + 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(value)}},
+			FieldId: uint32(i) + 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(value)}},
 		})
 	}
 	if op != v1.Update_DELETE {
 		a := &v1.Action{ActionId: action}
 		for i, value := range params {
-			a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonical(value)})
+			a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonicalBytes(value)})
 		}
 		te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 	}
@@ -92,7 +92,7 @@ func groupEntity(m *v1.MulticastGroupEntry) *v1.Entity {
 }
 
 // readAll returns the entities of a Read of all our tables and groups.
-func everything() []*v1.Entity {
+func readAll() []*v1.Entity {
 	return []*v1.Entity{
 		{Entity: &v1.Entity_TableEntry{TableEntry: new(v1.TableEntry)}},
 		groupEntity(new(v1.MulticastGroupEntry)),
@@ -126,7 +126,7 @@ func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 		}
 		o.members = append(o.members, member)
 	}
-	o.members = sortedMembers(o.members)
+	o.members = sortMembers(o.members)
 	return o, true, nil
 }
 
@@ -136,7 +136,7 @@ func replicaPort(r *v1.Replica) (uint32, error) {
 		//lint:ignore SA1019 it is deprecated and still what others write
 		return legacy.EgressPort, nil
 	}
-	return number(r.GetPort())
+	return parseNumber(r.GetPort())
 }
 
 func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
@@ -148,11 +148,11 @@ func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
 		if len(te.GetMatch()) != 1 {
 			return o, false, fmt.Errorf("an entry of table 0x%08x has %d match fields, want 1", s.table, len(te.GetMatch()))
 		}
-		if o.key, err = number(te.GetMatch()[0].GetExact().GetValue()); err != nil {
+		if o.key, err = parseNumber(te.GetMatch()[0].GetExact().GetValue()); err != nil {
 			return o, false, err
 		}
 		for _, p := range te.GetAction().GetAction().GetParams() {
-			value, err := number(p.GetValue())
+			value, err := parseNumber(p.GetValue())
 			if err != nil {
 				return o, false, err
 			}
@@ -175,16 +175,17 @@ func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error
 		return o, false, nil
 	}
 	if len(te.GetMatch()) != len(t.Key) || len(action.GetParams()) != len(t.Params) {
-		return o, false, fmt.Errorf("an entry of %s has %d match fields and %d parameters, want %d and %d", t.Name, len(te.GetMatch()), len(action.GetParams()), len(t.Key), len(t.Params))
+		return o, false, fmt.Errorf("an entry of %s has %d match fields and %d parameters, want %d and %d", t.Name,
+			len(te.GetMatch()), len(action.GetParams()), len(t.Key), len(t.Params))
 	}
 	key, params := make([]uint32, len(t.Key)), make([]uint32, len(t.Params))
 	for _, m := range te.GetMatch() {
-		if err := place(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()); err != nil {
+		if err := setField(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()); err != nil {
 			return o, false, fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
 	for _, p := range action.GetParams() {
-		if err := place(params, t.Params, p.GetParamId(), p.GetValue()); err != nil {
+		if err := setField(params, t.Params, p.GetParamId(), p.GetValue()); err != nil {
 			return o, false, fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
@@ -192,11 +193,11 @@ func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error
 }
 
 // setField parses a number and stores it in the field with this id.
-func place(values []uint32, fields []program.Field, id uint32, b []byte) error {
+func setField(values []uint32, fields []program.Field, id uint32, b []byte) error {
 	if id < 1 || int(id) > len(fields) {
 		return fmt.Errorf("there is no field %d", id)
 	}
-	v, err := number(b)
+	v, err := parseNumber(b)
 	if f := &fields[id-1]; err == nil && uint64(v)>>f.Bits != 0 {
 		err = fmt.Errorf("%s is %d, more than %d bits", f.Name, v, f.Bits)
 	}
@@ -205,7 +206,7 @@ func place(values []uint32, fields []program.Field, id uint32, b []byte) error {
 }
 
 // describeUpdate returns an update in words, such as "insert worker 10.0.0.1".
-func describe(u *v1.Update, known []p4.Table) string {
+func describeUpdate(u *v1.Update, known []p4.Table) string {
 	verb := strings.ToLower(u.GetType().String())
 	if te := u.GetEntity().GetTableEntry(); te != nil {
 		for i := range known {
@@ -215,7 +216,7 @@ func describe(u *v1.Update, known []p4.Table) string {
 		}
 		for k, s := range shapes {
 			if s.table == te.GetTableId() && len(te.GetMatch()) == 1 {
-				if key, err := number(te.GetMatch()[0].GetExact().GetValue()); err == nil {
+				if key, err := parseNumber(te.GetMatch()[0].GetExact().GetValue()); err == nil {
 					return verb + " " + object{kind: k, key: key}.name()
 				}
 			}
@@ -239,7 +240,7 @@ func (o object) name() string {
 		return "server " + keyAddress(o.key).String()
 	}
 	if o.kind == kindEntry {
-		return o.table.Name + " " + numbers(o.table.Key, o.table.Fields(o.key))
+		return o.table.Name + " " + joinNumbers(o.table.Key, o.table.Fields(o.key))
 	}
 	return "worker " + keyAddress(o.key).String()
 }
@@ -248,15 +249,15 @@ func (o object) name() string {
 func programKey(te *v1.TableEntry, t *p4.Table) string {
 	key := make([]uint32, len(t.Key))
 	for _, m := range te.GetMatch() {
-		if place(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()) != nil {
+		if setField(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()) != nil {
 			return "entry of " + t.Name
 		}
 	}
-	return t.Name + " " + numbers(t.Key, key)
+	return t.Name + " " + joinNumbers(t.Key, key)
 }
 
 // joinNumbers returns the fields with their values.
-func numbers(fields []program.Field, values []uint32) string {
+func joinNumbers(fields []program.Field, values []uint32) string {
 	var b strings.Builder
 	for i, v := range values {
 		if i > 0 {
@@ -277,7 +278,7 @@ func (o object) value() string {
 	case kindWorker:
 		return fmt.Sprintf("cluster %d worker %d", o.a, o.b)
 	case kindEntry:
-		value := strings.TrimRight(o.table.Action+" "+numbers(o.table.Params, o.params), " ")
+		value := strings.TrimRight(o.table.Action+" "+joinNumbers(o.table.Params, o.params), " ")
 		if remark := o.table.Remark(o.params); remark != "" {
 			value += ", " + remark
 		}

@@ -32,7 +32,7 @@ func everyObject(known []p4.Table) map[string]object {
 		for k, f := range t.Params {
 			params[k] = uint32(1<<f.Bits - 1)
 		}
-		all[t.Name+" "+numbers(t.Key, key)] = object{kind: kindEntry, table: t, key: t.Number(key), params: params}
+		all[t.Name+" "+joinNumbers(t.Key, key)] = object{kind: kindEntry, table: t, key: t.Number(key), params: params}
 	}
 	return all
 }
@@ -45,12 +45,13 @@ func TestEveryObjectReadsBack(t *testing.T) {
 	}
 	for name, o := range everyObject(known) {
 		for op, verb := range map[v1.Update_Type]string{v1.Update_INSERT: "insert ", v1.Update_MODIFY: "modify ", v1.Update_DELETE: "delete "} {
-			u := o.update(op)
-			if got := describe(u, known); got != verb+name {
+			u := o.toUpdate(op)
+			if got := describeUpdate(u, known); got != verb+name {
 				t.Errorf("%q, want %q", got, verb+name)
 			}
 			if op == v1.Update_DELETE {
-				if e := u.Entity.GetTableEntry(); e.GetAction() != nil || len(u.Entity.GetPacketReplicationEngineEntry().GetMulticastGroupEntry().GetReplicas()) > 0 {
+				if e := u.Entity.GetTableEntry(); e.GetAction() != nil ||
+					len(u.Entity.GetPacketReplicationEngineEntry().GetMulticastGroupEntry().GetReplicas()) > 0 {
 					t.Errorf("%s is deleted with what it was set to: %v", name, u)
 				}
 				continue
@@ -59,20 +60,23 @@ func TestEveryObjectReadsBack(t *testing.T) {
 			if err != nil || !ok {
 				t.Errorf("%s: %v, %v", name, ok, err)
 			}
-			if got.identity() != o.identity() || got.a != o.a || got.b != o.b || !slices.Equal(got.members, o.members) || !slices.Equal(got.params, o.params) || got.name() != name {
+			if got.identity() != o.identity() || got.a != o.a || got.b != o.b || !slices.Equal(got.members, o.members) ||
+				!slices.Equal(got.params, o.params) || got.name() != name {
 				t.Errorf("%s: %+v, want %+v", name, got, o)
 			}
 		}
 		if o.kind == kindEntry {
-			if _, ok, err := toObject(o.update(v1.Update_INSERT).Entity, nil); ok || err != nil {
+			if _, ok, err := toObject(o.toUpdate(v1.Update_INSERT).Entity, nil); ok || err != nil {
 				t.Errorf("%s of no known program: %v, %v", name, ok, err)
 			}
 		}
 	}
-	if got := describe(&v1.Update{Type: v1.Update_INSERT}, known); got != "insert" {
+	if got := describeUpdate(&v1.Update{Type: v1.Update_INSERT}, known); got != "insert" {
 		t.Errorf("nothing is %q", got)
 	}
-	if got := describe(&v1.Update{Type: v1.Update_INSERT, Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: &v1.TableEntry{TableId: 5}}}}, known); got != "insert entry of table 0x00000005" {
+	if got := describeUpdate(&v1.Update{Type: v1.Update_INSERT,
+		Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: &v1.TableEntry{TableId: 5}}}},
+		known); got != "insert entry of table 0x00000005" {
 		t.Errorf("a strange table is %q", got)
 	}
 }
@@ -100,12 +104,15 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			"no key":         {func(e *v1.TableEntry) { e.Match = nil }, false, "match fields and", ""},
 			"no parameter":   {func(e *v1.TableEntry) { e.Action.GetAction().Params = nil }, len(table.Params) == 0, "match fields and", ""},
 			"field 0":        {func(e *v1.TableEntry) { e.Match[0].FieldId = 0 }, false, "there is no field 0", "entry of " + table.Name},
-			"a field more":   {func(e *v1.TableEntry) { e.Match[0].FieldId = uint32(len(table.Key)) + 1 }, false, "there is no field", "entry of " + table.Name},
-			"wide key":       {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0} }, false, "job is 65536, more than 16 bits", "entry of " + table.Name},
-			"widest key":     {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }, false, "more than 32 bits", "entry of " + table.Name},
+			"a field more": {func(e *v1.TableEntry) { e.Match[0].FieldId = uint32(len(table.Key)) + 1 }, false,
+				"there is no field", "entry of " + table.Name},
+			"wide key": {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0} }, false,
+				"job is 65536, more than 16 bits", "entry of " + table.Name},
+			"widest key": {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }, false,
+				"more than 32 bits", "entry of " + table.Name},
 			"wide parameter": {func(e *v1.TableEntry) {
 				if narrow >= 0 {
-					e.Action.GetAction().Params[narrow].Value = canonical(1 << table.Params[narrow].Bits)
+					e.Action.GetAction().Params[narrow].Value = canonicalBytes(1 << table.Params[narrow].Bits)
 				}
 			}, narrow < 0, "bits", ""},
 			"a parameter more": {func(e *v1.TableEntry) {
@@ -115,17 +122,18 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			}, len(table.Params) == 0, "there is no field", ""},
 		} {
 			key := make([]uint32, len(table.Key))
-			u := object{kind: kindEntry, table: table, key: table.Number(key), params: make([]uint32, len(table.Params))}.update(v1.Update_MODIFY)
+			u := object{kind: kindEntry, table: table, key: table.Number(key), params: make([]uint32, len(table.Params))}.toUpdate(v1.Update_MODIFY)
 			c.change(u.Entity.GetTableEntry())
 			_, ok, err := toObject(u.Entity, known)
-			if fails := c.fails != "" && !c.ok; ok != c.ok || (err != nil) != fails || fails && (!strings.Contains(err.Error(), c.fails) || !strings.Contains(err.Error(), table.Name)) {
+			if fails := c.fails != "" && !c.ok; ok != c.ok || (err != nil) != fails || fails &&
+				(!strings.Contains(err.Error(), c.fails) || !strings.Contains(err.Error(), table.Name)) {
 				t.Errorf("%s, %s: %v, %v", table.Name, name, ok, err)
 			}
 			called := c.called
 			if called == "" {
-				called = table.Name + " " + numbers(table.Key, key)
+				called = table.Name + " " + joinNumbers(table.Key, key)
 			}
-			if got := describe(u, known); got != "modify "+called {
+			if got := describeUpdate(u, known); got != "modify "+called {
 				t.Errorf("%s, %s: %q, want %q", table.Name, name, got, called)
 			}
 		}
@@ -143,8 +151,10 @@ func TestOrderOfAPlan(t *testing.T) {
 		}
 		return tables
 	}
-	one := parse("servers: [10.0.0.9]\nworkers: [{address: 10.0.0.1, cluster: 0, worker: 0}]\nclusters: [{cluster: 0, group: 1}]\ngroups: [{id: 1, members: [{port: 1, instance: 0}]}]\nprograms: {isw.members: [{job: 0, worker: 0, port: 4}]}\n")
-	two := parse("servers: [10.0.0.8]\nworkers: [{address: 10.0.0.2, cluster: 3, worker: 2}]\nclusters: [{cluster: 3, group: 4}]\ngroups: [{id: 4, members: [{port: 1, instance: 2}]}]\nprograms: {isw.members: [{job: 3, worker: 2, port: 4}]}\n")
+	one := parse("servers: [10.0.0.9]\nworkers: [{address: 10.0.0.1, cluster: 0, worker: 0}]\nclusters: [{cluster: 0, " +
+		"group: 1}]\ngroups: [{id: 1, members: [{port: 1, instance: 0}]}]\nprograms: {isw.members: [{job: 0, worker: 0, port: 4}]}\n")
+	two := parse("servers: [10.0.0.8]\nworkers: [{address: 10.0.0.2, cluster: 3, worker: 2}]\nclusters: [{cluster: 3, " +
+		"group: 4}]\ngroups: [{id: 4, members: [{port: 1, instance: 2}]}]\nprograms: {isw.members: [{job: 3, worker: 2, port: 4}]}\n")
 	rank := func(c change) int {
 		late := c.after.kind
 		if c.op == v1.Update_DELETE {

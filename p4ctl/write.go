@@ -49,7 +49,7 @@ func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelin
 		return false, nil
 	}
 	_, err = s.client.SetForwardingPipelineConfig(ctx, &v1.SetForwardingPipelineConfigRequest{
-		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(),
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().toProto(),
 		Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config})
 	if status.Code(err) == codes.Unimplemented {
 		return false, nil
@@ -73,14 +73,15 @@ func ProfileOf(info *configv1.P4Info) p4.Profile {
 
 // AddPrograms adds the tables of switch programs to the device's pipeline, keeps all entries, and reports whether
 // tables were missing.
-func (s *Session) Add(ctx context.Context, programs ...program.Description) (added bool, err error) {
+func (s *Session) AddPrograms(ctx context.Context, programs ...program.Description) (added bool, err error) {
 	config, err := s.Pipeline(ctx)
 	if err != nil {
 		return false, err
 	}
 	has := func(d program.Description) bool {
 		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
-			return !slices.ContainsFunc(config.GetP4Info().GetTables(), func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
+			return !slices.ContainsFunc(config.GetP4Info().GetTables(),
+				func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
 		})
 	}
 	var want []program.Description
@@ -100,7 +101,7 @@ func (s *Session) Add(ctx context.Context, programs ...program.Description) (add
 	slices.SortFunc(want, func(a, b program.Description) int { return cmp.Compare(a.Code, b.Code) })
 	next := PipelineConfig(ProfileOf(config.GetP4Info()), want...)
 	_, err = s.client.SetForwardingPipelineConfig(ctx, &v1.SetForwardingPipelineConfigRequest{
-		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(),
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().toProto(),
 		Action: v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, Config: next})
 	if err != nil {
 		return false, s.explain(rpcError("add tables to the pipeline", err))
@@ -114,14 +115,14 @@ func (s *Session) Add(ctx context.Context, programs ...program.Description) (add
 // Read returns the device's tables in canonical order. It needs no election. A server without multicast groups
 // counts as one with none.
 func (s *Session) Read(ctx context.Context) (Tables, error) {
-	t, err := s.read(ctx, everything())
+	t, err := s.readEntities(ctx, readAll())
 	if status.Code(err) == codes.Unimplemented {
-		t, err = s.read(ctx, everything()[:1])
+		t, err = s.readEntities(ctx, readAll()[:1])
 	}
 	return t, err
 }
 
-func (s *Session) read(ctx context.Context, what []*v1.Entity) (Tables, error) {
+func (s *Session) readEntities(ctx context.Context, what []*v1.Entity) (Tables, error) {
 	var t Tables
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,20 +177,20 @@ type Applied struct {
 // Apply writes a plan. A plan that fits one batch is written all or nothing if the server supports it. Otherwise
 // Apply stops after the first batch with a fault. A rejected update is a *BatchError.
 func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
-	updates := p.updates()
+	updates := p.toUpdates()
 	if len(updates) == 0 {
 		return Applied{}, nil
 	}
 	if len(updates) <= s.options.BatchSize {
 		err := s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR)
 		if status.Code(err) != codes.Unimplemented {
-			return applied(Applied{Updates: len(updates), Batches: 1, Atomic: true}, err)
+			return wholeResult(Applied{Updates: len(updates), Batches: 1, Atomic: true}, err)
 		}
 	}
 	var done Applied
 	for at := 0; at < len(updates); at += s.options.BatchSize {
 		batch := updates[at:min(at+s.options.BatchSize, len(updates))]
-		err := s.write(ctx, batch, at, v1.WriteRequest_CONTINUE_ON_ERROR)
+		err := s.writeBatch(ctx, batch, at, v1.WriteRequest_CONTINUE_ON_ERROR)
 		done.Batches++
 		if err != nil {
 			var refused *BatchError
@@ -209,17 +210,17 @@ var ErrTooMany = olaf.NewError(olaf.Usage, "too many changes for one batch")
 // ApplyWhole writes a plan as one batch, all or nothing. It changes nothing and fails if the plan does not fit
 // (ErrTooMany) or the server cannot roll back.
 func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
-	updates := p.updates()
+	updates := p.toUpdates()
 	switch n := len(updates); {
 	case n == 0:
 		return Applied{}, nil
 	case n > s.options.BatchSize:
 		return Applied{}, fmt.Errorf("%w: %d; it holds %d", ErrTooMany, n, s.options.BatchSize)
 	}
-	return applied(Applied{Updates: len(updates), Batches: 1, Atomic: true}, s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))
+	return wholeResult(Applied{Updates: len(updates), Batches: 1, Atomic: true}, s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))
 }
 
-func applied(a Applied, err error) (Applied, error) {
+func wholeResult(a Applied, err error) (Applied, error) {
 	if err != nil {
 		return Applied{Batches: a.Batches, Atomic: true}, err
 	}
@@ -245,12 +246,12 @@ func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 
 // Write sends one batch unchanged; most callers want Apply. A rejected update is a *BatchError.
 func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.WriteRequest_Atomicity) error {
-	return s.write(ctx, updates, 0, atomicity)
+	return s.writeBatch(ctx, updates, 0, atomicity)
 }
 
-func (s *Session) write(ctx context.Context, updates []*v1.Update, offset int, atomicity v1.WriteRequest_Atomicity) error {
+func (s *Session) writeBatch(ctx context.Context, updates []*v1.Update, offset int, atomicity v1.WriteRequest_Atomicity) error {
 	_, err := s.client.Write(ctx, &v1.WriteRequest{
-		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(), Updates: updates, Atomicity: atomicity})
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().toProto(), Updates: updates, Atomicity: atomicity})
 	err = writeError(err, updates, offset, atomicity != v1.WriteRequest_CONTINUE_ON_ERROR)
 	var refused *BatchError
 	if errors.As(err, &refused) {
@@ -269,5 +270,5 @@ func (s *Session) explain(err error) error {
 	if why := s.Err(); errors.Is(why, ErrPreempted) {
 		return &kinded{ErrPreempted, why.Error(), err}
 	}
-	return s.contest(s.highestSeen(), err)
+	return s.contestError(s.highestSeen(), err)
 }

@@ -72,7 +72,7 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	if err != nil {
 		return nil, err
 	}
-	if _, err := bed.Tables.Add(ctx, p4inc.Describe()); err != nil {
+	if _, err := bed.Tables.AddPrograms(ctx, p4inc.Describe()); err != nil {
 		return nil, err
 	}
 	if _, err := bed.Tables.Sync(ctx, hosts); err != nil {

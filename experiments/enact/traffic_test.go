@@ -231,7 +231,7 @@ func TestJobsUnderTraffic(t *testing.T) {
 	for _, w := range hosts.Workers {
 		a.ports[w.Address] = p4ctl.Member{Port: uint32(w.ID) + 1, Instance: uint16(w.ID)}
 	}
-	if _, err := session.Add(t.Context(), a.program); err != nil {
+	if _, err := session.AddPrograms(t.Context(), a.program); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(p4ctl.Tables{}, hosts)); err != nil {

@@ -63,7 +63,7 @@ func parseSlot(b []byte) (a acknowledged, whole bool) {
 }
 
 // parseSlots parses both slots of a sidecar.
-func slots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
+func parseSlots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
 	for i := range slotCount {
 		all[i], whole[i] = parseSlot(b[min(len(b), i*slotStride):])
 	}
@@ -97,7 +97,7 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 		return acknowledgement{}, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	newest := acknowledgement{at: -1}
-	all, whole := slots(b)
+	all, whole := parseSlots(b)
 	for i, a := range all {
 		newest.damaged = newest.damaged || !whole[i]
 		if whole[i] && a.epoch == epoch && (newest.at < 0 || a.records > newest.records) {
@@ -120,7 +120,7 @@ func (s *sidecar) begin(a acknowledged) error {
 		copy(b[i*slotStride:], a.bytes())
 	}
 	s.at = 0
-	return writeWhole(s.fs, s.path, b)
+	return replaceFile(s.fs, s.path, b)
 }
 
 // write stores an acknowledgement durably in the slot that does not have the newest; turn then makes it the newest.
@@ -150,7 +150,7 @@ func (s *sidecar) withdraw(newest acknowledged) error {
 	return err
 }
 
-func (s *sidecar) turn() { s.at = 1 - s.at }
+func (s *sidecar) switchSlots() { s.at = 1 - s.at }
 
 func (s *sidecar) close() error {
 	if s.file == nil {

@@ -67,7 +67,8 @@ func newBench(t *testing.T, bare bool) *bench {
 func (b *bench) Context() context.Context { return b.ctx }
 
 func labConfig() *v1.ForwardingPipelineConfig {
-	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(), P4DeviceConfig: []byte("build"), Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: 7}}
+	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(), P4DeviceConfig: []byte("build"),
+		Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: 7}}
 }
 
 // text parses text-proto into m.
@@ -343,14 +344,16 @@ func TestStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := text(t, new(v1.MasterArbitrationUpdate), `device_id: 1 election_id { low: 1 } status { code: 5 message: "nobody is primary; announce at least (0, 1)" }`)
+		want := text(t, new(v1.MasterArbitrationUpdate),
+			`device_id: 1 election_id { low: 1 } status { code: 5 message: "nobody is primary; announce at least (0, 1)" }`)
 		if diff := cmp.Diff(want, m.GetArbitration(), protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("J1 messages without use are answered with a StreamError, and the stream goes on", func(t *testing.T) {
 		b := newBench(t, true)
-		for message, arm := range map[string]string{"packet { payload: 'x' }": "packet_out", "digest_ack { digest_id: 1 }": "digest_list_ack", "other {}": "other", "": "other"} {
+		for message, arm := range map[string]string{"packet { payload: 'x' }": "packet_out",
+			"digest_ack { digest_id: 1 }": "digest_list_ack", "other {}": "other", "": "other"} {
 			if err := b.stream.Send(text(t, new(v1.StreamMessageRequest), message)); err != nil {
 				t.Fatal(err)
 			}
@@ -359,7 +362,8 @@ func TestStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := m.GetError().ProtoReflect()
-			if got := e.WhichOneof(e.Descriptor().Oneofs().ByName("details")); got == nil || string(got.Name()) != arm || m.GetError().CanonicalCode != int32(codes.InvalidArgument) {
+			if got := e.WhichOneof(e.Descriptor().Oneofs().ByName("details")); got == nil || string(got.Name()) != arm ||
+				m.GetError().CanonicalCode != int32(codes.InvalidArgument) {
 				t.Errorf("%s is answered with %v", message, m)
 			}
 		}
@@ -546,7 +550,8 @@ func TestPipelineConfig(t *testing.T) {
 	t.Run("B23 a role without the pipeline", func(t *testing.T) {
 		b := newBench(t, true)
 		b.elect(`device_id: 1 election_id { low: 1 } role { name: "reader" }`)
-		_, err := b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "reader", ElectionId: &v1.Uint128{Low: 1},
+		_, err := b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
+			Role: "reader", ElectionId: &v1.Uint128{Low: 1},
 			Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: labConfig()})
 		b.code(codes.PermissionDenied, err)
 	})
@@ -576,7 +581,8 @@ func TestWrite(t *testing.T) {
 		b.code(codes.OK, b.write(""))
 		b.code(codes.OK, b.write(update("INSERT", workerEntry(key1, 1, 1))))
 		b.updateCodes(b.write(update("INSERT", workerEntry(key1, 1, 1))), codes.AlreadyExists)
-		b.updateCodes(b.write(update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key2, 1, 2))+update("DELETE", workerEntry(key3, 0, 0))),
+		b.updateCodes(b.write(update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key2, 1, 2))+
+			update("DELETE", workerEntry(key3, 0, 0))),
 			codes.AlreadyExists, codes.OK, codes.NotFound)
 		if b.workers() != 2 {
 			t.Error("D5 the good update of a mixed batch was not done")
@@ -598,7 +604,8 @@ func TestWrite(t *testing.T) {
 		before, _ := b.read("entities { table_entry {} } entities { " + groupEntry("") + " }")
 		b.updateCodes(b.write("atomicity: ROLLBACK_ON_ERROR "+
 			update("INSERT", workerEntry(key3, 3, 3))+update("MODIFY", workerEntry(key1, 9, 9))+update("DELETE", workerEntry(key2, 0, 0))+
-			update("INSERT", groupEntry("multicast_group_id: 1"))+update("INSERT", workerEntry(key3, 3, 3))+update("INSERT", workerEntry(key2, 3, 3))),
+			update("INSERT", groupEntry("multicast_group_id: 1"))+update("INSERT", workerEntry(key3, 3, 3))+
+			update("INSERT", workerEntry(key2, 3, 3))),
 			codes.Aborted, codes.Aborted, codes.Aborted, codes.Aborted, codes.AlreadyExists, codes.Aborted)
 		after, _ := b.read("entities { table_entry {} } entities { " + groupEntry("") + " }")
 		if diff := cmp.Diff(before, after, protocmp.Transform()); diff != "" {
@@ -631,15 +638,19 @@ func TestWrite(t *testing.T) {
 		small.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableSize = 1
 		small.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableTotalReplicas = 2
 		b.code(codes.OK, b.set("VERIFY_AND_COMMIT", small))
-		b.updateCodes(b.write(update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key2, 1, 2))+update("INSERT", workerEntry(key3, 1, 3))),
+		b.updateCodes(b.write(update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key2, 1, 2))+
+			update("INSERT", workerEntry(key3, 1, 3))),
 			codes.OK, codes.OK, codes.ResourceExhausted)
 		b.code(codes.OK, b.write(update("DELETE", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key3, 1, 3))))
-		b.updateCodes(b.write(update("INSERT", groupEntry(`multicast_group_id: 1 replicas { port: "\001" } replicas { port: "\002" } replicas { port: "\003" }`))), codes.ResourceExhausted)
-		b.updateCodes(b.write(update("INSERT", groupEntry(`multicast_group_id: 1`))+update("INSERT", groupEntry(`multicast_group_id: 2`))), codes.OK, codes.ResourceExhausted)
+		b.updateCodes(b.write(update("INSERT",
+			groupEntry(`multicast_group_id: 1 replicas { port: "\001" } replicas { port: "\002" } replicas { port: "\003" }`))), codes.ResourceExhausted)
+		b.updateCodes(b.write(update("INSERT", groupEntry(`multicast_group_id: 1`))+
+			update("INSERT", groupEntry(`multicast_group_id: 2`))), codes.OK, codes.ResourceExhausted)
 	})
 	t.Run("D12 malformed updates", func(t *testing.T) {
 		b := newBench(t, false)
-		b.updateCodes(b.write("updates {} updates { type: INSERT } updates { type: INSERT entity {} } "+update("UNSPECIFIED", workerEntry(key1, 1, 1))+update("8", workerEntry(key1, 1, 1))+update("INSERT", "table_entry {}")),
+		b.updateCodes(b.write("updates {} updates { type: INSERT } updates { type: INSERT entity {} } "+
+			update("UNSPECIFIED", workerEntry(key1, 1, 1))+update("8", workerEntry(key1, 1, 1))+update("INSERT", "table_entry {}")),
 			codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument)
 	})
 	t.Run("D13 the device's own words", func(t *testing.T) {
@@ -685,7 +696,8 @@ func TestTableEntry(t *testing.T) {
 		{"E2 no action", "INSERT", worker + match, codes.InvalidArgument},
 		{"E2 an action of another table", "INSERT", worker + match + "action { action { action_id: 0x01000003 } }", codes.InvalidArgument},
 		{"E2 a default-only action", "INSERT", worker + match + "action { action { action_id: 0x01000002 } }", codes.PermissionDenied},
-		{"E3 missing parameter", "INSERT", worker + match + strings.Replace(action, `params { param_id: 2 value: "\002" }`, "", 1), codes.InvalidArgument},
+		{"E3 missing parameter", "INSERT", worker + match + strings.Replace(action,
+			`params { param_id: 2 value: "\002" }`, "", 1), codes.InvalidArgument},
 		{"E3 parameter twice", "INSERT", worker + match + strings.Replace(action, "param_id: 2", "param_id: 1", 1), codes.InvalidArgument},
 		{"E3 empty parameter", "INSERT", worker + match + strings.Replace(action, `"\002"`, `""`, 1), codes.InvalidArgument},
 		{"E3 F3 parameter too wide", "INSERT", worker + match + strings.Replace(action, `"\002"`, `"\001\000\000"`, 1), codes.InvalidArgument},
@@ -693,8 +705,10 @@ func TestTableEntry(t *testing.T) {
 		{"E5 priority", "INSERT", worker + match + action + "priority: 1", codes.InvalidArgument},
 		{"E5 negative priority", "INSERT", worker + match + action + "priority: -1", codes.InvalidArgument},
 		{"E6 no match", "INSERT", worker + action, codes.InvalidArgument},
-		{"E6 ternary in an exact field", "INSERT", worker + `match { field_id: 1 ternary { value: "\n" mask: "\n" } }` + action, codes.InvalidArgument},
-		{"E6 prefix in an exact field", "INSERT", worker + `match { field_id: 1 lpm { value: "\n" prefix_len: 32 } }` + action, codes.InvalidArgument},
+		{"E6 ternary in an exact field", "INSERT", worker + `match { field_id: 1 ternary { value: "\n" mask: "\n" } }` +
+			action, codes.InvalidArgument},
+		{"E6 prefix in an exact field", "INSERT", worker + `match { field_id: 1 lpm { value: "\n" prefix_len: 32 } }` +
+			action, codes.InvalidArgument},
 		{"E8 field twice", "INSERT", worker + match + match + action, codes.InvalidArgument},
 		{"E8 match unset", "INSERT", worker + "match { field_id: 1 }" + action, codes.InvalidArgument},
 		{"E10 default with match", "MODIFY", worker + match + action + "is_default_action: true", codes.InvalidArgument},
@@ -709,10 +723,12 @@ func TestTableEntry(t *testing.T) {
 		{"E15 action oneof unset", "INSERT", worker + match + "action {}", codes.InvalidArgument},
 		{"F2 empty key", "INSERT", worker + `match { field_id: 1 exact {} }` + action, codes.InvalidArgument},
 		{"F3 key too wide", "INSERT", worker + `match { field_id: 1 exact { value: "\001\000\000\000\000" } }` + action, codes.InvalidArgument},
-		{"F3 key enormous", "INSERT", worker + `match { field_id: 1 exact { value: "` + strings.Repeat("x", 3000) + `" } }` + action, codes.InvalidArgument},
+		{"F3 key enormous", "INSERT", worker + `match { field_id: 1 exact { value: "` + strings.Repeat("x", 3000) +
+			`" } }` + action, codes.InvalidArgument},
 		{"H5 direct counter", "INSERT", worker + match + action + "counter_data {}", codes.InvalidArgument},
 		{"H5 direct meter", "INSERT", worker + match + action + "meter_config {}", codes.InvalidArgument},
-		{"a cluster's group that is not there", "INSERT", `table_id: 0x02000011 match { field_id: 1 exact { value: "\000" } } action { action { action_id: 0x01000011 params { param_id: 1 value: "\007" } } }`, codes.NotFound},
+		{"a cluster's group that is not there", "INSERT",
+			`table_id: 0x02000011 match { field_id: 1 exact { value: "\000" } } action { action { action_id: 0x01000011 params { param_id: 1 value: "\007" } } }`, codes.NotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.updateCodes(b.write(update(c.op, "table_entry { "+c.entry+" }")), c.want)
@@ -757,9 +773,11 @@ func TestRead(t *testing.T) {
 		bare.code(codes.NotFound, err)
 	})
 	b := newBench(t, false)
-	b.code(codes.OK, b.write(update("INSERT", workerEntry(key2, 1, 2))+update("INSERT", strings.Replace(workerEntry(key1, 1, 1), "table_id", `metadata: "m" table_id`, 1))+
+	b.code(codes.OK, b.write(update("INSERT", workerEntry(key2, 1, 2))+
+		update("INSERT", strings.Replace(workerEntry(key1, 1, 1), "table_id", `metadata: "m" table_id`, 1))+
 		update("INSERT", `table_entry { table_id: 0x02000001 match { field_id: 1 exact { value: "\001" } } action { action { action_id: 0x01000003 } } }`)+
-		update("INSERT", groupEntry(`multicast_group_id: 5 metadata: "g" replicas { port: "\000\007" instance: 1 } replicas { egress_port: 9 instance: 2 }`))))
+		update("INSERT", groupEntry(
+			`multicast_group_id: 5 metadata: "g" replicas { port: "\000\007" instance: 1 } replicas { egress_port: 9 instance: 2 }`))))
 	const worker = "table_id: 0x02000002 "
 	for _, c := range []struct {
 		name, entities string
@@ -779,7 +797,8 @@ func TestRead(t *testing.T) {
 		{"G3 the default only", "entities { table_entry { " + worker + `is_default_action: true } }`, 1, codes.OK},
 		{"G5 direct resources are not invented", "entities { table_entry { " + worker + `counter_data {} } }`, 2, codes.OK},
 		{"G8 the same twice", "entities { table_entry { " + worker + "} } entities { table_entry { " + worker + "} }", 4, codes.OK},
-		{"H3 all of none", "entities { counter_entry {} } entities { meter_entry {} } entities { register_entry {} } entities { direct_counter_entry {} }", 0, codes.OK},
+		{"H3 all of none", "entities { counter_entry {} } entities { meter_entry {} } entities { register_entry {} } " +
+			"entities { direct_counter_entry {} }", 0, codes.OK},
 		{"I1 all groups", "entities { " + groupEntry("") + " }", 1, codes.OK},
 		{"I1 one group", "entities { " + groupEntry("multicast_group_id: 5") + " }", 1, codes.OK},
 		{"I1 absent group", "entities { " + groupEntry("multicast_group_id: 6") + " }", 0, codes.OK},
@@ -792,16 +811,20 @@ func TestRead(t *testing.T) {
 		})
 	}
 	t.Run("G2 G7 bad elements beside good ones", func(t *testing.T) {
-		got, err := b.read("entities {} entities { table_entry { " + worker + "} } entities { table_entry { table_id: 9 } } entities { counter_entry { counter_id: 4 } } entities { packet_replication_engine_entry {} } " +
+		got, err := b.read("entities {} entities { table_entry { " + worker +
+			"} } entities { table_entry { table_id: 9 } } entities { counter_entry { counter_id: 4 } } entities { " +
+			"packet_replication_engine_entry {} } " +
 			"entities { packet_replication_engine_entry { clone_session_entry {} } } entities { table_entry { match { field_id: 1 } } }")
-		b.updateCodes(err, codes.InvalidArgument, codes.OK, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.Unimplemented, codes.InvalidArgument)
+		b.updateCodes(err, codes.InvalidArgument, codes.OK, codes.InvalidArgument, codes.InvalidArgument,
+			codes.InvalidArgument, codes.Unimplemented, codes.InvalidArgument)
 		if len(got) != 2 {
 			t.Errorf("%d good ones", len(got))
 		}
 	})
 	t.Run("I4 G10 a group comes back in the fields it was written in", func(t *testing.T) {
 		got, _ := b.read("entities { " + groupEntry("") + " }")
-		want := text(t, new(v1.Entity), groupEntry(`multicast_group_id: 5 metadata: "g" replicas { port: "\007" instance: 1 } replicas { egress_port: 9 instance: 2 }`))
+		want := text(t, new(v1.Entity),
+			groupEntry(`multicast_group_id: 5 metadata: "g" replicas { port: "\007" instance: 1 } replicas { egress_port: 9 instance: 2 }`))
 		if diff := cmp.Diff([]*v1.Entity{want}, got, protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
@@ -816,32 +839,39 @@ func TestOtherEntities(t *testing.T) {
 		op, entity string
 		want       codes.Code
 	}{
-		"H counter":                   {"MODIFY", "counter_entry { counter_id: 1 }", codes.InvalidArgument},
-		"H direct counter":            {"MODIFY", "direct_counter_entry {}", codes.InvalidArgument},
-		"H meter":                     {"MODIFY", "meter_entry { meter_id: 1 }", codes.InvalidArgument},
-		"H register":                  {"MODIFY", "register_entry { register_id: 1 }", codes.InvalidArgument},
-		"action profile member":       {"INSERT", "action_profile_member { member_id: 1 }", codes.InvalidArgument},
-		"digest":                      {"INSERT", "digest_entry { digest_id: 1 }", codes.InvalidArgument},
-		"value set":                   {"MODIFY", "value_set_entry { value_set_id: 1 }", codes.InvalidArgument},
-		"extern":                      {"INSERT", "extern_entry { extern_id: 1 }", codes.InvalidArgument},
-		"I1 group 0":                  {"INSERT", groupEntry(""), codes.InvalidArgument},
-		"I2 the same replica twice":   {"INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001" } replicas { port: "\000\001" }`), codes.InvalidArgument},
-		"I2 instance beyond a worker": {"INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001" instance: 65536 }`), codes.InvalidArgument},
-		"I2 no port":                  {"INSERT", groupEntry(`multicast_group_id: 3 replicas { instance: 1 }`), codes.InvalidArgument},
-		"I2 port too wide":            {"INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001\000\000\000\000" }`), codes.InvalidArgument},
-		"I2 MODIFY of nothing":        {"MODIFY", groupEntry(`multicast_group_id: 3`), codes.NotFound},
-		"I2 DELETE of nothing":        {"DELETE", groupEntry(`multicast_group_id: 3`), codes.NotFound},
-		"I3 backup replicas":          {"INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001" backup_replicas { port: "\002" } }`), codes.Unimplemented},
-		"clone session":               {"INSERT", "packet_replication_engine_entry { clone_session_entry { session_id: 1 } }", codes.Unimplemented},
-		"no replication entry":        {"INSERT", "packet_replication_engine_entry {}", codes.InvalidArgument},
+		"H counter":             {"MODIFY", "counter_entry { counter_id: 1 }", codes.InvalidArgument},
+		"H direct counter":      {"MODIFY", "direct_counter_entry {}", codes.InvalidArgument},
+		"H meter":               {"MODIFY", "meter_entry { meter_id: 1 }", codes.InvalidArgument},
+		"H register":            {"MODIFY", "register_entry { register_id: 1 }", codes.InvalidArgument},
+		"action profile member": {"INSERT", "action_profile_member { member_id: 1 }", codes.InvalidArgument},
+		"digest":                {"INSERT", "digest_entry { digest_id: 1 }", codes.InvalidArgument},
+		"value set":             {"MODIFY", "value_set_entry { value_set_id: 1 }", codes.InvalidArgument},
+		"extern":                {"INSERT", "extern_entry { extern_id: 1 }", codes.InvalidArgument},
+		"I1 group 0":            {"INSERT", groupEntry(""), codes.InvalidArgument},
+		"I2 the same replica twice": {"INSERT",
+			groupEntry(`multicast_group_id: 3 replicas { port: "\001" } replicas { port: "\000\001" }`), codes.InvalidArgument},
+		"I2 instance beyond a worker": {"INSERT",
+			groupEntry(`multicast_group_id: 3 replicas { port: "\001" instance: 65536 }`), codes.InvalidArgument},
+		"I2 no port": {"INSERT", groupEntry(`multicast_group_id: 3 replicas { instance: 1 }`), codes.InvalidArgument},
+		"I2 port too wide": {"INSERT",
+			groupEntry(`multicast_group_id: 3 replicas { port: "\001\000\000\000\000" }`), codes.InvalidArgument},
+		"I2 MODIFY of nothing": {"MODIFY", groupEntry(`multicast_group_id: 3`), codes.NotFound},
+		"I2 DELETE of nothing": {"DELETE", groupEntry(`multicast_group_id: 3`), codes.NotFound},
+		"I3 backup replicas": {"INSERT",
+			groupEntry(`multicast_group_id: 3 replicas { port: "\001" backup_replicas { port: "\002" } }`), codes.Unimplemented},
+		"clone session": {"INSERT",
+			"packet_replication_engine_entry { clone_session_entry { session_id: 1 } }", codes.Unimplemented},
+		"no replication entry": {"INSERT", "packet_replication_engine_entry {}", codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) { b.updateCodes(b.write(update(c.op, c.entity)), c.want) })
 	}
 	t.Run("a group in use stays", func(t *testing.T) {
 		cluster := func(id, group string) string {
-			return `table_entry { table_id: 0x02000011 match { field_id: 1 exact { value: "` + id + `" } } action { action { action_id: 0x01000011 params { param_id: 1 value: "` + group + `" } } } }`
+			return `table_entry { table_id: 0x02000011 match { field_id: 1 exact { value: "` + id +
+				`" } } action { action { action_id: 0x01000011 params { param_id: 1 value: "` + group + `" } } } }`
 		}
-		b.code(codes.OK, b.write(update("INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001" }`))+update("INSERT", groupEntry(`multicast_group_id: 4`))+
+		b.code(codes.OK, b.write(update("INSERT", groupEntry(`multicast_group_id: 3 replicas { port: "\001" }`))+
+			update("INSERT", groupEntry(`multicast_group_id: 4`))+
 			update("INSERT", cluster(`\000`, `\003`))+update("INSERT", cluster(`\001`, `\003`))))
 		b.updateCodes(b.write(update("DELETE", groupEntry("multicast_group_id: 3"))), codes.FailedPrecondition)
 		b.code(codes.OK, b.write(update("MODIFY", cluster(`\000`, `\004`))))
@@ -910,7 +940,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 		_, err := b.client.Write(b.Context(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Updates: make([]*v1.Update, n)})
 		st := status.Convert(err)
 		details := st.Proto().GetDetails()
-		if st.Code() != codes.Unknown || len(details) != min(n, maxDetails) || n > maxDetails != strings.Contains(st.Message(), "details are of the first") {
+		if st.Code() != codes.Unknown || len(details) != min(n, maxDetails) ||
+			n > maxDetails != strings.Contains(st.Message(), "details are of the first") {
 			t.Errorf("%d updates: %v: %s with %d details", n, st.Code(), st.Message(), len(details))
 		}
 		if len(details) > 0 {
@@ -929,7 +960,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 func TestStrangersLeaveRoom(t *testing.T) {
 	a := newArbiter(1, 64, "workers")
 	announce := func(c int, role string) error {
-		_, err := a.announce(connection(c), &v1.MasterArbitrationUpdate{DeviceId: 1, Role: &v1.Role{Name: role}, ElectionId: &v1.Uint128{Low: uint64(c)}})
+		_, err := a.announce(connection(c), &v1.MasterArbitrationUpdate{DeviceId: 1, Role: &v1.Role{Name: role},
+			ElectionId: &v1.Uint128{Low: uint64(c)}})
 		return err
 	}
 	for i := range maxRoles {
@@ -986,7 +1018,7 @@ func TestInstalledPipelineLeavesNoID(t *testing.T) {
 	if err := a.Install(labConfig()); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := a.join()
+	c, _ := a.joinStream()
 	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
 		t.Fatal(err)
 	}

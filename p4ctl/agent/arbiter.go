@@ -19,7 +19,7 @@ func (e electionID) less(f electionID) bool {
 
 func (e electionID) String() string { return fmt.Sprintf("(%d, %d)", e.high, e.low) }
 
-func (e electionID) proto() *v1.Uint128 { return &v1.Uint128{High: e.high, Low: e.low} }
+func (e electionID) toProto() *v1.Uint128 { return &v1.Uint128{High: e.high, Low: e.low} }
 
 func toElectionID(u *v1.Uint128) (id electionID, set bool) {
 	return electionID{u.GetHigh(), u.GetLow()}, u != nil
@@ -74,7 +74,8 @@ type arbiter struct {
 }
 
 func newArbiter(device uint64, maxStreams int, roles ...string) *arbiter {
-	a := &arbiter{device: device, maxStreams: maxStreams, streams: make(map[connection]*controller), roles: make(map[string]*roleState), configured: map[string]bool{"": true}}
+	a := &arbiter{device: device, maxStreams: maxStreams, streams: make(map[connection]*controller),
+		roles: make(map[string]*roleState), configured: map[string]bool{"": true}}
 	for _, name := range roles {
 		a.configured[name] = true
 	}
@@ -91,8 +92,8 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	}
 	var ended []connection
 	if !known {
-		if a.population(role) >= a.maxStreams {
-			oldest, _ := a.idle(role) // check has found one
+		if a.countStreams(role) >= a.maxStreams {
+			oldest, _ := a.oldestIdle(role) // check has found one
 			ended = []connection{oldest}
 			delete(a.streams, oldest)
 		}
@@ -106,7 +107,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 
 // elect applies the election id that a stream announces.
 func (a *arbiter) elect(c connection, self *controller, id electionID, set bool) verdict {
-	r := a.role(self.role)
+	r := a.stateOf(self.role)
 	wasPrimary := r.occupied && r.primary == c
 	self.id, self.set = id, set
 
@@ -114,10 +115,10 @@ func (a *arbiter) elect(c connection, self *controller, id electionID, set bool)
 	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever seen: becomes or stays primary
 		r.highest, r.seen = id, true
 		r.primary, r.occupied = c, true
-		return a.tellAll(self.role)
+		return a.notifyAll(self.role)
 	case wasPrimary: // it demoted itself, and no controller succeeds it
 		r.occupied = false
-		return a.tellAll(self.role)
+		return a.notifyAll(self.role)
 	default:
 		return verdict{others: []notice{a.noticeFor(c)}}
 	}
@@ -127,10 +128,11 @@ func (a *arbiter) elect(c connection, self *controller, id electionID, set bool)
 func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationUpdate) error {
 	role := m.GetRole().GetName()
 	if self != nil && (m.GetDeviceId() != a.device || self.role != role) {
-		return status.Errorf(codes.FailedPrecondition, "a stream keeps its device and role (device %d, role %q); open another stream", a.device, self.role)
+		return status.Errorf(codes.FailedPrecondition,
+			"a stream keeps its device and role (device %d, role %q); open another stream", a.device, self.role)
 	}
 	if m.GetDeviceId() != a.device {
-		return unknownDevice(m.GetDeviceId(), a.device)
+		return unknownDeviceError(m.GetDeviceId(), a.device)
 	}
 	if m.GetRole().GetConfig() != nil {
 		return status.Error(codes.InvalidArgument, "role.config is not understood: roles are configured at the agent")
@@ -138,33 +140,37 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 	if id, set := toElectionID(m.GetElectionId()); set {
 		for other, o := range a.streams {
 			if other != c && o.role == role && o.set && o.id == id {
-				return status.Errorf(codes.InvalidArgument, "election id %v is in use by another live controller; highest so far is %v", id, a.role(role).highest)
+				return status.Errorf(codes.InvalidArgument,
+					"election id %v is in use by another live controller; highest so far is %v", id, a.stateOf(role).highest)
 			}
 		}
 	}
-	if _, ok := a.roles[role]; !ok && !a.configured[role] && a.strangers() >= maxRoles {
+	if _, ok := a.roles[role]; !ok && !a.configured[role] && a.countStrangers() >= maxRoles {
 		return status.Errorf(codes.ResourceExhausted, "%d roles that are not configured are in use, the limit", maxRoles)
 	}
-	if self == nil && a.population(role) >= a.maxStreams {
-		return a.room(role, m.GetElectionId() != nil)
+	if self == nil && a.countStreams(role) >= a.maxStreams {
+		return a.checkRoom(role, m.GetElectionId() != nil)
 	}
 	return nil
 }
 
-// room rejects another stream of a full role. A stream with an election id replaces one without, as long as there is
+// checkRoom rejects another stream of a full role. A stream with an election id replaces one without, as long as there is
 // one, so that streams without ids cannot lock out others.
-func (a *arbiter) room(role string, set bool) error {
-	switch _, idle := a.idle(role); {
+func (a *arbiter) checkRoom(role string, set bool) error {
+	switch _, idle := a.oldestIdle(role); {
 	case !idle:
-		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit, each with an election id; end some of its controllers", role, a.maxStreams)
+		return status.Errorf(codes.ResourceExhausted,
+			"role %q has %d streams already, the limit, each with an election id; end some of its controllers", role, a.maxStreams)
 	case !set:
-		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit; announce an election id, which makes room, or end some of its controllers", role, a.maxStreams)
+		return status.Errorf(codes.ResourceExhausted,
+			"role %q has %d streams already, the limit; announce an "+
+				"election id, which makes room, or end some of its controllers", role, a.maxStreams)
 	}
 	return nil
 }
 
-// idle returns the oldest stream of a role that announced no election id.
-func (a *arbiter) idle(role string) (oldest connection, found bool) {
+// oldestIdle returns the oldest stream of a role that announced no election id.
+func (a *arbiter) oldestIdle(role string) (oldest connection, found bool) {
 	for c, s := range a.streams {
 		if s.role == role && !s.set && (!found || c < oldest) {
 			oldest, found = c, true
@@ -173,8 +179,8 @@ func (a *arbiter) idle(role string) (oldest connection, found bool) {
 	return oldest, found
 }
 
-// strangers returns the number of unconfigured roles in use.
-func (a *arbiter) strangers() (n int) {
+// countStrangers returns the number of unconfigured roles in use.
+func (a *arbiter) countStrangers() (n int) {
 	for name := range a.roles {
 		if !a.configured[name] {
 			n++
@@ -183,7 +189,7 @@ func (a *arbiter) strangers() (n int) {
 	return n
 }
 
-func (a *arbiter) population(role string) (n int) {
+func (a *arbiter) countStreams(role string) (n int) {
 	for _, s := range a.streams {
 		if s.role == role {
 			n++
@@ -199,13 +205,13 @@ func (a *arbiter) leave(c connection) verdict {
 		return verdict{}
 	}
 	delete(a.streams, c)
-	if !a.configured[self.role] && a.population(self.role) == 0 {
+	if !a.configured[self.role] && a.countStreams(self.role) == 0 {
 		delete(a.roles, self.role)
 		return verdict{}
 	}
-	if r := a.role(self.role); r.occupied && r.primary == c {
+	if r := a.stateOf(self.role); r.occupied && r.primary == c {
 		r.occupied = false
-		return a.tellAll(self.role)
+		return a.notifyAll(self.role)
 	}
 	return verdict{}
 }
@@ -216,7 +222,7 @@ func (a *arbiter) isPrimary(c connection) bool {
 	if !known {
 		return false
 	}
-	r := a.role(self.role)
+	r := a.stateOf(self.role)
 	return r.occupied && r.primary == c
 }
 
@@ -241,7 +247,7 @@ func (a *arbiter) allow(role string, id *v1.Uint128) error {
 	return nil
 }
 
-func (a *arbiter) role(name string) *roleState {
+func (a *arbiter) stateOf(name string) *roleState {
 	r, ok := a.roles[name]
 	if !ok {
 		r = new(roleState)
@@ -250,9 +256,9 @@ func (a *arbiter) role(name string) *roleState {
 	return r
 }
 
-// tellAll returns one notice per stream of the role, in the order in which the streams opened.
-func (a *arbiter) tellAll(role string) (v verdict) {
-	r := a.role(role)
+// notifyAll returns one notice per stream of the role, in the order in which the streams opened.
+func (a *arbiter) notifyAll(role string) (v verdict) {
+	r := a.stateOf(role)
 	var all []connection
 	for c, s := range a.streams {
 		if s.role == role {
@@ -272,13 +278,13 @@ func (a *arbiter) tellAll(role string) (v verdict) {
 
 func (a *arbiter) noticeFor(c connection) notice {
 	s := a.streams[c]
-	r := a.role(s.role)
+	r := a.stateOf(s.role)
 	m := &v1.MasterArbitrationUpdate{DeviceId: a.device, Status: &statuspb.Status{}}
 	if s.role != "" {
 		m.Role = &v1.Role{Name: s.role}
 	}
 	if r.seen {
-		m.ElectionId = r.highest.proto()
+		m.ElectionId = r.highest.toProto()
 	}
 	switch {
 	case r.occupied && r.primary == c:
@@ -293,6 +299,6 @@ func (a *arbiter) noticeFor(c connection) notice {
 	return notice{to: c, message: m}
 }
 
-func unknownDevice(got, want uint64) error {
+func unknownDeviceError(got, want uint64) error {
 	return status.Errorf(codes.NotFound, "unknown device id %d: this agent serves device %d", got, want)
 }

@@ -111,7 +111,7 @@ func TestDeviceFollowsState(t *testing.T) {
 			for range rapid.IntRange(1, 8).Draw(r, "updates") {
 				req.Updates = append(req.Updates, randomUpdate(r))
 			}
-			state, _, faults, err := p.write(c, nil, req)
+			state, _, faults, err := p.writeBatch(c, nil, req)
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -152,10 +152,10 @@ func randomUpdate(r *rapid.T) *v1.Update {
 func entryOf(table, key, action uint32, params ...uint32) *v1.Entity {
 	a := &v1.Action{ActionId: action}
 	for i, value := range params {
-		a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonical(value)})
+		a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonicalBytes(value)})
 	}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: &v1.TableEntry{TableId: table,
-		Match:  []*v1.FieldMatch{{FieldId: 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(key)}}}},
+		Match:  []*v1.FieldMatch{{FieldId: 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(key)}}}},
 		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}}}
 }
 
@@ -208,7 +208,7 @@ func FuzzWrite(f *testing.F) {
 		if err := p.commit(c, 1, nil); err != nil {
 			t.Fatal(err)
 		}
-		state, _, faults, err := p.write(c, nil, req)
+		state, _, faults, err := p.writeBatch(c, nil, req)
 		if err != nil {
 			return
 		}
@@ -223,7 +223,7 @@ func FuzzWrite(f *testing.F) {
 		}
 		p.state = state
 		for _, u := range req.Updates {
-			p.read(nil, u.GetEntity(), func(e *v1.Entity) error { _, err := proto.Marshal(e); return err })
+			p.readEntity(nil, u.GetEntity(), func(e *v1.Entity) error { _, err := proto.Marshal(e); return err })
 		}
 	})
 }

@@ -228,10 +228,10 @@ func TestEverySidecarSectorZeroed(t *testing.T) {
 // accepts intact ones and refuses where only an empty slot shows that there was no more.
 func TestSidecarOfBefore(t *testing.T) {
 	k := keep(t)
-	s := scan(k.journal)
+	s := scanJournal(k.journal)
 	for _, at := range []int{0, 1} {
 		before := make([]byte, slotStride+slotBytes)
-		copy(before[at*slotStride:], s.acknowledged(len(s.records)).bytes())
+		copy(before[at*slotStride:], s.acknowledgedUpTo(len(s.records)).bytes())
 		files := memory{"t": k.journal, "t.ack": before}
 		for round := range 2 {
 			content, warnings, err := start(t, files)
@@ -241,8 +241,9 @@ func TestSidecarOfBefore(t *testing.T) {
 		}
 	}
 	before := make([]byte, slotStride+slotBytes)
-	copy(before, s.acknowledged(len(s.records)-1).bytes())
-	if _, _, err := start(t, memory{"t": k.journal, "t.ack": before}); err == nil || !strings.Contains(err.Error(), "nobody knows whether record 21 was acknowledged") {
+	copy(before, s.acknowledgedUpTo(len(s.records)-1).bytes())
+	if _, _, err := start(t, memory{"t": k.journal, "t.ack": before}); err == nil || !strings.Contains(err.Error(),
+		"nobody knows whether record 21 was acknowledged") {
 		t.Errorf("an empty place and a record more: %v", err)
 	}
 }
@@ -354,7 +355,7 @@ func TestOldJournal(t *testing.T) {
 	k := keep(t)
 	old := []byte(journalMagic1)
 	for at := int64(headerBytes); at < int64(len(k.journal)); {
-		n, err := wholeRecord(k.journal[at:], version2)
+		n, err := recordLength(k.journal[at:], version2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +492,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 		t.Fatal(err)
 	}
 	a.journal.path, a.journal.beside.path = "t", "t.ack"
-	stream, _ := a.join()
+	stream, _ := a.joinStream()
 	if err := a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -543,9 +544,10 @@ func TestCommitThatIsNotDurable(t *testing.T) {
 	second := labConfig()
 	second.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 2}
 	d := &faultyDisk{fileSystem: disk{}}
-	o.journal.letGo()
+	o.journal.dropFile()
 	o.journal.fs, o.journal.beside.fs = d, d
-	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, second); err == nil || !strings.Contains(err.Error(), "not durable") {
+	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, second); err == nil ||
+		!strings.Contains(err.Error(), "not durable") {
 		t.Fatalf("got %v", err)
 	}
 	if err := o.send(workerUpdate(v1.Update_INSERT, 2)); err != nil {
@@ -572,7 +574,7 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 	o := filled(t, filepath.Join(t.TempDir(), "tables"))
 	commit := func() error { return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()) }
 	for _, write := range []func() error{func() error { return o.send(workerUpdate(v1.Update_INSERT, 7)) }, commit} {
-		o.journal.letGo()
+		o.journal.dropFile()
 		o.journal.fs = fullDisk{}
 		if err := write(); err == nil || !strings.Contains(err.Error(), "make room at the agent, and write again") {
 			t.Errorf("without room: %v", err)

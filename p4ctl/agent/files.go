@@ -57,7 +57,7 @@ func (disk) SyncFolder(path string) error {
 // resolvePlace returns the one path of a journal, with links resolved: its lock and its other files are named after
 // it. It checks all of them before any is opened, because opening a pipe blocks and a device can be read without
 // end.
-func ownPlace(path string) (string, error) {
+func resolvePlace(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
@@ -66,7 +66,7 @@ func ownPlace(path string) (string, error) {
 		path = target
 	}
 	for _, beside := range []string{"", ".lock", ".ack", ".new", ".ack.new"} {
-		if err := ordinary(path + beside); err != nil {
+		if err := rejectSpecial(path + beside); err != nil {
 			return "", err
 		}
 	}
@@ -74,7 +74,7 @@ func ownPlace(path string) (string, error) {
 }
 
 // rejectSpecial rejects existing paths that are not regular files with one link.
-func ordinary(path string) error {
+func rejectSpecial(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,14 +88,15 @@ func ordinary(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is a device, pipe or socket and keeps nothing; name a file", path)
 	case lockfile.Names(info) > 1:
-		return fmt.Errorf("%s has %d names (hard links), under each of which it could be kept at once; give it a file of its own: cp %s COPY && mv COPY %s", path, lockfile.Names(info), path, path)
+		return fmt.Errorf("%s has %d names (hard links), under each of which it could be kept at once; give it a file of "+
+			"its own: cp %s COPY && mv COPY %s", path, lockfile.Names(info), path, path)
 	}
 	return nil
 }
 
 // replaceFile writes b to a temporary file, syncs it and renames it to path. On an error, path has either its old
 // content or all of b.
-func writeWhole(fs fileSystem, path string, b []byte) error {
+func replaceFile(fs fileSystem, path string, b []byte) error {
 	beside := path + ".new"
 	if err := writeSynced(fs, beside, b); err != nil {
 		return err

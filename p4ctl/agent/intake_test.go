@@ -36,7 +36,8 @@ func TestStrangersPushOneAfterTheOther(t *testing.T) {
 	slow, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range pushesAtOnce {
-		if _, err := conn.NewStream(slow, &grpc.StreamDesc{ClientStreams: true}, v1.P4Runtime_SetForwardingPipelineConfig_FullMethodName); err != nil {
+		if _, err := conn.NewStream(slow, &grpc.StreamDesc{ClientStreams: true},
+			v1.P4Runtime_SetForwardingPipelineConfig_FullMethodName); err != nil {
 			t.Fatal(err)
 		}
 	}

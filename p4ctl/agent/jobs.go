@@ -12,11 +12,11 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	var entries []program.Entry
 	for _, t := range s.tablesOf(d) {
 		has = true
-		for _, e := range sorted(t.entries) {
+		for _, e := range sortedValues(t.entries) {
 			entries = append(entries, program.Entry{Table: t.Place, Key: t.Fields(e.Key), Params: e.Params[:len(t.Params)]})
 		}
 	}
-	return d.Jobs(entries, s.members), has
+	return d.Jobs(entries, s.jobMembers), has
 }
 
 // Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has
@@ -46,11 +46,11 @@ func (s *State) tablesOf(d *program.Description) (tables []*added) {
 	return tables
 }
 
-// members returns the workers to which a job's sums are multicast.
-func (s *State) members(job olaf.ClusterID) (members []program.Member) {
+// jobMembers returns the workers to which a job's sums are multicast.
+func (s *State) jobMembers(job olaf.ClusterID) (jobMembers []program.Member) {
 	replicas, _ := s.Group(job)
 	for _, r := range replicas {
-		members = append(members, program.Member{Worker: olaf.WorkerID(r.Instance), Port: program.Port(r.Port)})
+		jobMembers = append(jobMembers, program.Member{Worker: olaf.WorkerID(r.Instance), Port: program.Port(r.Port)})
 	}
-	return members
+	return jobMembers
 }

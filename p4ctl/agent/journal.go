@@ -46,7 +46,7 @@ const (
 
 // openJournal locks the journal at path for this agent until close. warn receives messages for the operator.
 func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, error) {
-	path, err := ownPlace(path)
+	path, err := resolvePlace(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
@@ -55,7 +55,8 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	case errors.Is(err, lockfile.ErrHeld):
 		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: there is no folder %s for %s; make it, or name a file in another one", ErrJournal, filepath.Dir(path), filepath.Base(path))
+		return nil, fmt.Errorf("%w: there is no folder %s for %s; make it, or name a file in another one", ErrJournal,
+			filepath.Dir(path), filepath.Base(path))
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s cannot be kept: %w", ErrJournal, path, err)
 	}
@@ -67,20 +68,21 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 func (j *journal) read() (content, error) {
 	b, err := j.fs.ReadFile(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return content{}, j.absent()
+		return content{}, j.checkAbsent()
 	}
 	if err != nil {
 		return content{}, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	c, err := j.judge(b)
 	if err != nil {
-		return content{}, fmt.Errorf("%s: %w; nothing was changed: put a copy back, or move the file away, with its .ack, to start with empty tables", j.path, err)
+		return content{}, fmt.Errorf(
+			"%s: %w; nothing was changed: put a copy back, or move the file away, with its .ack, to start with empty tables", j.path, err)
 	}
 	return c, nil
 }
 
-// absent fails if the journal is gone but its sidecar shows acknowledged content.
-func (j *journal) absent() error {
+// checkAbsent fails if the journal is gone but its sidecar shows acknowledged content.
+func (j *journal) checkAbsent() error {
 	b, err := j.fs.ReadFile(j.beside.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,10 +90,11 @@ func (j *journal) absent() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	all, whole := slots(b)
+	all, whole := parseSlots(b)
 	for i, a := range all {
 		if !whole[i] || a.records > 0 {
-			return fmt.Errorf("%w: %s is gone, but %s says that it held tables; put it back, or move that file away too to start with empty tables", ErrJournal, j.path, j.beside.path)
+			return fmt.Errorf("%w: %s is gone, but %s says that it held tables; put it back, or move that file away too to "+
+				"start with empty tables", ErrJournal, j.path, j.beside.path)
 		}
 	}
 	return nil
@@ -99,7 +102,7 @@ func (j *journal) absent() error {
 
 // judge decides how much of a file counts and saves a copy of the rest.
 func (j *journal) judge(b []byte) (content, error) {
-	s := scan(b)
+	s := scanJournal(b)
 	if s.fault != nil && s.version == 0 {
 		return content{}, fmt.Errorf("%w: %w", ErrJournal, s.fault)
 	}
@@ -117,19 +120,22 @@ func (j *journal) judge(b []byte) (content, error) {
 	case ack.missing && s.fault != nil:
 		return content{}, fmt.Errorf("%w: %s is missing, which says what was acknowledged, and %w", ErrJournal, j.beside.path, s.fault)
 	case ack.missing:
-		j.say("%s is missing; all %d records of %s are whole and were taken", j.beside.path, keep, j.path)
+		j.report("%s is missing; all %d records of %s are whole and were taken", j.beside.path, keep, j.path)
 	case uint64(keep) < ack.records:
 		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal, ack.records, keep, s.reason())
-	case s.sum(int(ack.records)) != ack.sum:
+	case s.sumOf(int(ack.records)) != ack.sum:
 		return content{}, fmt.Errorf("%w: its records are not those that were acknowledged", ErrJournal)
 	case ack.damaged && (keep > int(ack.records) || s.fault != nil):
-		return content{}, fmt.Errorf("%w: part of %s can't be read, so that nobody knows whether record %d was acknowledged; to keep it move that file away", ErrJournal, j.beside.path, ack.records+1)
+		return content{}, fmt.Errorf(
+			"%w: part of %s can't be read, so that nobody knows "+
+				"whether record %d was acknowledged; to keep it move that file away", ErrJournal, j.beside.path, ack.records+1)
 	default:
 		keep = int(ack.records)
 	}
 	j.beside.at, j.partial = ack.at, ack.missing || ack.damaged
 	if ack.damaged {
-		j.say("one of the two acknowledgements in %s is gone; the other one covers all of %s, and that file is written anew", j.beside.path, j.path)
+		j.report("one of the two acknowledgements in %s is gone; the "+
+			"other one covers all of %s, and that file is written anew", j.beside.path, j.path)
 	}
 	return j.adopt(b, s, keep)
 }
@@ -140,14 +146,14 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	j.acknowledged = acknowledged{s.epoch, uint64(records), s.sum(records)}
-	j.size = s.end(records)
+	j.acknowledged = acknowledged{s.epoch, uint64(records), s.sumOf(records)}
+	j.size = s.endOf(records)
 	if tail := b[j.size:]; len(tail) > 0 {
 		name := fmt.Sprintf("%s.tail-%d-%d", j.path, s.epoch, records)
-		if err := writeWhole(j.fs, name, tail); err != nil {
+		if err := replaceFile(j.fs, name, tail); err != nil {
 			return content{}, fmt.Errorf("%w: keep its unacknowledged end: %w", ErrJournal, err)
 		}
-		j.say("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail), j.path, name)
+		j.report("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail), j.path, name)
 	}
 	if s.version == version1 {
 		j.size = 0 // rewrite in the current form
@@ -155,7 +161,7 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	return c, nil
 }
 
-func (j *journal) say(format string, args ...any) {
+func (j *journal) report(format string, args ...any) {
 	if j.warn != nil {
 		j.warn(fmt.Sprintf(format, args...))
 	}
@@ -213,34 +219,34 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 // append writes n records after the acknowledged ones, and then their acknowledgement. If that fails, the earlier
 // acknowledgement counts, and the next append repairs the file first.
 func (j *journal) append(next *pipeline, b []byte, n int) error {
-	err := j.ready()
+	err := j.ensureFile()
 	if err == nil {
 		err = j.acknowledge(b, n)
 	}
 	if err != nil {
-		j.letGo()
+		j.dropFile()
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	j.behind = false
 	if j.size-j.base > rewriteAfter {
 		if err := j.rewrite(next); err != nil { // the existing file is complete and keeps growing
 			j.base = j.size
-			j.say("%s could not be made smaller: %v", j.path, err)
+			j.report("%s could not be made smaller: %v", j.path, err)
 		}
 	}
 	return nil
 }
 
-// ready opens or creates the file for appending.
-func (j *journal) ready() error {
+// ensureFile opens or creates the file for appending.
+func (j *journal) ensureFile() error {
 	switch {
 	case j.file != nil:
 		return nil
 	case j.size > 0:
 		return j.repair()
 	}
-	b := header(1)
-	if err := writeWhole(j.fs, j.path, b); err != nil {
+	b := newHeader(1)
+	if err := replaceFile(j.fs, j.path, b); err != nil {
 		return err
 	}
 	a := acknowledged{epoch: 1, sum: chain{}.next(b)}
@@ -253,7 +259,7 @@ func (j *journal) ready() error {
 
 // repair opens the file and truncates unacknowledged bytes.
 func (j *journal) repair() error {
-	j.letGo()
+	j.dropFile()
 	f, err := j.fs.Open(j.path)
 	if err != nil {
 		return err
@@ -266,7 +272,7 @@ func (j *journal) repair() error {
 		err = j.fs.SyncFolder(j.path)
 	}
 	if err != nil {
-		j.letGo()
+		j.dropFile()
 	}
 	return err
 }
@@ -287,7 +293,7 @@ func (j *journal) acknowledge(b []byte, n int) error {
 		// If this fails too, the next start cannot tell whether the record was acknowledged, and refuses.
 		return errors.Join(err, j.beside.withdraw(j.acknowledged))
 	}
-	j.beside.turn()
+	j.beside.switchSlots()
 	j.acknowledged, j.size = a, j.size+int64(len(b))
 	return nil
 }
@@ -296,11 +302,11 @@ func (j *journal) acknowledge(b []byte, n int) error {
 // its acknowledgement stay until the rename.
 func (j *journal) rewrite(p *pipeline) error {
 	epoch := j.epoch + 1
-	b, n, err := p.records(header(epoch))
+	b, n, err := p.records(newHeader(epoch))
 	if err != nil {
 		return err
 	}
-	a := scan(b).acknowledged(n)
+	a := scanJournal(b).acknowledgedUpTo(n)
 	beside := j.path + ".new"
 	if err := writeSynced(j.fs, beside, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
@@ -317,7 +323,7 @@ func (j *journal) rewrite(p *pipeline) error {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	if j.epoch > 0 {
-		j.beside.turn()
+		j.beside.switchSlots()
 	}
 	j.acknowledged, j.size, j.base = a, int64(len(b)), int64(len(b))
 	if err := j.repair(); err != nil {
@@ -326,7 +332,7 @@ func (j *journal) rewrite(p *pipeline) error {
 	return nil
 }
 
-func (j *journal) letGo() {
+func (j *journal) dropFile() {
 	if j.file != nil {
 		j.file.Close() // an error does not matter: nothing behind the acknowledged bytes counts
 		j.file = nil

@@ -35,12 +35,13 @@ func newOwner(t *testing.T, path string, profile p4.Profile) (*owner, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { a.Close() })
-	stream, _ := a.join()
+	stream, _ := a.joinStream()
 	return &owner{a, c}, a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}})
 }
 
 func (o *owner) push(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
-	_, err := o.SetForwardingPipelineConfig(context.Background(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Action: action, Config: config})
+	_, err := o.SetForwardingPipelineConfig(context.Background(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
+		ElectionId: &v1.Uint128{Low: 1}, Action: action, Config: config})
 	return err
 }
 
@@ -63,7 +64,8 @@ func filled(t *testing.T, path string) *owner {
 	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err != nil {
 		t.Fatal(err)
 	}
-	group := &v1.Update{Type: v1.Update_INSERT, Entity: groupProto(&Group{ID: 1, Members: []Member{{1, 2}, {3, 4}}, Metadata: []byte("m"), legacy: []bool{true, false}})}
+	group := &v1.Update{Type: v1.Update_INSERT, Entity: groupProto(&Group{ID: 1, Members: []Member{{1, 2}, {3, 4}},
+		Metadata: []byte("m"), legacy: []bool{true, false}})}
 	for _, batch := range [][]*v1.Update{
 		{workerUpdate(v1.Update_INSERT, 1), workerUpdate(v1.Update_INSERT, 2)},
 		{group, {Type: v1.Update_INSERT, Entity: entryOf(p4.TableClusterGroups, 1, p4.ActionSetGroup, 1)}},
@@ -98,9 +100,10 @@ func TestNoGhosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := a.join()
-	a.leave(c)
-	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 9}}); status.Code(err) != codes.Canceled || len(a.arbiter.streams) != 0 {
+	c, _ := a.joinStream()
+	a.leaveStream(c)
+	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 9}}); status.Code(
+		err) != codes.Canceled || len(a.arbiter.streams) != 0 {
 		t.Errorf("%v, %d streams", err, len(a.arbiter.streams))
 	}
 }
@@ -188,14 +191,16 @@ func TestJournalFollowsNoLink(t *testing.T) {
 		if err := errors.Join(os.WriteFile(theirs, []byte("theirs"), 0o600), os.Symlink(theirs, path+beside)); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err == nil || !strings.Contains(err.Error(), path+beside) {
+		if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err == nil ||
+			!strings.Contains(err.Error(), path+beside) {
 			t.Errorf("%s: %v", beside, err)
 		}
 		if text := read(t, theirs); string(text) != "theirs" {
 			t.Errorf("%s: the file behind the link holds %q", beside, text)
 		}
 		o.crash()
-		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path+beside+" is a symbolic link") {
+		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path+
+			beside+" is a symbolic link") {
 			t.Errorf("%s: the next agent: %v", beside, err)
 		}
 	}
@@ -203,7 +208,7 @@ func TestJournalFollowsNoLink(t *testing.T) {
 
 // FuzzReadJournal expects an error or a journal, never a panic or a huge allocation.
 func FuzzReadJournal(f *testing.F) {
-	b, err := appendRecord(header(1), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
+	b, err := appendRecord(newHeader(1), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -215,7 +220,7 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add(b)
 	f.Add(append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := scan(text)
+		s := scanJournal(text)
 		if s.version == 0 && s.fault == nil {
 			t.Fatal("no journal and no fault")
 		}

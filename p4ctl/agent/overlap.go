@@ -19,14 +19,15 @@ type part struct {
 	entry *Entry
 }
 
-// clash returns two entries that contradict each other, at least one of which matches, and the reason; says is empty
+// findClash returns two entries that contradict each other, at least one of which matches, and the reason; says is empty
 // if there are none.
-func (t *added) clash(matches func(*Entry) bool) (a, b *Entry, says string) {
-	if a, b, found := t.overlap(matches); found {
-		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v", t.said(a.entry).ID, a.Range, t.said(b.entry).ID, b.Range)
+func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) {
+	if a, b, found := t.findOverlap(matches); found {
+		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v",
+			t.jobOf(a.entry).ID, a.Range, t.jobOf(b.entry).ID, b.Range)
 	}
-	if a, b, found := t.rivals(matches); found {
-		return a, b, fmt.Sprintf("names two switches above job %d: %d and %d", t.said(a).ID, t.said(a).Above, t.said(b).Above)
+	if a, b, found := t.findRivals(matches); found {
+		return a, b, fmt.Sprintf("names two switches above job %d: %d and %d", t.jobOf(a).ID, t.jobOf(a).Above, t.jobOf(b).Above)
 	}
 	return nil, nil, ""
 }
@@ -37,19 +38,19 @@ func (t *added) canClash(e *Entry) bool {
 }
 
 // jobOf returns the job that the entry describes.
-func (t *added) said(e *Entry) program.Job {
+func (t *added) jobOf(e *Entry) program.Job {
 	j, _ := t.Read(t.Fields(e.Key), e.Params[:len(t.Params)])
 	return j
 }
 
-// rivals returns two entries that each name the switch above the same job, at least one of which matches.
-func (t *added) rivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
+// findRivals returns two entries that each name the switch above the same job, at least one of which matches.
+func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
-	for _, b := range sorted(t.entries) {
+	for _, b := range sortedValues(t.entries) {
 		if !t.Above(b.Params[:len(t.Params)]) {
 			continue
 		}
-		j := t.said(b).ID
+		j := t.jobOf(b).ID
 		if a := above[j]; a != nil && (matches(a) || matches(b)) {
 			return a, b, true
 		}
@@ -58,14 +59,14 @@ func (t *added) rivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	return nil, nil, false
 }
 
-// overlap returns two entries that give jobs the same slot, at least one of which matches. Of the entries that begin
+// findOverlap returns two entries that give jobs the same slot, at least one of which matches. Of the entries that begin
 // before the other it returns the one that reaches furthest.
-func (t *added) overlap(matches func(*Entry) bool) (a, b part, found bool) {
+func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
 	if !t.Parts() {
 		return a, b, false
 	}
-	for _, e := range sorted(t.entries) {
+	for _, e := range sortedValues(t.entries) {
 		if r := t.Part(e.Params[:len(t.Params)]); r.End > r.First {
 			parts = append(parts, part{r, e})
 		}
@@ -90,7 +91,7 @@ func (m *made) touches(e *Entry) bool {
 }
 
 // lastWrite returns the index of the last update in the batch that wrote an entry, or -1.
-func (t *tried) wrote(e *Entry) int {
+func (t *tried) lastWrite(e *Entry) int {
 	for i := len(t.made) - 1; i >= 0; i-- {
 		if t.made[i].touches(e) {
 			return i
@@ -99,16 +100,16 @@ func (t *tried) wrote(e *Entry) int {
 	return -1
 }
 
-// clash returns the last update of a batch that leaves two contradicting entries, such as two jobs with the same
+// findClash returns the last update of a batch that leaves two contradicting entries, such as two jobs with the same
 // slots, and the error for it; -1 if there is none. Contradictions from before the batch do not count.
-func (t *tried) clash() (last int, fault error) {
+func (t *tried) findClash() (last int, fault error) {
 	for i := range t.state.added {
 		in := &t.state.added[i]
 		if !slices.ContainsFunc(t.made, func(m made) bool { return in.canClash(m.do.Entry) }) {
 			continue
 		}
-		if a, b, says := in.clash(func(e *Entry) bool { return t.wrote(e) >= 0 }); says != "" {
-			return max(t.wrote(a), t.wrote(b)), status.Errorf(codes.FailedPrecondition,
+		if a, b, says := in.findClash(func(e *Entry) bool { return t.lastWrite(e) >= 0 }); says != "" {
+			return max(t.lastWrite(a), t.lastWrite(b)), status.Errorf(codes.FailedPrecondition,
 				"%q %s; change or delete one of them before, or in the same batch", in.Name, says)
 		}
 	}

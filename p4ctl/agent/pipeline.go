@@ -19,12 +19,12 @@ type pipeline struct {
 // forwarding returns the device's state.
 func (p *pipeline) forwarding() *State {
 	if p == nil || p.committed {
-		return p.written()
+		return p.writtenState()
 	}
 	return p.onDevice
 }
 
-func (p *pipeline) written() *State {
+func (p *pipeline) writtenState() *State {
 	if p == nil {
 		return nil
 	}
@@ -111,7 +111,8 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 func (s *schema) fits(st *State) error {
 	for i := range st.added {
 		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
-			return status.Errorf(codes.InvalidArgument, "can't keep the state: %q holds %d entries, and the new pipeline has no such table", st.added[i].Name, n)
+			return status.Errorf(codes.InvalidArgument,
+				"can't keep the state: %q holds %d entries, and the new pipeline has no such table", st.added[i].Name, n)
 		}
 	}
 	for id, t := range s.tables {
@@ -124,13 +125,15 @@ func (s *schema) fits(st *State) error {
 		}
 	}
 	if st.groups.size > s.groups || st.replicas > s.replicas {
-		return status.Errorf(codes.InvalidArgument, "can't keep the state: %d multicast groups with %d replicas, the new limits are %d and %d", st.groups.size, st.replicas, s.groups, s.replicas)
+		return status.Errorf(codes.InvalidArgument,
+			"can't keep the state: %d multicast groups with %d replicas, the new limits are %d and %d", st.groups.size,
+			st.replicas, s.groups, s.replicas)
 	}
 	return nil
 }
 
-// view returns the part of the configuration that a GetForwardingPipelineConfig asks for.
-func (p *pipeline) view(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+// viewOf returns the part of the configuration that a GetForwardingPipelineConfig asks for.
+func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
 	c := p.config
 	switch kind {
 	case v1.GetForwardingPipelineConfigRequest_ALL:

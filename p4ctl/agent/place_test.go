@@ -37,7 +37,8 @@ func TestJournalIsAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink(os.DevNull, at("null")), os.Symlink(at("nobody"), at("dangling")), os.Symlink(at("other.h.ack"), at("l.ack"))); err != nil {
+	if err := errors.Join(os.Symlink(os.DevNull, at("null")), os.Symlink(at("nobody"), at("dangling")),
+		os.Symlink(at("other.h.ack"), at("l.ack"))); err != nil {
 		t.Fatal(err)
 	}
 	const nothing, links = " is a device, pipe or socket and keeps nothing; name a file", " has 2 names (hard links)"
@@ -56,7 +57,8 @@ func TestJournalIsAFile(t *testing.T) {
 		{at("dangling"), "name the file itself"},
 		{at("none/t"), "there is no folder " + at("none") + " for t; make it"},
 	} {
-		if _, err := New(Options{Backend: newCard(), Profile: p4.Lab(), Journal: c.path, disk: unread{}}); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), c.want) {
+		if _, err := New(Options{Backend: newCard(), Profile: p4.Lab(), Journal: c.path, disk: unread{}}); !errors.Is(err,
+			ErrJournal) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.path, err)
 		}
 		if strings.HasPrefix(c.path, folder+"/") && c.path != at("a") {
@@ -86,7 +88,8 @@ func TestJournalThroughALink(t *testing.T) {
 	if _, err := newOwner(t, path, p4.Lab()); err == nil {
 		t.Error("a second agent beside the one that came through the link")
 	}
-	if err := errors.Join(through.send(workerUpdate(v1.Update_INSERT, 9)), through.journal.rewrite(through.current.Load()), through.send(workerUpdate(v1.Update_INSERT, 10))); err != nil {
+	if err := errors.Join(through.send(workerUpdate(v1.Update_INSERT, 9)),
+		through.journal.rewrite(through.current.Load()), through.send(workerUpdate(v1.Update_INSERT, 10))); err != nil {
 		t.Fatal(err)
 	}
 	want := dump(t, through.current.Load())

@@ -21,16 +21,16 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// told is an agent with the tables of all programs, called without a connection.
-type told struct {
+// programBench is an agent with the tables of all programs, called without a connection.
+type programBench struct {
 	*testing.T
 	*Agent
 	backend *Embedded
 }
 
-func newTold(t *testing.T, journal string) *told {
+func newTold(t *testing.T, journal string) *programBench {
 	t.Helper()
-	b := &told{T: t, backend: new(Embedded)}
+	b := &programBench{T: t, backend: new(Embedded)}
 	var err error
 	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.All(), Journal: journal}); err != nil {
 		t.Fatal(err)
@@ -44,20 +44,20 @@ func pipelineOf(of ...program.Description) *v1.ForwardingPipelineConfig {
 	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(of...), P4DeviceConfig: p4.Lab().DeviceConfig(of...)}
 }
 
-func (b *told) set(action v1.SetForwardingPipelineConfigRequest_Action, of ...program.Description) error {
+func (b *programBench) set(action v1.SetForwardingPipelineConfigRequest_Action, of ...program.Description) error {
 	b.Helper()
 	b.writes.Lock()
 	defer b.writes.Unlock()
-	return b.pipeline(&v1.SetForwardingPipelineConfigRequest{DeviceId: p4.DeviceID, Action: action, Config: pipelineOf(of...)})
+	return b.setPipeline(&v1.SetForwardingPipelineConfigRequest{DeviceId: p4.DeviceID, Action: action, Config: pipelineOf(of...)})
 }
 
 // put writes one batch as the only controller.
-func (b *told) put(updates string) error {
+func (b *programBench) put(updates string) error {
 	b.Helper()
 	b.writes.Lock()
 	defer b.writes.Unlock()
 	p := b.current.Load()
-	state, changes, faults, err := p.write(b.backend, nil, text(b, new(v1.WriteRequest), updates))
+	state, changes, faults, err := p.writeBatch(b.backend, nil, text(b, new(v1.WriteRequest), updates))
 	if err == nil && len(changes) > 0 {
 		err = b.publish(p, state, changes)
 	}
@@ -67,7 +67,7 @@ func (b *told) put(updates string) error {
 	return batchStatus("updates", faults)
 }
 
-func (b *told) must(err error) {
+func (b *programBench) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -110,9 +110,11 @@ func TestEntriesOfPrograms(t *testing.T) {
 		t.Error("without a pipeline controllers have a say")
 	}
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
-	b.must(b.put(member("INSERT", `\x00\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x03`, `\x04`) + member("INSERT", `\x02`, `\x01`, `\x00`)))
+	b.must(b.put(member("INSERT", `\x00\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x03`, `\x04`) +
+		member("INSERT", `\x02`, `\x01`, `\x00`)))
 	jobs, has := b.backend.Tables().Jobs(&isw)
-	want := []program.Job{{ID: 1, Members: []program.Member{{Worker: 3, Port: 4}, {Worker: 2, Port: 5}}}, {ID: 2, Members: []program.Member{{Worker: 1}}}}
+	want := []program.Job{{ID: 1, Members: []program.Member{{Worker: 3, Port: 4}, {Worker: 2, Port: 5}}},
+		{ID: 2, Members: []program.Member{{Worker: 1}}}}
 	if d := cmp.Diff(want, jobs); !has || d != "" {
 		t.Error(d)
 	}
@@ -142,7 +144,8 @@ func TestEntriesOfPrograms(t *testing.T) {
 		}
 	}
 	before := b.backend.Tables()
-	if err := b.put("atomicity: ROLLBACK_ON_ERROR " + member("MODIFY", `\x01`, `\x02`, `\x06`) + member("INSERT", `\x01`, `\x02`, `\x06`)); err == nil {
+	if err := b.put("atomicity: ROLLBACK_ON_ERROR " + member("MODIFY", `\x01`, `\x02`, `\x06`) +
+		member("INSERT", `\x01`, `\x02`, `\x06`)); err == nil {
 		t.Error("a batch with a fault went through")
 	}
 	if b.backend.Tables() != before {
@@ -154,7 +157,9 @@ func TestEntriesOfPrograms(t *testing.T) {
 	}
 	var read []string
 	p := b.current.Load()
-	b.must(p.read(nil, text(t, new(v1.Entity), "table_entry { table_id: 0x02000101 match { field_id: 1 exact { value: '\\001' } } match { field_id: 2 exact { value: '\\002' } } }"), func(e *v1.Entity) error {
+	b.must(p.readEntity(nil, text(t, new(v1.Entity),
+		"table_entry { table_id: 0x02000101 match { field_id: 1 exact { value: '\\001' } } match { field_id: 2 exact { "+
+			"value: '\\002' } } }"), func(e *v1.Entity) error {
 		for _, m := range e.GetTableEntry().Match {
 			read = append(read, string(m.GetExact().Value))
 		}
@@ -179,14 +184,16 @@ func TestOverlappingSlots(t *testing.T) {
 	b, sml, hashed := newTold(t, ""), switchml.Describe(), atp.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, sml, hashed))
 	const rollback, insert, modify = "atomicity: ROLLBACK_ON_ERROR ", "INSERT", "MODIFY"
-	one, two := func(kind, first, size string) string { return pool(kind, "0201", `\x01`, first, size) }, func(kind, first, size string) string { return pool(kind, "0201", `\x02`, first, size) }
+	one, two := func(kind, first, size string) string { return pool(kind, "0201", `\x01`, first, size) },
+		func(kind, first, size string) string { return pool(kind, "0201", `\x02`, first, size) }
 	b.must(b.put(one(insert, `\x00`, `\x40`)))
 	for _, c := range []struct{ name, batch, say string }{
 		{"insert", two(insert, `\x20`, `\x40`), "\"sml.jobs\" gives two jobs the same slots: job 1 has slots 0 to 63 and job 2 slots 32 to 95"},
 		{"to the end of the pool", two(insert, `\x3f`, `\x00`), "job 2 slots from 63 on"},
 		{"within", two(insert, `\x01`, `\x01`), "job 1 has slots 0 to 63 and job 2 slots 1 to 1"},
 		{"modify", rollback + two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x41`), "job 1 has slots 0 to 64 and job 2 slots 64 to 95"},
-		{"both at once", rollback + two(insert, `\x40`, `\x20`) + pool(insert, "0201", `\x03`, `\x5f`, `\x01`), "job 2 has slots 64 to 95 and job 3 slots 95 to 95"},
+		{"both at once", rollback + two(insert, `\x40`, `\x20`) + pool(insert, "0201", `\x03`, `\x5f`, `\x01`),
+			"job 2 has slots 64 to 95 and job 3 slots 95 to 95"},
 	} {
 		before := b.backend.Tables()
 		err := b.put(c.batch)
@@ -209,8 +216,10 @@ func TestOverlappingSlots(t *testing.T) {
 		t.Error(d)
 	}
 	// A size of 0 shares all of ATP's aggregators, next to jobs with their own.
-	b.must(b.put(pool(insert, "0301", `\x01`, `\x00`, `\x00`) + pool(insert, "0301", `\x02`, `\x00`, `\x00`) + pool(insert, "0301", `\x03`, `\x05`, `\x05`)))
-	if err := b.put(pool(insert, "0301", `\x04`, `\x00`, `\x06`)); err == nil || !strings.Contains(err.Error(), `"atp.jobs" gives two jobs the same slots: job 4 has slots 0 to 5 and job 3 slots 5 to 9`) {
+	b.must(b.put(pool(insert, "0301", `\x01`, `\x00`, `\x00`) + pool(insert, "0301", `\x02`, `\x00`, `\x00`) +
+		pool(insert, "0301", `\x03`, `\x05`, `\x05`)))
+	if err := b.put(pool(insert, "0301", `\x04`, `\x00`, `\x06`)); err == nil || !strings.Contains(err.Error(),
+		`"atp.jobs" gives two jobs the same slots: job 4 has slots 0 to 5 and job 3 slots 5 to 9`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -222,13 +231,15 @@ func TestTwoSwitchesAbove(t *testing.T) {
 	const rollback, up = "atomicity: ROLLBACK_ON_ERROR ", `\xff\xff`
 	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x07`, up)))
 	for name, batch := range map[string]string{
-		"a second":        member("INSERT", `\x01`, `\x09`, up),
-		"a member":        member("MODIFY", `\x01`, `\x02`, up),
-		"taken back":      rollback + member("INSERT", `\x03`, `\x01`, `\x00`) + member("INSERT", `\x01`, `\x09`, up),
-		"among its likes": member("INSERT", `\x01`, `\x03`, `\xff\xfe`) + member("INSERT", `\x01`, `\x09`, up) + member("DELETE", `\x01`, `\x03`, `\x00`),
+		"a second":   member("INSERT", `\x01`, `\x09`, up),
+		"a member":   member("MODIFY", `\x01`, `\x02`, up),
+		"taken back": rollback + member("INSERT", `\x03`, `\x01`, `\x00`) + member("INSERT", `\x01`, `\x09`, up),
+		"among its likes": member("INSERT", `\x01`, `\x03`, `\xff\xfe`) + member("INSERT", `\x01`, `\x09`, up) +
+			member("DELETE", `\x01`, `\x03`, `\x00`),
 	} {
 		err := b.put(batch)
-		if details := status.Convert(err).Details(); len(details) == 0 || !strings.Contains(err.Error(), `"isw.members" names two switches above job 1: `) {
+		if details := status.Convert(err).Details(); len(details) == 0 || !strings.Contains(err.Error(),
+			`"isw.members" names two switches above job 1: `) {
 			t.Errorf("%s: %v", name, err)
 		}
 		want := []program.Job{{ID: 1, Parent: true, Above: 7, Members: []program.Member{{Worker: 2, Port: 5}}}}
@@ -236,7 +247,8 @@ func TestTwoSwitchesAbove(t *testing.T) {
 			t.Errorf("%s: %+v is left", name, jobs)
 		}
 	}
-	b.must(b.put(rollback + member("INSERT", `\x01`, `\x09`, up) + member("DELETE", `\x01`, `\x07`, up) + member("INSERT", `\x02`, `\x07`, up)))
+	b.must(b.put(rollback + member("INSERT", `\x01`, `\x09`, up) + member("DELETE", `\x01`, `\x07`, up) +
+		member("INSERT", `\x02`, `\x07`, up)))
 	if jobs, _ := b.backend.Tables().Jobs(&isw); len(jobs) != 1 || jobs[0].Above != 9 {
 		t.Errorf("another switch above: %+v", jobs)
 	}
@@ -253,14 +265,15 @@ func TestOverlapIsTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := pool("INSERT", "0201", `\x01`, `\x00`, `\x40`) + pool("INSERT", "0201", `\x02`, `\x20`, `\x40`) + pool("INSERT", "0201", `\x03`, `\x60`, `\x20`)
+	batch := pool("INSERT", "0201", `\x01`, `\x00`, `\x40`) + pool("INSERT", "0201", `\x02`, `\x20`, `\x40`) +
+		pool("INSERT", "0201", `\x03`, `\x60`, `\x20`)
 	c.fail = func(change Change) error {
 		if change.Op == v1.Update_DELETE {
 			return errors.New("the device says no")
 		}
 		return nil
 	}
-	state, changes, faults, err := p.write(c, nil, text(t, new(v1.WriteRequest), batch))
+	state, changes, faults, err := p.writeBatch(c, nil, text(t, new(v1.WriteRequest), batch))
 	if err != nil || len(changes) != 2 || faults[1] == nil || c.commits != 2 {
 		t.Errorf("%d changes, %v, %d commits, %v", len(changes), faults, c.commits, err)
 	}
@@ -301,7 +314,8 @@ func TestPipelinesOfPrograms(t *testing.T) {
 	if jobs, _ := b.backend.Tables().Jobs(&isw); len(jobs) != 1 {
 		t.Errorf("%d jobs are left", len(jobs))
 	}
-	if err := b.set(reconcile, inc); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `"isw.members" holds 1 entries`) {
+	if err := b.set(reconcile, inc); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(),
+		`"isw.members" holds 1 entries`) {
 		t.Errorf("%v", err)
 	}
 	if err := b.set(reconcile); err == nil {
@@ -313,7 +327,8 @@ func TestPipelinesOfPrograms(t *testing.T) {
 		t.Error("the table is still there")
 	}
 	// A device without this program, and tables that are not the program's.
-	if err := newTold(t, "").set(reconcile, program.Description{Name: "other", Code: 40, Tables: isw.Tables}); status.Code(err) != codes.InvalidArgument {
+	if err := newTold(t, "").set(reconcile, program.Description{Name: "other", Code: 40,
+		Tables: isw.Tables}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("unknown tables: %v", err)
 	}
 	isw.Tables = []program.Table{isw.Tables[0]}

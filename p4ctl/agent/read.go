@@ -10,15 +10,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// read answers one element of a Read from one snapshot, in key order.
-func (p *pipeline) read(role *Role, e *v1.Entity, emit func(*v1.Entity) error) error {
+// readEntity answers one element of a Read from one snapshot, in key order.
+func (p *pipeline) readEntity(role *Role, e *v1.Entity, emit func(*v1.Entity) error) error {
 	switch entity := e.GetEntity().(type) {
 	case *v1.Entity_TableEntry:
 		return p.readTables(role, entity.TableEntry, emit)
 	case *v1.Entity_PacketReplicationEngineEntry:
 		m, ok := entity.PacketReplicationEngineEntry.GetType().(*v1.PacketReplicationEngineEntry_MulticastGroupEntry)
 		if !ok {
-			return noSuchReplication(entity.PacketReplicationEngineEntry)
+			return noSuchReplicationError(entity.PacketReplicationEngineEntry)
 		}
 		return p.readGroups(role, m.MulticastGroupEntry.GetMulticastGroupId(), emit)
 	case nil:
@@ -61,7 +61,7 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 	if filter.GetTableId() != 0 {
 		return p.readTable(role, filter, emit)
 	}
-	if !unfiltered(filter) {
+	if !isUnfiltered(filter) {
 		return status.Error(codes.InvalidArgument, "table_id 0 takes no other filter: name the table")
 	}
 	for _, t := range p.config.P4Info.Tables {
@@ -72,9 +72,9 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 	return nil
 }
 
-// unfiltered reports whether a filter selects all entries of all tables. Fields that only request more details are
+// isUnfiltered reports whether a filter selects all entries of all tables. Fields that only request more details are
 // not filters.
-func unfiltered(f *v1.TableEntry) bool {
+func isUnfiltered(f *v1.TableEntry) bool {
 	return f == nil || len(f.GetMatch()) == 0 && f.GetAction() == nil && f.GetPriority() == 0 && !f.GetIsDefaultAction() &&
 		len(f.GetMetadata()) == 0 && legacyMetadata(f) == 0
 }
@@ -96,13 +96,13 @@ func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.En
 		if err != nil {
 			return err
 		}
-		if e, ok := entries.get(key); ok && wanted(e, filter) {
+		if e, ok := entries.get(key); ok && matchesFilter(e, filter) {
 			return emit(p.schema.entryProto(e))
 		}
 		return nil
 	}
-	for _, e := range sorted(*entries) {
-		if wanted(e, filter) {
+	for _, e := range sortedValues(*entries) {
+		if matchesFilter(e, filter) {
 			if err := emit(p.schema.entryProto(e)); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.En
 }
 
 // matchesFilter applies the filters other than the key. No entry here has a priority.
-func wanted(e *Entry, filter *v1.TableEntry) bool {
+func matchesFilter(e *Entry, filter *v1.TableEntry) bool {
 	if id := filter.GetAction().GetAction().GetActionId(); id != 0 && id != e.Action {
 		return false
 	}
@@ -135,7 +135,7 @@ func (p *pipeline) readGroups(role *Role, id uint32, emit func(*v1.Entity) error
 		}
 		return nil
 	}
-	for _, g := range sorted(p.state.groups) {
+	for _, g := range sortedValues(p.state.groups) {
 		if err := emit(groupProto(g)); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (p *pipeline) readGroups(role *Role, id uint32, emit func(*v1.Entity) error
 }
 
 // sortedValues returns a map's values in key order.
-func sorted[V any](t trie[V]) []V {
+func sortedValues[V any](t trie[V]) []V {
 	type pair struct {
 		key   uint32
 		value V

@@ -26,7 +26,7 @@ const (
 	version2       = 2
 )
 
-func header(epoch uint64) []byte {
+func newHeader(epoch uint64) []byte {
 	b := binary.BigEndian.AppendUint64([]byte(journalMagic), epoch)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
@@ -73,7 +73,7 @@ type record struct {
 	sum     chain
 }
 
-func scan(b []byte) scanned {
+func scanJournal(b []byte) scanned {
 	s := scanned{}
 	text := string(b[:min(len(b), len(journalMagic))])
 	switch {
@@ -90,7 +90,7 @@ func scan(b []byte) scanned {
 	s.start = chain{}.next(b[:s.first])
 	at, sum := s.first, s.start
 	for at < int64(len(b)) {
-		n, err := wholeRecord(b[at:], s.version)
+		n, err := recordLength(b[at:], s.version)
 		if err != nil {
 			s.fault = fmt.Errorf("record %d at byte %d: %w", len(s.records)+1, at, err)
 			return s
@@ -104,7 +104,7 @@ func scan(b []byte) scanned {
 }
 
 // recordLength returns the length of the record at the start of b.
-func wholeRecord(b []byte, version int) (int64, error) {
+func recordLength(b []byte, version int) (int64, error) {
 	if len(b) < recordHeader {
 		return 0, errors.New("the file ends inside its header")
 	}
@@ -120,16 +120,16 @@ func wholeRecord(b []byte, version int) (int64, error) {
 	return n, nil
 }
 
-// end returns the offset at which the first n records end.
-func (s *scanned) end(n int) int64 {
+// endOf returns the offset at which the first n records end.
+func (s *scanned) endOf(n int) int64 {
 	if n == 0 {
 		return s.first
 	}
 	return s.records[n-1].end
 }
 
-// sum returns the chain over the first n records.
-func (s *scanned) sum(n int) chain {
+// sumOf returns the chain over the first n records.
+func (s *scanned) sumOf(n int) chain {
 	if n == 0 {
 		return s.start
 	}
@@ -143,8 +143,8 @@ func (s *scanned) reason() error {
 	return errors.New("the file ends there")
 }
 
-func (s scanned) acknowledged(n int) acknowledged {
-	return acknowledged{s.epoch, uint64(n), s.sum(n)}
+func (s scanned) acknowledgedUpTo(n int) acknowledged {
+	return acknowledged{s.epoch, uint64(n), s.sumOf(n)}
 }
 
 // content is the state in a journal: the pipeline committed last, and the batches after it.

@@ -30,8 +30,8 @@ type build struct {
 
 func (o *Options) build() build { return build{o.Profile, o.Programs} }
 
-// requested returns the programs whose tables the P4Info has.
-func (b *build) asked(info *configv1.P4Info) []program.Description {
+// requestedPrograms returns the programs whose tables the P4Info has.
+func (b *build) requestedPrograms(info *configv1.P4Info) []program.Description {
 	return slices.DeleteFunc(slices.Clone(b.programs), func(d program.Description) bool {
 		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
 			return slices.ContainsFunc(info.Tables, func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
@@ -46,7 +46,7 @@ func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	if info == nil {
 		return nil, status.Error(codes.InvalidArgument, "the pipeline config has no p4info")
 	}
-	programs := built.asked(info)
+	programs := built.requestedPrograms(info)
 	ours := built.Info(programs...)
 	s := &schema{tables: make(map[uint32]*configv1.Table), actions: make(map[uint32]*configv1.Action), added: p4.TablesOf(programs)}
 	for _, t := range info.Tables {
@@ -61,14 +61,16 @@ func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	limits := ours.PkgInfo.PlatformProperties
 	asked := info.GetPkgInfo().GetPlatformProperties()
 	var err error
-	if s.groups, err = limit("multicast groups", asked.GetMulticastGroupTableSize(), limits.MulticastGroupTableSize, built.Profile); err != nil {
+	if s.groups, err = checkLimit("multicast groups", asked.GetMulticastGroupTableSize(),
+		limits.MulticastGroupTableSize, built.Profile); err != nil {
 		return nil, err
 	}
-	s.replicas, err = limit("multicast replicas", asked.GetMulticastGroupTableTotalReplicas(), limits.MulticastGroupTableTotalReplicas, built.Profile)
+	s.replicas, err = checkLimit("multicast replicas", asked.GetMulticastGroupTableTotalReplicas(),
+		limits.MulticastGroupTableTotalReplicas, built.Profile)
 	return s, err
 }
 
-func limit(what string, asked, built int32, p p4.Profile) (int, error) {
+func checkLimit(what string, asked, built int32, p p4.Profile) (int, error) {
 	if asked < 0 || asked > built {
 		return 0, status.Errorf(codes.InvalidArgument, "p4info asks for %d %s; profile %s has %d", asked, what, p.Name, built)
 	}
@@ -89,7 +91,8 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 			return status.Errorf(codes.InvalidArgument, "p4info lacks table %s (id 0x%08x)", want.Preamble.Name, want.Preamble.Id)
 		}
 		if got.Size < 1 || got.Size > want.Size {
-			return status.Errorf(codes.InvalidArgument, "p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size, want.Preamble.Name, want.Size)
+			return status.Errorf(codes.InvalidArgument,
+				"p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size, want.Preamble.Name, want.Size)
 		}
 		if !proto.Equal(tableShape(got), tableShape(want)) {
 			return status.Errorf(codes.InvalidArgument, "table %s differs from the device's in its name, keys or actions", want.Preamble.Name)
@@ -156,7 +159,7 @@ func (s *schema) table(id uint32) (*configv1.Table, error) {
 }
 
 // fieldByID returns a match field, or nil for an unknown id.
-func field(t *configv1.Table, id uint32) *configv1.MatchField {
+func fieldByID(t *configv1.Table, id uint32) *configv1.MatchField {
 	for _, f := range t.MatchFields {
 		if f.Id == id {
 			return f

@@ -115,7 +115,8 @@ func New(o Options) (*Agent, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 64
 	}
-	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams, slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
+	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams,
+		slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
 	if o.Journal == "" {
 		return a, nil
 	}
@@ -160,7 +161,7 @@ func (a *Agent) Close() error {
 // Capabilities returns the P4Runtime version and checks the device id, if there is one.
 func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v1.CapabilitiesResponse, error) {
 	if id := req.GetDeviceId(); id != 0 && id != a.device {
-		return nil, unknownDevice(id, a.device)
+		return nil, unknownDeviceError(id, a.device)
 	}
 	return &v1.CapabilitiesResponse{P4RuntimeApiVersion: APIVersion}, nil
 }
@@ -168,7 +169,7 @@ func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v
 // Write applies a batch of updates.
 func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteResponse, error) {
 	if req.GetDeviceId() != a.device {
-		return nil, unknownDevice(req.GetDeviceId(), a.device)
+		return nil, unknownDeviceError(req.GetDeviceId(), a.device)
 	}
 	a.writes.Lock()
 	defer a.writes.Unlock()
@@ -178,12 +179,12 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	}
 	p := a.current.Load()
 	if p == nil {
-		return nil, noPipeline()
+		return nil, noPipelineError()
 	}
 	if err := a.checkDevice(); err != nil {
 		return nil, err
 	}
-	state, changes, faults, err := p.write(a.options.Backend, role, req)
+	state, changes, faults, err := p.writeBatch(a.options.Backend, role, req)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 			if again := a.options.Backend.Commit(p.state); again != nil {
 				return status.Errorf(codes.DataLoss, "%v, and going back failed (%v): the device's tables are unknown", err, again)
 			}
-			return status.Errorf(codes.Internal, "nothing was written: %v", advised(err))
+			return status.Errorf(codes.Internal, "nothing was written: %v", adviseOnFull(err))
 		}
 		a.options.Backend.Publish(state)
 	}
@@ -233,7 +234,7 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 }
 
 // adviseOnFull adds a remedy to the error of a full disk: the next write repairs the file.
-func advised(err error) error {
+func adviseOnFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w; make room at the agent, and write again", err)
 	}
@@ -256,7 +257,7 @@ func (a *Agent) roleOf(name string) *Role {
 	return &r
 }
 
-func noPipeline() error {
+func noPipelineError() error {
 	return status.Error(codes.FailedPrecondition, "no pipeline config yet: push one with SetForwardingPipelineConfig first")
 }
 
@@ -266,14 +267,14 @@ const chunk = 512
 // Read streams the requested entities, all from one snapshot.
 func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 	if req.GetDeviceId() != a.device {
-		return unknownDevice(req.GetDeviceId(), a.device)
+		return unknownDeviceError(req.GetDeviceId(), a.device)
 	}
 	if _, known := a.options.Roles[req.GetRole()]; !known && req.GetRole() != "" {
 		return status.Errorf(codes.NotFound, "role %q is not configured", req.GetRole())
 	}
 	p := a.current.Load()
 	if p == nil {
-		return noPipeline()
+		return noPipelineError()
 	}
 	if err := a.checkDevice(); err != nil {
 		return err
@@ -297,7 +298,7 @@ func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error 
 	}
 	faults := make([]error, len(req.Entities))
 	for i, e := range req.Entities {
-		faults[i] = p.read(role, e, emit)
+		faults[i] = p.readEntity(role, e, emit)
 		if broken != nil {
 			return broken
 		}
@@ -309,9 +310,10 @@ func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error 
 }
 
 // SetForwardingPipelineConfig verifies, saves or commits a pipeline.
-func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwardingPipelineConfigRequest) (
+	*v1.SetForwardingPipelineConfigResponse, error) {
 	if req.GetDeviceId() != a.device {
-		return nil, unknownDevice(req.GetDeviceId(), a.device)
+		return nil, unknownDeviceError(req.GetDeviceId(), a.device)
 	}
 	a.writes.Lock()
 	defer a.writes.Unlock()
@@ -324,7 +326,7 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	}
 	err = a.checkDevice()
 	if err == nil {
-		err = a.pipeline(req)
+		err = a.setPipeline(req)
 	}
 	if lost := a.checkDevice(); lost != nil {
 		err = lost
@@ -346,7 +348,7 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	if a.current.Load() != nil {
 		return nil
 	}
-	err := a.pipeline(&v1.SetForwardingPipelineConfigRequest{
+	err := a.setPipeline(&v1.SetForwardingPipelineConfigRequest{
 		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
 	})
 	if said, ok := status.FromError(err); ok && err != nil {
@@ -355,8 +357,8 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	return err
 }
 
-// pipeline performs one action; the caller must hold writes. The error is a status or the journal's.
-func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
+// setPipeline performs one action; the caller must hold writes. The error is a status or the journal's.
+func (a *Agent) setPipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	next, err := setPipeline(a.options.Backend, a.options.build(), a.current.Load(), a.version+1, req)
 	if err != nil || next == nil {
 		return err
@@ -365,22 +367,23 @@ func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	a.current.Store(next)
 	if next.committed {
 		if err := a.journal.commit(next); err != nil {
-			return fmt.Errorf("the pipeline is committed, but not durable: %w", advised(err))
+			return fmt.Errorf("the pipeline is committed, but not durable: %w", adviseOnFull(err))
 		}
 	}
 	return nil
 }
 
 // GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first push.
-func (a *Agent) GetForwardingPipelineConfig(_ context.Context, req *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+func (a *Agent) GetForwardingPipelineConfig(_ context.Context, req *v1.GetForwardingPipelineConfigRequest) (
+	*v1.GetForwardingPipelineConfigResponse, error) {
 	if req.GetDeviceId() != a.device {
-		return nil, unknownDevice(req.GetDeviceId(), a.device)
+		return nil, unknownDeviceError(req.GetDeviceId(), a.device)
 	}
 	p := a.current.Load()
 	if p == nil {
 		return &v1.GetForwardingPipelineConfigResponse{}, nil
 	}
-	config, err := p.view(req.GetResponseType())
+	config, err := p.viewOf(req.GetResponseType())
 	if err != nil {
 		return nil, err
 	}

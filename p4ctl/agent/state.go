@@ -199,10 +199,10 @@ func (s *State) apply(e *edit, c Change) {
 	t := s.table(c.Entry.Table)
 	if c.Entry.Table == p4.TableClusterGroups {
 		if old, ok := t.get(c.Entry.Key); ok {
-			s.use(e, old.Params[0], -1)
+			s.addUsers(e, old.Params[0], -1)
 		}
 		if c.Op != v1.Update_DELETE {
-			s.use(e, c.Entry.Params[0], 1)
+			s.addUsers(e, c.Entry.Params[0], 1)
 		}
 	}
 	if c.Op == v1.Update_DELETE {
@@ -224,7 +224,7 @@ func (s *State) applyGroup(e *edit, c Change) {
 	s.groups.put(e, c.Group.ID, c.Group)
 }
 
-func (s *State) use(e *edit, group uint32, by int) {
+func (s *State) addUsers(e *edit, group uint32, by int) {
 	n, _ := s.users.get(group)
 	if n += by; n > 0 {
 		s.users.put(e, group, n)

@@ -76,13 +76,13 @@ func batchStatus(what string, faults []error) error {
 func longestText(texts []int, n int) int {
 	room := func(trailer int) int { return (min(trailer, trailerLimit)-trailerReserve)*3/4 - packedDetail*n }
 	if small := room(trailerBytes); small >= 0 {
-		return fitting(texts, small)
+		return fitLength(texts, small)
 	}
-	return fitting(texts, room(trailerBytes+trailerPerUpdate*n))
+	return fitLength(texts, room(trailerBytes+trailerPerUpdate*n))
 }
 
 // fitLength returns the greatest length at which all texts, cut to it, fit into room bytes.
-func fitting(texts []int, room int) int {
+func fitLength(texts []int, room int) int {
 	for longest := maxMessage; longest > 0; longest-- {
 		sum := 0
 		for _, t := range texts {

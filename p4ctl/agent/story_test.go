@@ -48,7 +48,7 @@ func tell(t *testing.T, o Options) *teller {
 // primary announces a stream for a role.
 func (w *teller) primary(role string, id uint64) {
 	w.Helper()
-	c, _ := w.agent.join()
+	c, _ := w.agent.joinStream()
 	m := &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: id}}
 	if role != "" {
 		m.Role = &v1.Role{Name: role}
@@ -131,7 +131,8 @@ func (w *teller) tables() {
 		return
 	}
 	workers, servers, clusters, groups := p.state.Count()
-	w.say("%d workers, %d servers, %d clusters, %d groups; version %d, committed %t; the device holds %d\n", workers, servers, clusters, groups, p.state.Version(), p.committed, w.card.size())
+	w.say("%d workers, %d servers, %d clusters, %d groups; version %d, committed %t; the device holds %d\n", workers,
+		servers, clusters, groups, p.state.Version(), p.committed, w.card.size())
 }
 
 // Updates of every kind, valid and invalid, each as insertion, modification and deletion.
@@ -145,21 +146,39 @@ func TestUpdatesSay(t *testing.T) {
 	action := `action { action { action_id: 0x01000001 params { param_id: 1 value: "\001" } params { param_id: 2 value: "\002" } } }`
 	worker := func(fields string) string { return "table_entry { table_id: 0x02000002 " + fields + " }" }
 	for _, entity := range []string{
-		"", "table_entry {}", worker(""), worker(match), worker(match + action), worker(match + " match { field_id: 1 exact { value: '\\001' } }" + action), worker("match { field_id: 2 exact { value: '\\001' } }" + action),
-		worker("match { field_id: 1 lpm { value: '\\001' prefix_len: 3 } }" + action), worker("match { field_id: 1 exact { value: '' } }" + action), worker("match { field_id: 1 exact { value: '\\000\\000\\000\\000\\000\\001' } }" + action),
-		worker("match { field_id: 1 exact { value: '\\001\\000\\000\\000\\000' } }" + action), worker("match { field_id: 1 exact { value: '0123456789abcdefghij' } }" + action),
-		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } } }"), worker(match + "action { action { action_id: 0x01000001 params { param_id: 3 value: '\\001' } } }"),
+		"", "table_entry {}", worker(""), worker(match), worker(match + action),
+		worker(match + " match { field_id: 1 exact { value: '\\001' } }" + action),
+		worker("match { field_id: 2 exact { value: '\\001' } }" + action),
+		worker("match { field_id: 1 lpm { value: '\\001' prefix_len: 3 } }" + action),
+		worker("match { field_id: 1 exact { value: '' } }" + action),
+		worker("match { field_id: 1 exact { value: '\\000\\000\\000\\000\\000\\001' } }" + action),
+		worker("match { field_id: 1 exact { value: '\\001\\000\\000\\000\\000' } }" + action),
+		worker("match { field_id: 1 exact { value: '0123456789abcdefghij' } }" + action),
+		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } } }"),
+		worker(match + "action { action { action_id: 0x01000001 params { param_id: 3 value: '\\001' } } }"),
 		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } params { param_id: 1 value: '\\001' } } }"),
-		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001\\000\\000' } params { param_id: 2 value: '\\002' } } }"),
-		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\377\\377' } params { param_id: 2 value: '\\002' } } }"),
-		worker(match + "action { action { action_id: 0x0100ffff } }"), worker(match + "action { action { action_id: 0x01000002 } }"), worker(match + "action { action { action_id: 0x01000003 } }"), worker(match + "action { action_profile_member_id: 3 }"),
-		worker(match + "is_const: true"), worker(match + "is_default_action: true"), worker("is_default_action: true"), worker("is_default_action: true priority: 1"), worker(match + "priority: 1 " + action),
-		worker(match + "idle_timeout_ns: 1 " + action), worker(match + "time_since_last_hit {}" + action), worker(match + "meter_config {}" + action), worker(match + "meter_counter_data {}" + action), worker(match + "counter_data {}" + action),
+		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001\\000\\000' } params { " +
+			"param_id: 2 value: '\\002' } } }"),
+		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\377\\377' } params { " +
+			"param_id: 2 value: '\\002' } } }"),
+		worker(match + "action { action { action_id: 0x0100ffff } }"),
+		worker(match + "action { action { action_id: 0x01000002 } }"),
+		worker(match + "action { action { action_id: 0x01000003 } }"), worker(match + "action { action_profile_member_id: 3 }"),
+		worker(match + "is_const: true"), worker(match + "is_default_action: true"), worker("is_default_action: true"),
+		worker("is_default_action: true priority: 1"), worker(match + "priority: 1 " + action),
+		worker(match + "idle_timeout_ns: 1 " + action), worker(match + "time_since_last_hit {}" + action),
+		worker(match + "meter_config {}" + action), worker(match + "meter_counter_data {}" + action), worker(match + "counter_data {}" + action),
 		worker(match + "metadata: 'mine' controller_metadata: 5 " + action), "table_entry { table_id: 0x0200ffff }",
-		"packet_replication_engine_entry {}", "packet_replication_engine_entry { clone_session_entry {} }", groupEntry(""), groupEntry("multicast_group_id: 1"), groupEntry("multicast_group_id: 2 metadata: 'g' replicas { port: '\\003' instance: 4 } replicas { egress_port: 5 instance: 65535 }"),
-		groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 65536 }"), groupEntry("multicast_group_id: 3 replicas { instance: 1 }"), groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 1 } replicas { egress_port: 3 instance: 1 }"),
-		groupEntry("multicast_group_id: 3 replicas { port: '' instance: 1 }"), groupEntry("multicast_group_id: 3 replicas { port: '\\003' backup_replicas { port: '\\001' } }"),
-		"extern_entry {}", "action_profile_member {}", "action_profile_group {}", "meter_entry {}", "direct_meter_entry {}", "counter_entry {}", "direct_counter_entry {}", "value_set_entry {}", "register_entry {}", "digest_entry {}",
+		"packet_replication_engine_entry {}", "packet_replication_engine_entry { clone_session_entry {} }",
+		groupEntry(""), groupEntry("multicast_group_id: 1"),
+		groupEntry("multicast_group_id: 2 metadata: 'g' replicas { port: '\\003' instance: 4 } replicas { egress_port: 5 instance: 65535 }"),
+		groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 65536 }"),
+		groupEntry("multicast_group_id: 3 replicas { instance: 1 }"),
+		groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 1 } replicas { egress_port: 3 instance: 1 }"),
+		groupEntry("multicast_group_id: 3 replicas { port: '' instance: 1 }"),
+		groupEntry("multicast_group_id: 3 replicas { port: '\\003' backup_replicas { port: '\\001' } }"),
+		"extern_entry {}", "action_profile_member {}", "action_profile_group {}", "meter_entry {}",
+		"direct_meter_entry {}", "counter_entry {}", "direct_counter_entry {}", "value_set_entry {}", "register_entry {}", "digest_entry {}",
 	} {
 		for _, op := range []string{"INSERT", "INSERT", "MODIFY", "DELETE", "DELETE", "UNSPECIFIED"} {
 			fields := "updates { type: " + op + " entity { " + entity + " } } "
@@ -173,11 +192,16 @@ func TestUpdatesSay(t *testing.T) {
 	cluster := func(id, group int) string {
 		return fmt.Sprintf(`table_entry { table_id: 0x%08x match { field_id: 1 exact { value: "\%03o" } } action { action { action_id: 0x%08x params { param_id: 1 value: "\%03o" } } } }`, p4.TableClusterGroups, id, p4.ActionSetGroup, group)
 	}
-	w.write(update("INSERT", cluster(1, 1)) + update("INSERT", groupEntry("multicast_group_id: 1 replicas { port: '\\001' instance: 1 }")) + update("INSERT", cluster(1, 1)) + update("INSERT", cluster(2, 1)))
+	w.write(update("INSERT", cluster(1, 1)) +
+		update("INSERT", groupEntry("multicast_group_id: 1 replicas { port: '\\001' instance: 1 }")) +
+		update("INSERT", cluster(1, 1)) + update("INSERT", cluster(2, 1)))
 	w.write(update("DELETE", groupEntry("multicast_group_id: 1")))
-	w.write(update("INSERT", groupEntry("multicast_group_id: 2")) + update("MODIFY", cluster(2, 2)) + update("DELETE", cluster(1, 1)) + update("DELETE", groupEntry("multicast_group_id: 1")) + update("MODIFY", cluster(2, 9)))
+	w.write(update("INSERT", groupEntry("multicast_group_id: 2")) + update("MODIFY", cluster(2, 2)) +
+		update("DELETE", cluster(1, 1)) + update("DELETE", groupEntry("multicast_group_id: 1")) + update("MODIFY", cluster(2, 9)))
 	w.tables()
-	w.write("atomicity: ROLLBACK_ON_ERROR " + update("INSERT", workerEntry(key1, 1, 1)) + update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' }")) + update("DELETE", cluster(2, 2)) + update("INSERT", cluster(3, 9)) + update("INSERT", workerEntry(key2, 1, 1)))
+	w.write("atomicity: ROLLBACK_ON_ERROR " + update("INSERT", workerEntry(key1, 1, 1)) +
+		update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' }")) +
+		update("DELETE", cluster(2, 2)) + update("INSERT", cluster(3, 9)) + update("INSERT", workerEntry(key2, 1, 1)))
 	w.tables()
 	golden.Equal(t, "updates.txt", w.text.Bytes())
 }
@@ -192,19 +216,38 @@ func TestReadsSay(t *testing.T) {
 	workers := func(fields string) string { return "entities { table_entry { table_id: 0x02000002 " + fields + " } }" }
 	extra := strings.Replace(workerEntry(key3, 3, 3), "table_entry {", "table_entry { metadata: 'm' controller_metadata: 7", 1)
 	w.write(update("INSERT", workerEntry(key2, 2, 2)) + update("INSERT", workerEntry(key1, 1, 1)) + update("INSERT", extra))
-	w.write(update("INSERT", groupEntry("multicast_group_id: 2 replicas { egress_port: 3 instance: 4 }")) + update("INSERT", groupEntry("multicast_group_id: 1 metadata: 'g'")))
+	w.write(update("INSERT", groupEntry("multicast_group_id: 2 replicas { egress_port: 3 instance: 4 }")) +
+		update("INSERT", groupEntry("multicast_group_id: 1 metadata: 'g'")))
 	for _, fields := range []string{
-		"", "entities {}", "entities { table_entry {} }", "entities { table_entry { priority: 1 } }", "entities { table_entry { is_default_action: true } }", "entities { table_entry { metadata: 'm' } }",
-		"entities { table_entry { controller_metadata: 7 } }", "entities { table_entry { action {} } }", "entities { table_entry { idle_timeout_ns: 1 counter_data {} } }", "entities { table_entry { table_id: 5 } }", workers(""), workers("priority: 1"),
-		workers("is_default_action: true"), workers("metadata: 'm'"), workers("metadata: 'x'"), workers("controller_metadata: 7"), workers("controller_metadata: 8"), workers("action { action { action_id: 0x01000001 } }"),
-		workers("action { action { action_id: 0x01000002 } }"), workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } }"), workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } } metadata: 'x'"),
-		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\004' } }"), workers("match { field_id: 2 exact { value: '\\n\\000\\000\\004' } }"),
-		"entities { " + groupEntry("") + " }", "entities { " + groupEntry("multicast_group_id: 2") + " }", "entities { " + groupEntry("multicast_group_id: 9") + " }", "entities { packet_replication_engine_entry {} }", "entities { packet_replication_engine_entry { clone_session_entry {} } }",
-		"entities { action_profile_member {} }", "entities { action_profile_member { action_profile_id: 1 } }", "entities { action_profile_group {} }", "entities { action_profile_group { action_profile_id: 1 } }", "entities { meter_entry {} }", "entities { meter_entry { meter_id: 1 } }",
-		"entities { counter_entry {} }", "entities { counter_entry { counter_id: 1 } }", "entities { direct_meter_entry {} }", "entities { direct_meter_entry { table_entry { table_id: 1 } } }", "entities { direct_counter_entry {} }", "entities { direct_counter_entry { table_entry { table_id: 1 } } }",
-		"entities { register_entry {} }", "entities { register_entry { register_id: 1 } }", "entities { digest_entry {} }", "entities { digest_entry { digest_id: 1 } }", "entities { value_set_entry {} }", "entities { value_set_entry { value_set_id: 1 } }",
-		"entities { extern_entry {} }", "entities { extern_entry { extern_type_id: 1 } }", workers("") + "entities { table_entry { table_id: 5 } }" + "entities { " + groupEntry("") + " }",
-		"role: 'workers' entities { table_entry {} } entities { " + groupEntry("") + " }", "role: 'groups' entities { table_entry {} } entities { " + groupEntry("") + " }", "role: 'nothing' " + workers(""), "role: 'strangers' " + workers(""),
+		"", "entities {}", "entities { table_entry {} }", "entities { table_entry { priority: 1 } }",
+		"entities { table_entry { is_default_action: true } }", "entities { table_entry { metadata: 'm' } }",
+		"entities { table_entry { controller_metadata: 7 } }", "entities { table_entry { action {} } }",
+		"entities { table_entry { idle_timeout_ns: 1 counter_data {} } }", "entities { table_entry { table_id: 5 } }",
+		workers(""), workers("priority: 1"),
+		workers("is_default_action: true"), workers("metadata: 'm'"), workers("metadata: 'x'"),
+		workers("controller_metadata: 7"), workers("controller_metadata: 8"), workers("action { action { action_id: 0x01000001 } }"),
+		workers("action { action { action_id: 0x01000002 } }"),
+		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } }"),
+		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } } metadata: 'x'"),
+		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\004' } }"),
+		workers("match { field_id: 2 exact { value: '\\n\\000\\000\\004' } }"),
+		"entities { " + groupEntry("") + " }", "entities { " + groupEntry("multicast_group_id: 2") + " }", "entities { " +
+			groupEntry("multicast_group_id: 9") + " }", "entities { packet_replication_engine_entry {} }",
+		"entities { packet_replication_engine_entry { clone_session_entry {} } }",
+		"entities { action_profile_member {} }", "entities { action_profile_member { action_profile_id: 1 } }",
+		"entities { action_profile_group {} }", "entities { action_profile_group { action_profile_id: 1 } }",
+		"entities { meter_entry {} }", "entities { meter_entry { meter_id: 1 } }",
+		"entities { counter_entry {} }", "entities { counter_entry { counter_id: 1 } }",
+		"entities { direct_meter_entry {} }", "entities { direct_meter_entry { table_entry { table_id: 1 } } }",
+		"entities { direct_counter_entry {} }", "entities { direct_counter_entry { table_entry { table_id: 1 } } }",
+		"entities { register_entry {} }", "entities { register_entry { register_id: 1 } }",
+		"entities { digest_entry {} }", "entities { digest_entry { digest_id: 1 } }", "entities { value_set_entry {} }",
+		"entities { value_set_entry { value_set_id: 1 } }",
+		"entities { extern_entry {} }", "entities { extern_entry { extern_type_id: 1 } }", workers("") +
+			"entities { table_entry { table_id: 5 } }" + "entities { " + groupEntry("") + " }",
+		"role: 'workers' entities { table_entry {} } entities { " + groupEntry("") + " }",
+		"role: 'groups' entities { table_entry {} } entities { " + groupEntry("") + " }", "role: 'nothing' " +
+			workers(""), "role: 'strangers' " + workers(""),
 	} {
 		w.read(fields)
 	}
@@ -236,8 +279,10 @@ func TestReadsSay(t *testing.T) {
 func TestPipelinesSay(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"pusher": {Pipeline: true}, "writer": {Groups: true}}})
 	actions := []v1.SetForwardingPipelineConfigRequest_Action{
-		v1.SetForwardingPipelineConfigRequest_UNSPECIFIED, v1.SetForwardingPipelineConfigRequest_COMMIT, v1.SetForwardingPipelineConfigRequest_VERIFY, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
-		v1.SetForwardingPipelineConfigRequest_COMMIT, v1.SetForwardingPipelineConfigRequest_COMMIT, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
+		v1.SetForwardingPipelineConfigRequest_UNSPECIFIED, v1.SetForwardingPipelineConfigRequest_COMMIT,
+		v1.SetForwardingPipelineConfigRequest_VERIFY, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
+		v1.SetForwardingPipelineConfigRequest_COMMIT, v1.SetForwardingPipelineConfigRequest_COMMIT,
+		v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
 		v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, 9,
 	}
 	for i, action := range actions {
@@ -251,7 +296,8 @@ func TestPipelinesSay(t *testing.T) {
 		w.tables()
 	}
 	w.say("no config: %s\n", fault(w.set(v1.SetForwardingPipelineConfigRequest_VERIFY, nil)))
-	w.write(update("INSERT", groupEntry("multicast_group_id: 1 replicas { port: '\\001' }")) + update("INSERT", groupEntry("multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\002' }")))
+	w.write(update("INSERT", groupEntry("multicast_group_id: 1 replicas { port: '\\001' }")) +
+		update("INSERT", groupEntry("multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\002' }")))
 	limits := func(c *v1.ForwardingPipelineConfig) *configv1.PlatformProperties {
 		return c.P4Info.PkgInfo.PlatformProperties
 	}
@@ -276,7 +322,8 @@ func TestPipelinesSay(t *testing.T) {
 		{"another key", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables[0].MatchFields[0].Bitwidth = 31 }},
 		{"another name", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables[0].Preamble.Name = "x" }},
 		{"other words", func(c *v1.ForwardingPipelineConfig) {
-			c.P4Info.Tables[0].Preamble.Doc, c.P4Info.Tables[0].MatchFields[0].Doc = &configv1.Documentation{Brief: "x"}, &configv1.Documentation{Brief: "x"}
+			c.P4Info.Tables[0].Preamble.Doc, c.P4Info.Tables[0].MatchFields[0].Doc = &configv1.Documentation{Brief: "x"},
+				&configv1.Documentation{Brief: "x"}
 			c.P4Info.Tables[0].MatchFields[0].Annotations, c.P4Info.Tables[0].ActionRefs[0].Annotations = []string{"@x"}, []string{"@y"}
 			c.P4Info.Actions[0].Preamble.Alias = "alias"
 			if params := c.P4Info.Actions[0].Params; len(params) > 0 {
@@ -320,18 +367,24 @@ func TestPipelinesSay(t *testing.T) {
 		w.say("%s: %s\n", c.what, fault(w.set(v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, config)))
 		w.tables()
 	}
-	w.write(update("INSERT", groupEntry("multicast_group_id: 3")) + update("INSERT", workerEntry(`\n\000\001\001`, 1, 1)) + update("MODIFY", groupEntry("multicast_group_id: 1 replicas { port: '\\001' } replicas { port: '\\002' } replicas { port: '\\003' }")))
+	w.write(update("INSERT", groupEntry("multicast_group_id: 3")) + update("INSERT", workerEntry(`\n\000\001\001`, 1,
+		1)) + update("MODIFY", groupEntry(
+		"multicast_group_id: 1 replicas { port: '\\001' } replicas { port: '\\002' } replicas { port: '\\003' }")))
 	w.write(update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\377\\377\\377\\377' }")))
 	w.tables()
 	for _, kind := range []v1.GetForwardingPipelineConfigRequest_ResponseType{0, 1, 2, 3, 4} {
 		answer, err := w.agent.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
-		w.say("get %v: %s, %d tables, %q, cookie %v\n", kind, fault(err), len(answer.GetConfig().GetP4Info().GetTables()), answer.GetConfig().GetP4DeviceConfig(), answer.GetConfig().GetCookie().GetCookie())
+		w.say("get %v: %s, %d tables, %q, cookie %v\n", kind, fault(err), len(answer.GetConfig().GetP4Info().GetTables()),
+			answer.GetConfig().GetP4DeviceConfig(), answer.GetConfig().GetCookie().GetCookie())
 	}
 	for _, role := range []string{"pusher", "writer", "stranger"} {
 		w.primary(role, 5)
 		for _, id := range []uint64{4, 5} {
-			_, err := w.agent.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: role, ElectionId: &v1.Uint128{Low: id}, Action: v1.SetForwardingPipelineConfigRequest_VERIFY, Config: labConfig()})
-			_, write := w.agent.Write(t.Context(), text(t, new(v1.WriteRequest), fmt.Sprintf("device_id: 1 role: '%s' election_id { low: %d } ", role, id)+update("INSERT", workerEntry(key3, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 9"))))
+			_, err := w.agent.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
+				Role: role, ElectionId: &v1.Uint128{Low: id}, Action: v1.SetForwardingPipelineConfigRequest_VERIFY, Config: labConfig()})
+			_, write := w.agent.Write(t.Context(), text(t, new(v1.WriteRequest),
+				fmt.Sprintf("device_id: 1 role: '%s' election_id { low: %d } ", role, id)+
+					update("INSERT", workerEntry(key3, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 9"))))
 			w.say("%s with %d: %s | %s\n", role, id, fault(err), fault(write))
 		}
 	}
@@ -387,7 +440,8 @@ func TestCrowdSays(t *testing.T) {
 	w.card.atomic = true
 	config := labConfig()
 	sized(config, p4.TableWorkers, 5)
-	config.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableSize, config.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableTotalReplicas = 4, 6
+	config.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableSize,
+		config.P4Info.PkgInfo.PlatformProperties.MulticastGroupTableTotalReplicas = 4, 6
 	if err := w.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, config); err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +496,8 @@ func TestTextsAreCut(t *testing.T) {
 		longest int
 		want    string
 	}{
-		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"éé", 4, "éé"}, {"ééé", 5, "é…"}, {"ééé", 4, ""}, {"abcd", 3, ""}, {"abcde", 4, "a…"}, {"a\xff", 9, `"a\xff"`}, {"", 0, ""}, {"x", 0, ""},
+		{"short", 5, "short"}, {"longer", 5, "lo…"}, {"éé", 4, "éé"}, {"ééé", 5, "é…"}, {"ééé", 4, ""}, {"abcd", 3, ""},
+		{"abcde", 4, "a…"}, {"a\xff", 9, `"a\xff"`}, {"", 0, ""}, {"x", 0, ""},
 	} {
 		if have := printable(c.text, c.longest); have != c.want {
 			t.Errorf("%q in %d bytes is %q, want %q", c.text, c.longest, have, c.want)
@@ -451,12 +506,14 @@ func TestTextsAreCut(t *testing.T) {
 	for _, c := range []struct {
 		texts      []int
 		room, want int
-	}{{[]int{10, 20}, 30, maxMessage}, {[]int{10, 20}, 29, 19}, {[]int{10, 20}, 20, 10}, {[]int{10, 20}, 19, 9}, {[]int{10, 20}, 1, 0}, {[]int{10, 20}, 0, 0}, {nil, 0, maxMessage}, {[]int{10}, -1, 0}, {[]int{500}, 160, 160}, {[]int{500}, 159, 159}} {
-		if have := fitting(c.texts, c.room); have != c.want {
+	}{{[]int{10, 20}, 30, maxMessage}, {[]int{10, 20}, 29, 19}, {[]int{10, 20}, 20, 10}, {[]int{10, 20}, 19, 9},
+		{[]int{10, 20}, 1, 0}, {[]int{10, 20}, 0, 0}, {nil, 0, maxMessage}, {[]int{10}, -1, 0}, {[]int{500}, 160, 160}, {[]int{500}, 159, 159}} {
+		if have := fitLength(c.texts, c.room); have != c.want {
 			t.Errorf("texts of %v in %d bytes: %d, want %d", c.texts, c.room, have, c.want)
 		}
 	}
-	for _, c := range []struct{ n, length, want int }{{1, 500, 160}, {20, 160, 160}, {30, 160, 131}, {111, 160, 0}, {112, 160, 0}, {113, 160, 74}, {300, 160, 44}, {2000, 160, 29}} {
+	for _, c := range []struct{ n, length, want int }{{1, 500, 160}, {20, 160, 160}, {30, 160, 131}, {111, 160, 0},
+		{112, 160, 0}, {113, 160, 74}, {300, 160, 44}, {2000, 160, 29}} {
 		texts := make([]int, c.n)
 		for i := range texts {
 			texts[i] = c.length

@@ -40,8 +40,8 @@ func (o *outbox) put(m *v1.StreamMessageResponse) {
 // StreamChannel serves one controller's arbitration; the controller leaves when the stream ends. Sending uses a
 // separate goroutine, because it blocks while the controller does not read; the end of the stream ends it.
 func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
-	c, box := a.join()
-	defer a.leave(c)
+	c, box := a.joinStream()
+	defer a.leaveStream(c)
 	received, sent, stop := make(chan error, 1), make(chan error, 1), make(chan struct{})
 	go func() { received <- a.receive(c, box, stream) }()
 	go func() { sent <- box.sendAll(stream, stop) }()
@@ -51,7 +51,8 @@ func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	case <-box.overflow:
 		return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
 	case <-box.replaced:
-		return status.Error(codes.ResourceExhausted, "this stream announced no election id and made room for one that did, as the role has no more; announce one")
+		return status.Error(codes.ResourceExhausted,
+			"this stream announced no election id and made room for one that did, as the role has no more; announce one")
 	case err := <-received:
 		close(stop)
 		select {
@@ -94,7 +95,7 @@ func drain(box *outbox, stream v1.P4Runtime_StreamChannelServer) {
 	}
 }
 
-func (a *Agent) join() (connection, *outbox) {
+func (a *Agent) joinStream() (connection, *outbox) {
 	a.guard.Lock()
 	defer a.guard.Unlock()
 	a.last++
@@ -103,30 +104,30 @@ func (a *Agent) join() (connection, *outbox) {
 	return a.last, box
 }
 
-func (a *Agent) leave(c connection) {
+func (a *Agent) leaveStream(c connection) {
 	a.turns.Lock()
 	defer a.turns.Unlock()
 	a.guard.Lock()
 	delete(a.boxes, c)
 	v := a.arbiter.leave(c)
 	a.guard.Unlock()
-	a.tell(v)
+	a.notify(v)
 }
 
 // notify sends notices in the order that the specification requires: the others first, then, when no write is in
 // flight, the primary.
-func (a *Agent) tell(v verdict) {
-	a.send(v.others)
+func (a *Agent) notify(v verdict) {
+	a.sendNotices(v.others)
 	if len(v.primary) == 0 {
 		return
 	}
 	a.writes.Lock()
 	//lint:ignore SA2001 nothing to do inside: passing through means that the old primary's last batch is done
 	a.writes.Unlock()
-	a.send(v.primary)
+	a.sendNotices(v.primary)
 }
 
-func (a *Agent) send(notices []notice) {
+func (a *Agent) sendNotices(notices []notice) {
 	a.guard.Lock()
 	defer a.guard.Unlock()
 	for _, n := range notices {
@@ -175,7 +176,7 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	if err != nil {
 		return err
 	}
-	a.tell(v)
+	a.notify(v)
 	return nil
 }
 

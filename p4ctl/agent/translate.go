@@ -10,7 +10,7 @@ import (
 )
 
 // parseNumber reads a byte string as an unsigned number of at most 32 bits. Leading zeros are accepted.
-func number(what string, value []byte, bits int32) (uint32, error) {
+func parseNumber(what string, value []byte, bits int32) (uint32, error) {
 	if len(value) == 0 {
 		return 0, status.Errorf(codes.InvalidArgument, "%s is an empty byte string; zero is one byte 0x00", what)
 	}
@@ -19,18 +19,18 @@ func number(what string, value []byte, bits int32) (uint32, error) {
 	}
 	var n uint64
 	if len(value) > 4 {
-		return 0, tooWide(what, value, bits)
+		return 0, tooWideError(what, value, bits)
 	}
 	for _, b := range value {
 		n = n<<8 | uint64(b)
 	}
 	if n>>bits != 0 {
-		return 0, tooWide(what, value, bits)
+		return 0, tooWideError(what, value, bits)
 	}
 	return uint32(n), nil
 }
 
-func tooWide(what string, value []byte, bits int32) error {
+func tooWideError(what string, value []byte, bits int32) error {
 	if len(value) > 16 {
 		value = value[:16]
 	}
@@ -38,7 +38,7 @@ func tooWide(what string, value []byte, bits int32) error {
 }
 
 // canonicalBytes returns the shortest byte string of a number; zero is one byte.
-func canonical(n uint32) []byte {
+func canonicalBytes(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
 	i := 0
@@ -82,7 +82,7 @@ func (s *schema) tableEntry(op Op, te *v1.TableEntry) (*Entry, error) {
 		}
 		return e, nil
 	}
-	return e, s.action(e, t, te.Action)
+	return e, s.setAction(e, t, te.Action)
 }
 
 // defaultEntryFault returns the error for a write to a default entry; all our defaults are constant.
@@ -113,7 +113,7 @@ func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	var key uint32
 	given := make(map[uint32]uint32, len(t.MatchFields))
 	for _, m := range match {
-		f := field(t, m.GetFieldId())
+		f := fieldByID(t, m.GetFieldId())
 		if f == nil {
 			return 0, status.Errorf(codes.InvalidArgument, "table %s has no match field %d", nameOf(t), m.GetFieldId())
 		}
@@ -124,7 +124,7 @@ func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 		if !ok {
 			return 0, status.Errorf(codes.InvalidArgument, "match field %q needs an exact match", f.Name)
 		}
-		value, err := number("match field "+f.Name, exact.Exact.GetValue(), f.Bitwidth)
+		value, err := parseNumber("match field "+f.Name, exact.Exact.GetValue(), f.Bitwidth)
 		if err != nil {
 			return 0, err
 		}
@@ -151,7 +151,7 @@ func keyFields(t *configv1.Table, key uint32) []uint32 {
 	return values
 }
 
-func (s *schema) action(e *Entry, t *configv1.Table, a *v1.TableAction) error {
+func (s *schema) setAction(e *Entry, t *configv1.Table, a *v1.TableAction) error {
 	direct, ok := a.Type.(*v1.TableAction_Action)
 	if !ok {
 		return status.Errorf(codes.InvalidArgument, "table %s is direct: it needs an action, not a member, group or set", nameOf(t))
@@ -169,10 +169,10 @@ func (s *schema) action(e *Entry, t *configv1.Table, a *v1.TableAction) error {
 		return status.Errorf(codes.PermissionDenied, "action %s is only the default of %s", nameOf(action), nameOf(t))
 	}
 	e.Action = id
-	return params(e, action, direct.Action.GetParams())
+	return setParams(e, action, direct.Action.GetParams())
 }
 
-func params(e *Entry, action *configv1.Action, given []*v1.Action_Param) error {
+func setParams(e *Entry, action *configv1.Action, given []*v1.Action_Param) error {
 	seen := make(map[uint32]bool, len(action.Params))
 	for _, g := range given {
 		at := -1
@@ -189,7 +189,7 @@ func params(e *Entry, action *configv1.Action, given []*v1.Action_Param) error {
 			return status.Errorf(codes.InvalidArgument, "parameter %q is given twice", p.Name)
 		}
 		seen[p.Id] = true
-		value, err := number("parameter "+p.Name, g.GetValue(), p.Bitwidth)
+		value, err := parseNumber("parameter "+p.Name, g.GetValue(), p.Bitwidth)
 		if err != nil {
 			return err
 		}
@@ -220,12 +220,13 @@ func multicastGroup(op Op, m *v1.MulticastGroupEntry) (*Group, error) {
 	g.legacy = make([]bool, 0, len(m.Replicas))
 	seen := make(map[Member]bool, len(m.Replicas))
 	for i, r := range m.Replicas {
-		member, legacy, err := replica(r)
+		member, legacy, err := parseReplica(r)
 		if err != nil {
 			return nil, status.Errorf(status.Code(err), "replica %d of group %d: %s", i, g.ID, status.Convert(err).Message())
 		}
 		if seen[member] {
-			return nil, status.Errorf(codes.InvalidArgument, "replica %d of group %d: port %d, instance %d is there twice", i, g.ID, member.Port, member.Instance)
+			return nil, status.Errorf(codes.InvalidArgument, "replica %d of group %d: port %d, instance %d is there twice",
+				i, g.ID, member.Port, member.Instance)
 		}
 		seen[member] = true
 		g.Members = append(g.Members, member)
@@ -234,7 +235,7 @@ func multicastGroup(op Op, m *v1.MulticastGroupEntry) (*Group, error) {
 	return g, nil
 }
 
-func replica(r *v1.Replica) (m Member, legacy bool, err error) {
+func parseReplica(r *v1.Replica) (m Member, legacy bool, err error) {
 	if len(r.GetBackupReplicas()) > 0 {
 		return m, false, status.Error(codes.Unimplemented, "backup replicas are not supported")
 	}
@@ -244,7 +245,7 @@ func replica(r *v1.Replica) (m Member, legacy bool, err error) {
 	m.Instance = r.GetInstance()
 	switch kind := r.GetPortKind().(type) {
 	case *v1.Replica_Port:
-		m.Port, err = number("port", kind.Port, 32)
+		m.Port, err = parseNumber("port", kind.Port, 32)
 	case *v1.Replica_EgressPort:
 		m.Port, legacy = legacyPort(kind), true
 	default:
@@ -261,12 +262,13 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 		Metadata: e.Metadata,
 	}
 	for i, v := range keyFields(t, e.Key) {
-		te.Match = append(te.Match, &v1.FieldMatch{FieldId: t.MatchFields[i].Id, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(v)}}})
+		te.Match = append(te.Match, &v1.FieldMatch{FieldId: t.MatchFields[i].Id,
+			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(v)}}})
 	}
 	setLegacyMetadata(te, e.ControllerMetadata)
 	a := &v1.Action{ActionId: e.Action}
 	for i, p := range action.Params {
-		a.Params = append(a.Params, &v1.Action_Param{ParamId: p.Id, Value: canonical(e.Params[i])})
+		a.Params = append(a.Params, &v1.Action_Param{ParamId: p.Id, Value: canonicalBytes(e.Params[i])})
 	}
 	te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
@@ -287,7 +289,7 @@ func groupProto(g *Group) *v1.Entity {
 		if g.legacy[i] {
 			r.PortKind = newLegacyPort(member.Port)
 		} else {
-			r.PortKind = &v1.Replica_Port{Port: canonical(member.Port)}
+			r.PortKind = &v1.Replica_Port{Port: canonicalBytes(member.Port)}
 		}
 		m.Replicas = append(m.Replicas, r)
 	}

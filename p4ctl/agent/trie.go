@@ -29,8 +29,8 @@ type child[V any] struct {
 
 const digitBits = 5
 
-// scatter mixes the key's bits so that neighbouring addresses spread. It is invertible.
-func scatter(key uint32) uint32 {
+// scatterKey mixes the key's bits so that neighbouring addresses spread. It is invertible.
+func scatterKey(key uint32) uint32 {
 	key ^= key >> 16
 	key *= 0x7feb352d
 	key ^= key >> 15
@@ -40,7 +40,7 @@ func scatter(key uint32) uint32 {
 
 func (t trie[V]) get(key uint32) (value V, ok bool) {
 	n := t.root
-	for h := scatter(key); n != nil; h >>= digitBits {
+	for h := scatterKey(key); n != nil; h >>= digitBits {
 		bit := uint32(1) << (h & 31)
 		if n.present&bit == 0 {
 			return value, false
@@ -59,7 +59,7 @@ func (t trie[V]) get(key uint32) (value V, ok bool) {
 
 func (t *trie[V]) put(e *edit, key uint32, value V) {
 	added := false
-	t.root = t.root.put(e, scatter(key), 0, child[V]{key: key, value: value}, &added)
+	t.root = t.root.put(e, scatterKey(key), 0, child[V]{key: key, value: value}, &added)
 	if added {
 		t.size++
 	}
@@ -69,7 +69,7 @@ func (t *trie[V]) remove(e *edit, key uint32) {
 	if _, ok := t.get(key); !ok {
 		return
 	}
-	t.root = t.root.remove(e, scatter(key), key)
+	t.root = t.root.remove(e, scatterKey(key), key)
 	t.size--
 }
 
@@ -106,7 +106,7 @@ func (n *node[V]) put(e *edit, h uint32, depth int, leaf child[V], added *bool) 
 		n.kids[at] = leaf
 	default: // two keys share the digits so far: push the older one down
 		var ignore bool
-		sub := (*node[V])(nil).put(e, scatter(c.key)>>((depth+1)*digitBits), depth+1, c, &ignore)
+		sub := (*node[V])(nil).put(e, scatterKey(c.key)>>((depth+1)*digitBits), depth+1, c, &ignore)
 		n.kids[at] = child[V]{sub: sub.put(e, h>>digitBits, depth+1, leaf, added)}
 	}
 	return n

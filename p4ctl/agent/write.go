@@ -16,9 +16,9 @@ import (
 // step is one update that can be applied, and its inverse.
 type step struct{ do, undo Change }
 
-// write handles a Write after arbitration: it tries every update in order and returns the new state, its changes,
+// writeBatch handles a Write after arbitration: it tries every update in order and returns the new state, its changes,
 // and, if any update failed, one error per update. The receiver and its state stay unchanged.
-func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
+func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
 	t, err := p.try(b, role, req)
 	if err == nil {
 		err = p.settle(b, t)
@@ -51,7 +51,7 @@ type made struct {
 // try applies the updates of a batch in order.
 func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, err error) {
 	t = &tried{state: p.state.next(), edit: new(edit), updates: len(req.Updates)}
-	if t.stopAtFault, err = atomicity(b, req.Atomicity); err != nil {
+	if t.stopAtFault, err = stopsAtFault(b, req.Atomicity); err != nil {
 		return nil, err
 	}
 	for i, u := range req.Updates {
@@ -100,7 +100,7 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 // places in one.
 func (p *pipeline) settle(b Backend, t *tried) error {
 	for {
-		last, fault := t.clash()
+		last, fault := t.findClash()
 		if last < 0 {
 			return nil
 		}
@@ -118,8 +118,8 @@ func (p *pipeline) settle(b Backend, t *tried) error {
 	}
 }
 
-// atomicity reports whether the batch ends at the first fault and rejects modes that the backend cannot guarantee.
-func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err error) {
+// stopsAtFault reports whether the batch ends at the first fault and rejects modes that the backend cannot guarantee.
+func stopsAtFault(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err error) {
 	switch a {
 	case v1.WriteRequest_CONTINUE_ON_ERROR:
 		return false, nil
@@ -171,7 +171,7 @@ func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
 	case *v1.Entity_PacketReplicationEngineEntry:
 		m, ok := entity.PacketReplicationEngineEntry.GetType().(*v1.PacketReplicationEngineEntry_MulticastGroupEntry)
 		if !ok {
-			return step{}, noSuchReplication(entity.PacketReplicationEngineEntry)
+			return step{}, noSuchReplicationError(entity.PacketReplicationEngineEntry)
 		}
 		group, err := multicastGroup(op, m.MulticastGroupEntry)
 		if err != nil {
@@ -188,7 +188,7 @@ func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
 	}
 }
 
-func noSuchReplication(e *v1.PacketReplicationEngineEntry) error {
+func noSuchReplicationError(e *v1.PacketReplicationEngineEntry) error {
 	if e.GetType() == nil {
 		return status.Error(codes.InvalidArgument, "the replication engine entry is neither a group nor a session")
 	}
@@ -249,7 +249,8 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	}
 	if e.Table == p4.TableClusterGroups {
 		if _, ok := st.groups.get(e.Params[0]); !ok {
-			return step{}, status.Errorf(codes.NotFound, "multicast group %d does not exist: write the group before the cluster that uses it", e.Params[0])
+			return step{}, status.Errorf(codes.NotFound,
+				"multicast group %d does not exist: write the group before the cluster that uses it", e.Params[0])
 		}
 	}
 	if op == v1.Update_INSERT {
@@ -289,7 +290,8 @@ func (s *schema) prepareGroup(st *State, op Op, g *Group) (step, error) {
 	case op == v1.Update_INSERT && st.groups.size >= s.groups:
 		return step{}, status.Errorf(codes.ResourceExhausted, "there are %d multicast groups, the limit", st.groups.size)
 	case op != v1.Update_DELETE && replicas > s.replicas:
-		return step{}, status.Errorf(codes.ResourceExhausted, "all multicast groups would have %d replicas together, limit %d", replicas, s.replicas)
+		return step{}, status.Errorf(codes.ResourceExhausted,
+			"all multicast groups would have %d replicas together, limit %d", replicas, s.replicas)
 	}
 	switch op {
 	case v1.Update_DELETE:

@@ -52,7 +52,7 @@ type Clause struct {
 // asPrimary returns a clause that begins as primary.
 func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
-		if p.lead(); !p.over() {
+		if p.lead(); !p.isOver() {
 			try(p)
 		}
 	}}
@@ -61,7 +61,7 @@ func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 // onEmpty returns a clause that begins as primary with empty tables.
 func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
-		if p.fresh(); !p.over() {
+		if p.leadEmpty(); !p.isOver() {
 			try(p)
 		}
 	}}
@@ -99,7 +99,7 @@ func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 		t.Patience = 10 * time.Second
 	}
 	run := &session{Target: t, client: v1.NewP4RuntimeClient(t.Conn)}
-	if err := run.look(ctx, write); err != nil {
+	if err := run.inspect(ctx, write); err != nil {
 		return err
 	}
 	for _, c := range Clauses() {
@@ -127,14 +127,14 @@ type session struct {
 	low    uint64
 }
 
-// look checks that the server answers, which ids it has seen, and that no controller would be disturbed.
-func (s *session) look(ctx context.Context, write bool) error {
+// inspect checks that the server answers, which ids it has seen, and that no controller would be disturbed.
+func (s *session) inspect(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	p := &probe{session: s, ctx: ctx}
 	if s.Config == nil {
 		var err error
-		if s.Config, err = p.get(v1.GetForwardingPipelineConfigRequest_ALL); err != nil {
+		if s.Config, err = p.getPipeline(v1.GetForwardingPipelineConfigRequest_ALL); err != nil {
 			return fmt.Errorf("%w: ask for the pipeline config: %w", ErrSilent, err)
 		}
 	}
@@ -165,7 +165,7 @@ func (s *session) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	p := &probe{session: s, ctx: ctx}
-	p.fresh()
+	p.leadEmpty()
 	if p.outcome == Failed {
 		return fmt.Errorf("the pipeline could not be put back: %s", strings.Join(p.seen, "; "))
 	}
@@ -219,26 +219,26 @@ func (p *probe) skip(why string) {
 	}
 }
 
-// over reports whether the clause has failed or was skipped.
-func (p *probe) over() bool { return p.outcome == Failed || p.outcome == Skipped }
+// isOver reports whether the clause has failed or was skipped.
+func (p *probe) isOver() bool { return p.outcome == Failed || p.outcome == Skipped }
 
-// code records a status and compares it with the expected codes.
-func (p *probe) code(what string, err error, want ...codes.Code) {
-	p.same(what, status.Code(err), want)
+// expectStatus records a status and compares it with the expected codes.
+func (p *probe) expectStatus(what string, err error, want ...codes.Code) {
+	p.expectCode(what, status.Code(err), want)
 }
 
-func (p *probe) same(what string, got codes.Code, want []codes.Code) {
+func (p *probe) expectCode(what string, got codes.Code, want []codes.Code) {
 	for _, w := range want {
 		if got == w {
 			p.seen = append(p.seen, fmt.Sprintf("%s: %s", what, codeName(got)))
 			return
 		}
 	}
-	p.fail("%s: %s instead of %s", what, codeName(got), codeNames(want))
+	p.fail("%s: %s instead of %s", what, codeName(got), joinCodes(want))
 }
 
-// holds records a step that is not about a code.
-func (p *probe) holds(what string, good bool, otherwise string) {
+// expect records a step that is not about a code.
+func (p *probe) expect(what string, good bool, otherwise string) {
 	if good {
 		p.seen = append(p.seen, what)
 	} else {
@@ -246,14 +246,14 @@ func (p *probe) holds(what string, good bool, otherwise string) {
 	}
 }
 
-// updates compares a batch's status with one expected code per update. If all are OK, the batch must succeed.
-func (p *probe) updates(what string, err error, want ...codes.Code) {
+// expectUpdates compares a batch's status with one expected code per update. If all are OK, the batch must succeed.
+func (p *probe) expectUpdates(what string, err error, want ...codes.Code) {
 	refused := false
 	for _, w := range want {
 		refused = refused || w != codes.OK
 	}
 	if !refused {
-		p.code(what, err, codes.OK)
+		p.expectStatus(what, err, codes.OK)
 		return
 	}
 	st := status.Convert(err)
@@ -277,11 +277,11 @@ func (p *probe) updates(what string, err error, want ...codes.Code) {
 	}
 	for i, w := range want {
 		if got[i] != w {
-			p.fail("%s: %s instead of %s", what, codeNames(got), codeNames(want))
+			p.fail("%s: %s instead of %s", what, joinCodes(got), joinCodes(want))
 			return
 		}
 	}
-	p.seen = append(p.seen, what+": "+codeNames(got))
+	p.seen = append(p.seen, what+": "+joinCodes(got))
 }
 
 // codeName returns a code in the specification's spelling.
@@ -296,7 +296,7 @@ func codeName(c codes.Code) string {
 	return strings.ToUpper(b.String())
 }
 
-func codeNames(list []codes.Code) string {
+func joinCodes(list []codes.Code) string {
 	names := make([]string, len(list))
 	for i, c := range list {
 		names[i] = codeName(c)

@@ -67,12 +67,12 @@ func TestAgentConforms(t *testing.T) {
 func TestWithoutWritingNothingChanges(t *testing.T) {
 	conn := ours(t, p4.Twin())
 	s := &session{Target: Target{Conn: conn, DeviceID: p4.DeviceID, Patience: time.Minute}, client: v1.NewP4RuntimeClient(conn)}
-	if err := s.look(t.Context(), true); err != nil {
+	if err := s.inspect(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	owner := &probe{session: s, ctx: t.Context()}
-	before := owner.filled()
-	if len(before) != 3 || owner.over() {
+	before := owner.fill()
+	if len(before) != 3 || owner.isOver() {
 		t.Fatalf("%v", owner.seen)
 	}
 	count := map[Outcome]int{}
@@ -91,7 +91,8 @@ func TestWithoutWritingNothingChanges(t *testing.T) {
 	if err := owner.write(); err != nil {
 		t.Errorf("the primary is primary no more: %v", err)
 	}
-	err = Run(t.Context(), Target{Conn: conn, DeviceID: p4.DeviceID}, true, func(Result) { t.Error("a clause was tried beside a live primary") })
+	err = Run(t.Context(), Target{Conn: conn, DeviceID: p4.DeviceID}, true,
+		func(Result) { t.Error("a clause was tried beside a live primary") })
 	if !errors.Is(err, ErrInUse) {
 		t.Errorf("with a live primary: %v", err)
 	}
@@ -109,11 +110,13 @@ func (yes) Write(context.Context, *v1.WriteRequest) (*v1.WriteResponse, error) {
 
 func (yes) Read(*v1.ReadRequest, v1.P4Runtime_ReadServer) error { return nil }
 
-func (yes) SetForwardingPipelineConfig(context.Context, *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+func (yes) SetForwardingPipelineConfig(context.Context,
+	*v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
 	return &v1.SetForwardingPipelineConfigResponse{}, nil
 }
 
-func (yes) GetForwardingPipelineConfig(context.Context, *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+func (yes) GetForwardingPipelineConfig(context.Context,
+	*v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
 	return &v1.GetForwardingPipelineConfigResponse{}, nil
 }
 
@@ -148,11 +151,13 @@ func (no) Capabilities(context.Context, *v1.CapabilitiesRequest) (*v1.Capabiliti
 	return nil, errNo
 }
 
-func (no) SetForwardingPipelineConfig(context.Context, *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+func (no) SetForwardingPipelineConfig(context.Context,
+	*v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
 	return nil, errNo
 }
 
-func (no) GetForwardingPipelineConfig(context.Context, *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+func (no) GetForwardingPipelineConfig(context.Context,
+	*v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
 	return nil, errNo
 }
 
@@ -272,7 +277,8 @@ func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 // TestPickyServersAreJudged expects that a server which rejects controllers without an election id, or calls them
 // primary, is checked and does not count as in use.
 func TestPickyServersAreJudged(t *testing.T) {
-	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{}, "primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {
+	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{},
+		"primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {
 		l, err := agent.Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +289,8 @@ func TestPickyServersAreJudged(t *testing.T) {
 		t.Cleanup(s.Stop)
 		unset := Result{}
 		patient(t, func() error {
-			return Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin()), Patience: 500 * time.Millisecond}, false, func(r Result) {
+			return Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID,
+				Config: p4ctl.PipelineConfig(p4.Twin()), Patience: 500 * time.Millisecond}, false, func(r Result) {
 				if r.ID == "B13" {
 					unset = r
 				}

@@ -29,10 +29,10 @@ func (p *probe) open(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stream, p.say(stream, p.DeviceID, id)
+	return stream, p.sendArbitration(stream, p.DeviceID, id)
 }
 
-func (p *probe) say(stream v1.P4Runtime_StreamChannelClient, device uint64, id *v1.Uint128) error {
+func (p *probe) sendArbitration(stream v1.P4Runtime_StreamChannelClient, device uint64, id *v1.Uint128) error {
 	return stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{
 		Arbitration: &v1.MasterArbitrationUpdate{DeviceId: device, ElectionId: id}}})
 }
@@ -43,12 +43,12 @@ func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := heard(stream)
+	answer, err := awaitArbitration(stream)
 	return stream, answer, err
 }
 
 // awaitArbitration waits for the next arbitration on a stream and skips other messages.
-func heard(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate, error) {
+func awaitArbitration(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate, error) {
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -61,7 +61,7 @@ func heard(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate
 }
 
 // streamEnd returns the error that ends a stream, or nil if messages keep coming.
-func ended(stream v1.P4Runtime_StreamChannelClient) error {
+func streamEnd(stream v1.P4Runtime_StreamChannelClient) error {
 	for range 8 {
 		if _, err := stream.Recv(); err != nil {
 			return err
@@ -71,17 +71,17 @@ func ended(stream v1.P4Runtime_StreamChannelClient) error {
 }
 
 // expectNotice records the next arbitration of a controller.
-func (p *probe) told(who string, stream v1.P4Runtime_StreamChannelClient, want codes.Code) *v1.MasterArbitrationUpdate {
+func (p *probe) expectNotice(who string, stream v1.P4Runtime_StreamChannelClient, want codes.Code) *v1.MasterArbitrationUpdate {
 	if stream == nil {
 		p.fail("%s has no stream", who)
 		return nil
 	}
-	a, err := heard(stream)
+	a, err := awaitArbitration(stream)
 	if err != nil {
-		p.code(who, err, codes.OK)
+		p.expectStatus(who, err, codes.OK)
 		return nil
 	}
-	p.same(who+" hears", codes.Code(a.GetStatus().GetCode()), []codes.Code{want})
+	p.expectCode(who+" hears", codes.Code(a.GetStatus().GetCode()), []codes.Code{want})
 	return a
 }
 
@@ -96,24 +96,25 @@ func (p *probe) lead() {
 	p.stream = stream
 }
 
-// fresh becomes primary and empties the tables.
-func (p *probe) fresh() {
-	if p.lead(); p.over() {
+// leadEmpty becomes primary and empties the tables.
+func (p *probe) leadEmpty() {
+	if p.lead(); p.isOver() {
 		return
 	}
-	if err := p.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, p.Config); err != nil {
+	if err := p.setPipeline(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, p.Config); err != nil {
 		p.fail("the pipeline is refused: %v", err)
 	}
 }
 
-func (p *probe) set(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
+func (p *probe) setPipeline(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
 	_, err := p.client.SetForwardingPipelineConfig(p.ctx, &v1.SetForwardingPipelineConfigRequest{
 		DeviceId: p.DeviceID, ElectionId: p.id, Action: action, Config: config}, large)
 	return err
 }
 
-func (p *probe) get(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
-	got, err := p.client.GetForwardingPipelineConfig(p.ctx, &v1.GetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, ResponseType: kind}, large)
+func (p *probe) getPipeline(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+	got, err := p.client.GetForwardingPipelineConfig(p.ctx,
+		&v1.GetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, ResponseType: kind}, large)
 	return got.GetConfig(), err
 }
 
@@ -152,35 +153,36 @@ func (p *probe) readOf(device uint64, entities ...*v1.Entity) (all []*v1.Entity,
 
 // table reads the table that the clauses write.
 func (p *probe) table() []*v1.Entity {
-	all, err := p.read(ofTable(&v1.TableEntry{TableId: p.shape.table.Preamble.Id}))
+	all, err := p.read(tableEntity(&v1.TableEntry{TableId: p.shape.table.Preamble.Id}))
 	if err != nil {
 		p.fail("read of the table: %v", err)
 	}
 	return all
 }
 
-// left records the number of entries in the table.
-func (p *probe) left(want int) {
-	if got := len(p.table()); !p.over() {
-		p.holds(plural(want, "entry", "entries"), got == want, plural(got, "entry", "entries")+" instead of "+plural(want, "entry", "entries"))
+// expectEntries records the number of entries in the table.
+func (p *probe) expectEntries(want int) {
+	if got := len(p.table()); !p.isOver() {
+		p.expect(countNoun(want, "entry", "entries"), got == want, countNoun(got, "entry", "entries")+" instead of "+
+			countNoun(want, "entry", "entries"))
 	}
 }
 
-// reads records the result of a read.
-func (p *probe) reads(what string, want []*v1.Entity, entities ...*v1.Entity) {
+// expectRead records the result of a read.
+func (p *probe) expectRead(what string, want []*v1.Entity, entities ...*v1.Entity) {
 	got, err := p.read(entities...)
 	if err != nil {
-		p.code(what, err, codes.OK)
+		p.expectStatus(what, err, codes.OK)
 		return
 	}
-	p.holds(what+": "+plural(len(want), "entity", "entities"), sameEntries(got, want), what+": another answer: "+brief(got))
+	p.expect(what+": "+countNoun(len(want), "entity", "entities"), sameEntries(got, want), what+": another answer: "+formatEntities(got))
 }
 
-// brief formats a list of entities on one line of bounded length.
-func brief(list []*v1.Entity) string {
+// formatEntities formats a list of entities on one line of bounded length.
+func formatEntities(list []*v1.Entity) string {
 	text := ""
 	for _, e := range list {
-		text += " " + oneLine(e)
+		text += " " + formatLine(e)
 	}
 	if len(text) > 200 {
 		text = text[:200] + "…"
@@ -191,8 +193,8 @@ func brief(list []*v1.Entity) string {
 	return text[1:]
 }
 
-// with returns a changed copy of the pushed config.
-func (p *probe) with(change func(*v1.ForwardingPipelineConfig)) *v1.ForwardingPipelineConfig {
+// changedConfig returns a changed copy of the pushed config.
+func (p *probe) changedConfig(change func(*v1.ForwardingPipelineConfig)) *v1.ForwardingPipelineConfig {
 	c := proto.CloneOf(p.Config)
 	change(c)
 	return c

@@ -19,7 +19,7 @@ type shape struct {
 // bits, no references to other objects, and an action with parameters.
 func shapeOf(info *configv1.P4Info) (shape, error) {
 	for _, t := range info.GetTables() {
-		if !plain(t) {
+		if !isPlain(t) {
 			continue
 		}
 		for _, ref := range t.ActionRefs {
@@ -27,7 +27,7 @@ func shapeOf(info *configv1.P4Info) (shape, error) {
 				continue
 			}
 			at := slices.IndexFunc(info.Actions, func(a *configv1.Action) bool { return a.GetPreamble().GetId() == ref.Id })
-			if at >= 0 && writable(info.Actions[at]) {
+			if at >= 0 && isWritable(info.Actions[at]) {
 				return shape{t, info.Actions[at]}, nil
 			}
 		}
@@ -35,27 +35,27 @@ func shapeOf(info *configv1.P4Info) (shape, error) {
 	return shape{}, ErrUnlike
 }
 
-func plain(t *configv1.Table) bool {
+func isPlain(t *configv1.Table) bool {
 	if t.IsConstTable || t.ImplementationId != 0 || len(t.MatchFields) == 0 || len(t.DirectResourceIds) > 0 || t.Size < 4 {
 		return false
 	}
 	return !slices.ContainsFunc(t.MatchFields, func(f *configv1.MatchField) bool {
-		return f.GetMatchType() != configv1.MatchField_EXACT || f.Bitwidth < 8 || refers(f.Annotations)
+		return f.GetMatchType() != configv1.MatchField_EXACT || f.Bitwidth < 8 || hasReference(f.Annotations)
 	})
 }
 
-func writable(a *configv1.Action) bool {
+func isWritable(a *configv1.Action) bool {
 	return len(a.Params) > 0 && !slices.ContainsFunc(a.Params, func(p *configv1.Action_Param) bool {
-		return p.Bitwidth < 8 || refers(p.Annotations)
+		return p.Bitwidth < 8 || hasReference(p.Annotations)
 	})
 }
 
-func refers(annotations []string) bool {
+func hasReference(annotations []string) bool {
 	return slices.ContainsFunc(annotations, func(a string) bool { return len(a) > 11 && a[:11] == "@refers_to(" })
 }
 
 // canonicalBytes returns a number as a canonical byte string.
-func number(n int) []byte {
+func canonicalBytes(n int) []byte {
 	wide := binary.BigEndian.AppendUint32(nil, uint32(n))
 	for len(wide) > 1 && wide[0] == 0 {
 		wide = wide[1:]
@@ -65,17 +65,17 @@ func number(n int) []byte {
 
 // entry returns a complete entry with key n in every field and parameters v.
 func (s shape) entry(n, v int) *v1.TableEntry {
-	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(number(n)), Action: s.direct(number(v))}
+	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(canonicalBytes(n)), Action: s.direct(canonicalBytes(v))}
 }
 
 func (s shape) match(key []byte) (match []*v1.FieldMatch) {
 	for _, f := range s.table.MatchFields {
-		match = append(match, exact(f.Id, key))
+		match = append(match, exactMatch(f.Id, key))
 	}
 	return match
 }
 
-func exact(field uint32, key []byte) *v1.FieldMatch {
+func exactMatch(field uint32, key []byte) *v1.FieldMatch {
 	return &v1.FieldMatch{FieldId: field, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: key}}}
 }
 
@@ -87,34 +87,34 @@ func (s shape) direct(value []byte) *v1.TableAction {
 	return &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 }
 
-// spoiled returns entry(9, 1) after spoil has changed it.
-func (s shape) spoiled(spoil func(*v1.TableEntry)) *v1.TableEntry {
+// spoil returns entry(9, 1) after spoil has changed it.
+func (s shape) spoil(spoil func(*v1.TableEntry)) *v1.TableEntry {
 	e := s.entry(9, 1)
 	spoil(e)
 	return e
 }
 
 // wideBytes returns a byte string one byte wider than bits.
-func wide(bits int32) []byte {
+func wideBytes(bits int32) []byte {
 	return append([]byte{1}, make([]byte, (bits+7)/8)...)
 }
 
-func ofTable(e *v1.TableEntry) *v1.Entity {
+func tableEntity(e *v1.TableEntry) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: e}}
 }
 
-func ofGroup(g *v1.MulticastGroupEntry) *v1.Entity {
+func groupEntity(g *v1.MulticastGroupEntry) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
 		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}}}}
 }
 
-func update(kind v1.Update_Type, e *v1.Entity) *v1.Update {
+func newUpdate(kind v1.Update_Type, e *v1.Entity) *v1.Update {
 	return &v1.Update{Type: kind, Entity: e}
 }
 
-func insert(e *v1.TableEntry) *v1.Update { return update(v1.Update_INSERT, ofTable(e)) }
-func modify(e *v1.TableEntry) *v1.Update { return update(v1.Update_MODIFY, ofTable(e)) }
-func remove(e *v1.TableEntry) *v1.Update { return update(v1.Update_DELETE, ofTable(e)) }
+func insertEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_INSERT, tableEntity(e)) }
+func modifyEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_MODIFY, tableEntity(e)) }
+func removeEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_DELETE, tableEntity(e)) }
 
 // sameEntries compares two lists regardless of order.
 func sameEntries(got, want []*v1.Entity) bool {

@@ -117,7 +117,7 @@ const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 func (p Profile) DeviceConfig(programs ...program.Description) []byte {
 	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
 	for _, b := range Blocks() {
-		c.Sources[b] = sourceHash(b)
+		c.Sources[b] = hashSources(b)
 	}
 	for i := range programs {
 		if len(programs[i].Tables) > 0 {
@@ -131,16 +131,16 @@ func (p Profile) DeviceConfig(programs ...program.Description) []byte {
 	return out
 }
 
-func sourceHash(block string) string {
+func hashSources(block string) string {
 	sum := sha256.New()
 	for _, name := range []string{"olaf.p4", block + ".p4"} {
-		sum.Write(source(name))
+		sum.Write(mustSource(name))
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // mustSource returns an embedded file; it panics if there is none.
-func source(name string) []byte {
+func mustSource(name string) []byte {
 	text, err := sources.ReadFile(name)
 	if err != nil {
 		panic("p4: " + err.Error())

@@ -33,7 +33,8 @@ func TablesOf(programs []program.Description) (tables []Table) {
 		for k := range d.Tables {
 			base := d.Code<<8 + uint32(k)
 			action := actionKind | d.Code<<8 + uint32(2*k)
-			tables = append(tables, Table{Table: &d.Tables[k], Program: d, Place: k, ID: tableKind | base + 1, ActionID: action + 1, DefaultID: action + 2})
+			tables = append(tables, Table{Table: &d.Tables[k], Program: d, Place: k, ID: tableKind | base + 1,
+				ActionID: action + 1, DefaultID: action + 2})
 		}
 	}
 	return tables
@@ -67,7 +68,7 @@ func (t *Table) size(p Profile) int64 {
 
 func (t *Table) info(p Profile) *configv1.Table {
 	info := &configv1.Table{
-		Preamble:             preamble(t.ID, t.Name, t.Doc),
+		Preamble:             newPreamble(t.ID, t.Name, t.Doc),
 		ActionRefs:           []*configv1.ActionRef{{Id: t.ActionID}, {Id: t.DefaultID, Scope: configv1.ActionRef_DEFAULT_ONLY}},
 		ConstDefaultActionId: t.DefaultID,
 		Size:                 t.size(p),
@@ -81,12 +82,12 @@ func (t *Table) info(p Profile) *configv1.Table {
 }
 
 func (t *Table) actions() []*configv1.Action {
-	hit := &configv1.Action{Preamble: preamble(t.ActionID, t.ActionName(), t.Does)}
+	hit := &configv1.Action{Preamble: newPreamble(t.ActionID, t.ActionName(), t.Does)}
 	for i, f := range t.Params {
 		hit.Params = append(hit.Params, &configv1.Action_Param{Id: uint32(i) + 1, Name: f.Name, Bitwidth: int32(f.Bits)})
 	}
 	control, _, _ := strings.Cut(t.Name, ".")
-	return []*configv1.Action{hit, {Preamble: preamble(t.DefaultID, control+"."+t.Table.Miss, t.Without)}}
+	return []*configv1.Action{hit, {Preamble: newPreamble(t.DefaultID, control+"."+t.Table.Miss, t.Without)}}
 }
 
 // ActionName returns the qualified name of the entry's action.
@@ -95,7 +96,7 @@ func (t *Table) ActionName() string {
 	return control + "." + t.Action
 }
 
-func preamble(id uint32, name, brief string) *configv1.Preamble {
+func newPreamble(id uint32, name, brief string) *configv1.Preamble {
 	return &configv1.Preamble{Id: id, Name: name, Alias: name[strings.LastIndexByte(name, '.')+1:], Doc: &configv1.Documentation{Brief: brief}}
 }
 

@@ -80,7 +80,8 @@ func New(o Options) (*Backend, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 	}
-	b := &Backend{options: o, blocks: make(map[string]int), names: make(map[uint32]string), entries: make(map[entryKey]*agent.Entry), groups: make(map[uint32]bool)}
+	b := &Backend{options: o, blocks: make(map[string]int), names: make(map[uint32]string),
+		entries: make(map[entryKey]*agent.Entry), groups: make(map[uint32]bool)}
 	b.profile = p4.Lab().Info() // profiles differ in sizes only
 	for i, instance := range o.Instances {
 		b.blocks[instance.Block] = i
@@ -103,7 +104,7 @@ func blockOf(name string) string {
 }
 
 // trimControl returns a name without its control, as the driver knows it.
-func bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+func trimControl(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // Close ends the driver; the card keeps its tables.
 func (b *Backend) Close() error {
@@ -136,7 +137,7 @@ func (b *Backend) Commit(s *agent.State) error {
 }
 
 func (b *Backend) reset() error {
-	if err := b.alive(); err != nil {
+	if err := b.ensureRunning(); err != nil {
 		return err
 	}
 	for _, t := range b.profile.Tables {
@@ -155,7 +156,7 @@ func (b *Backend) reset() error {
 }
 
 func (b *Backend) resetTable(name string) error {
-	_, err := b.call(driver.Call{Op: driver.Reset, Block: b.blocks[blockOf(name)], Table: bare(name)})
+	_, err := b.call(driver.Call{Op: driver.Reset, Block: b.blocks[blockOf(name)], Table: trimControl(name)})
 	return err
 }
 
@@ -164,10 +165,10 @@ func (b *Backend) Do(c agent.Change) error {
 	if c.Group != nil {
 		return b.doGroup(c)
 	}
-	if err := b.alive(); err != nil {
+	if err := b.ensureRunning(); err != nil {
 		return err
 	}
-	err := b.write(c.Op, c.Entry)
+	err := b.writeEntry(c.Op, c.Entry)
 	if errors.Is(err, ErrDriver) {
 		if again := b.revive(); again != nil {
 			return status.Errorf(codes.Unavailable, "%v; it could not be restarted: %v", err, again)
@@ -203,10 +204,10 @@ func (b *Backend) doGroup(c agent.Change) error {
 
 var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update, v1.Update_DELETE: driver.Delete}
 
-// write sends an entry to the driver, with key and parameters as big-endian numbers in the order of the P4 program.
-func (b *Backend) write(op agent.Op, e *agent.Entry) error {
+// writeEntry sends an entry to the driver, with key and parameters as big-endian numbers in the order of the P4 program.
+func (b *Backend) writeEntry(op agent.Op, e *agent.Entry) error {
 	name := b.names[e.Table]
-	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: bare(name), Action: bare(b.names[e.Action])}
+	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: trimControl(name), Action: trimControl(b.names[e.Action])}
 	for _, t := range b.profile.Tables {
 		if t.Preamble.Id == e.Table {
 			call.Key = appendBits(nil, e.Key, t.MatchFields[0].Bitwidth)
@@ -232,8 +233,8 @@ func appendBits(b []byte, n uint32, bits int32) []byte {
 	return binary.BigEndian.AppendUint32(b, n)
 }
 
-// alive restarts the driver if it died.
-func (b *Backend) alive() error {
+// ensureRunning restarts the driver if it died.
+func (b *Backend) ensureRunning() error {
 	if b.child != nil {
 		return nil
 	}
@@ -254,7 +255,7 @@ func (b *Backend) revive() error {
 		}
 	}
 	for _, e := range b.entries {
-		if err := b.write(v1.Update_INSERT, e); err != nil {
+		if err := b.writeEntry(v1.Update_INSERT, e); err != nil {
 			return err
 		}
 	}
@@ -270,7 +271,7 @@ type child struct {
 }
 
 func (b *Backend) start() error {
-	c, err := spawn(b.options.Command())
+	c, err := startChild(b.options.Command())
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrDriver, err)
 	}
@@ -288,7 +289,7 @@ func (b *Backend) start() error {
 	return nil
 }
 
-func spawn(command *exec.Cmd) (*child, error) {
+func startChild(command *exec.Cmd) (*child, error) {
 	callsOut, callsIn, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -337,7 +338,7 @@ func (c *child) close() error {
 // call makes one call to the child and serves its register accesses until the call is done.
 func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	if err := b.child.calls.Encode(call); err != nil {
-		return driver.Answer{}, b.bury("it does not listen")
+		return driver.Answer{}, b.killChild("it does not listen")
 	}
 	timer := time.NewTimer(b.options.Patience)
 	defer timer.Stop()
@@ -347,37 +348,37 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 		case a, ok := <-b.child.answers:
 			switch {
 			case !ok:
-				return a, b.bury("it died")
+				return a, b.killChild("it died")
 			case a.Kind == driver.Done && a.Fault != "":
 				if card == nil {
-					return a, refused(call, a.Fault)
+					return a, refusalError(call, a.Fault)
 				}
-				return a, errors.Join(refused(call, a.Fault), card)
+				return a, errors.Join(refusalError(call, a.Fault), card)
 			case a.Kind == driver.Done:
 				return a, nil
 			}
-			reply, err := b.access(a)
+			reply, err := b.accessRegister(a)
 			if card == nil {
 				card = err
 			}
 			if err := b.child.calls.Encode(reply); err != nil {
-				return a, b.bury("it does not listen")
+				return a, b.killChild("it does not listen")
 			}
 		case <-timer.C:
-			return driver.Answer{}, b.bury(fmt.Sprintf("it was silent for %v", b.options.Patience))
+			return driver.Answer{}, b.killChild(fmt.Sprintf("it was silent for %v", b.options.Patience))
 		}
 	}
 }
 
-// bury ends a child that no longer works and returns why as an ErrDriver.
-func (b *Backend) bury(why string) error {
+// killChild ends a child that no longer works and returns why as an ErrDriver.
+func (b *Backend) killChild(why string) error {
 	err := b.child.close()
 	b.child = nil
 	return errors.Join(fmt.Errorf("%w: %s", ErrDriver, why), err)
 }
 
-// access performs a register access for the driver, within its instance.
-func (b *Backend) access(a driver.Answer) (reply driver.Call, err error) {
+// accessRegister performs a register access for the driver, within its instance.
+func (b *Backend) accessRegister(a driver.Answer) (reply driver.Call, err error) {
 	reply.Op = driver.Proceed
 	at := a.Block
 	if at < 0 || at >= len(b.options.Instances) || a.Address%4 != 0 || a.Address >= b.options.Instances[at].Size {
@@ -407,7 +408,7 @@ var refusals = []struct {
 	{"INCOMPATIBLE", codes.FailedPrecondition},
 }
 
-func refused(call driver.Call, fault string) error {
+func refusalError(call driver.Call, fault string) error {
 	code := codes.Internal
 	for _, r := range refusals {
 		if strings.Contains(fault, r.part) {

@@ -54,7 +54,8 @@ func standin(t *testing.T) (one, two string) {
 	dir := t.TempDir()
 	one, two = filepath.Join(dir, "one.so"), filepath.Join(dir, "two.so")
 	for _, path := range []string{one, two} {
-		if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", path, "testdata/standin.c").CombinedOutput(); err != nil {
+		if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", path,
+			"testdata/standin.c").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
@@ -120,7 +121,8 @@ func open(t *testing.T) (*Backend, *silicon) {
 }
 
 func worker(op agent.Op, key, cluster, id uint32) agent.Change {
-	return agent.Change{Op: op, Entry: &agent.Entry{Table: p4.TableWorkers, Key: key, Action: p4.ActionSetWorker, Params: [program.MaxParams]uint32{cluster, id}}}
+	return agent.Change{Op: op, Entry: &agent.Entry{Table: p4.TableWorkers, Key: key, Action: p4.ActionSetWorker,
+		Params: [program.MaxParams]uint32{cluster, id}}}
 }
 
 func do(t *testing.T, b *Backend, want codes.Code, c agent.Change) {
@@ -136,7 +138,8 @@ func TestEntriesReachTheCard(t *testing.T) {
 	do(t, b, codes.OK, worker(v1.Update_INSERT, 0x0a000001, 3, 4))
 	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableServers, Key: 5, Action: p4.ActionSetServer}})
 	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Group: &agent.Group{ID: 9, Members: []agent.Member{{Port: 1, Instance: 2}}}})
-	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableClusterGroups, Key: 3, Action: p4.ActionSetGroup, Params: [program.MaxParams]uint32{9}}})
+	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableClusterGroups, Key: 3,
+		Action: p4.ActionSetGroup, Params: [program.MaxParams]uint32{9}}})
 	want := map[[3]uint32]uint32{{0x10000, 2, 0x0a000001}: 0x00030004, {0x10000, 1, 5}: 0, {0x20000, 3, 3}: 9}
 	if !maps.Equal(s.entries, want) || len(s.groups[9]) != 1 {
 		t.Errorf("the card holds %x and groups %v, want %x", s.entries, s.groups, want)
@@ -203,7 +206,8 @@ func TestNoDriver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSilicon()
 			_, err := New(Options{Registers: s, Replication: s, Command: childCommand, Instances: []Instance{
-				{Block: "vnp4_1", Library: c.library, Config: c.config, Size: 0x1000}, {Block: "vnp4_2", Library: two, Config: "XilVitisNetP4TargetConfig_standin", Size: 0x1000}}})
+				{Block: "vnp4_1", Library: c.library, Config: c.config, Size: 0x1000}, {Block: "vnp4_2", Library: two,
+					Config: "XilVitisNetP4TargetConfig_standin", Size: 0x1000}}})
 			if !errors.Is(err, ErrDriver) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -243,7 +247,8 @@ func TestSessionToCard(t *testing.T) {
 	}
 	desired := p4ctl.Tables{Servers: []netip.Addr{netip.MustParseAddr("192.168.0.1")}}
 	for i := range byte(4) {
-		desired.Workers = append(desired.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 0, i}), Cluster: olaf.ClusterID(i / 2), ID: olaf.WorkerID(i)})
+		desired.Workers = append(desired.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 0, i}),
+			Cluster: olaf.ClusterID(i / 2), ID: olaf.WorkerID(i)})
 	}
 	desired = desired.WithGroups(1)
 	if _, err := session.Sync(t.Context(), desired); err != nil {
@@ -255,7 +260,8 @@ func TestSessionToCard(t *testing.T) {
 	}
 	tooMany := p4ctl.Tables{Servers: desired.Servers, Workers: append([]p4ctl.Worker(nil), desired.Workers...)}
 	for i := range byte(3) { // the bitstream has room for six
-		tooMany.Workers = append(tooMany.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 1, i}), Cluster: 0, ID: olaf.WorkerID(10 + i)})
+		tooMany.Workers = append(tooMany.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 1, i}), Cluster: 0,
+			ID: olaf.WorkerID(10 + i)})
 	}
 	if _, err := session.Sync(t.Context(), tooMany.WithGroups(1)); !errors.Is(err, p4ctl.ErrFull) || !maps.Equal(s.entries, before) {
 		t.Errorf("a batch that the card can't hold leaves %x (%v), before %x", s.entries, err, before)

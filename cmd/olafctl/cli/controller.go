@@ -155,7 +155,7 @@ func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, des
 	if dryRun || len(programs) == 0 {
 		return nil
 	}
-	added, err := s.Add(ctx, programs...)
+	added, err := s.AddPrograms(ctx, programs...)
 	if added {
 		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(program.Names(programs), ", "))
 	}

@@ -28,7 +28,7 @@ func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P
 		if err != nil {
 			return []string{err.Error()}
 		}
-		source, err := read(string(shared)+string(own), macros(p))
+		source, err := parseSource(string(shared)+string(own), buildMacros(p))
 		if err != nil {
 			return []string{block + ".p4: " + err.Error()}
 		}
@@ -36,11 +36,11 @@ func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P
 		maps.Copy(said, source.facts())
 	}
 	faults = append(faults, lintIDs(info)...)
-	return append(faults, disagreements(said, facts(info))...)
+	return append(faults, compareFacts(said, listFacts(info))...)
 }
 
 // buildMacros returns the macros that a build of the profile defines.
-func macros(p p4.Profile) map[string]string {
+func buildMacros(p p4.Profile) map[string]string {
 	return map[string]string{"WORKERS": strconv.Itoa(p.Workers), "SERVERS": strconv.Itoa(p.Servers), "CLUSTERS": strconv.Itoa(p.Clusters)}
 }
 
@@ -98,7 +98,7 @@ func (p *program) facts() map[string]string {
 }
 
 // listFacts returns the P4Info's declarations by place.
-func facts(info *configv1.P4Info) map[string]string {
+func listFacts(info *configv1.P4Info) map[string]string {
 	f := make(map[string]string)
 	names := make(map[uint32]string)
 	for _, a := range info.GetActions() {
@@ -142,7 +142,7 @@ func scopeFact(defaultOnly bool) string {
 	return "offered"
 }
 
-func disagreements(source, info map[string]string) (faults []string) {
+func compareFacts(source, info map[string]string) (faults []string) {
 	all := maps.Clone(source)
 	maps.Copy(all, info)
 	for _, what := range slices.Sorted(maps.Keys(all)) {

@@ -51,9 +51,12 @@ func TestLintFinds(t *testing.T) {
 			"action vnp4_1.set_worker parameter worker_id: the source says id 2, 12 bits, the P4Info id 2, 16 bits"},
 		{"key width through the types", edit("olaf.p4", "bit<32>    worker_address;", "bit<128>   worker_address;"), nil,
 			"table vnp4_1.workers key address: the source says id 1, 128 bits, EXACT, the P4Info id 1, 32 bits, EXACT"},
-		{"match kind", edit("vnp4_1.p4", "hdr.ipv4.src : exact", "hdr.ipv4.src : lpm"), nil, "table vnp4_1.servers: key address is LPM; the agent serves exact keys"},
-		{"missing action", edit("vnp4_2.p4", "            set_group;\n", ""), nil, "table vnp4_2.cluster_groups action vnp4_2.set_group (offered) is in the P4Info only"},
-		{"extra table", nil, func(i *configv1.P4Info) { i.Tables = i.Tables[1:] }, "table vnp4_1.servers (id 0x02000001, \"Parameter servers by IPv4 source address.\") is in the source only"},
+		{"match kind", edit("vnp4_1.p4", "hdr.ipv4.src : exact", "hdr.ipv4.src : lpm"), nil,
+			"table vnp4_1.servers: key address is LPM; the agent serves exact keys"},
+		{"missing action", edit("vnp4_2.p4", "            set_group;\n", ""), nil,
+			"table vnp4_2.cluster_groups action vnp4_2.set_group (offered) is in the P4Info only"},
+		{"extra table", nil, func(i *configv1.P4Info) { i.Tables = i.Tables[1:] },
+			"table vnp4_1.servers (id 0x02000001, \"Parameter servers by IPv4 source address.\") is in the source only"},
 		{"default", edit("vnp4_1.p4", "const default_action = bypass", "default_action = bypass"), nil,
 			"table vnp4_1.workers default: the source says vnp4_1.bypass, the P4Info const vnp4_1.bypass"},
 		{"id", nil, func(i *configv1.P4Info) { i.Actions[0].Preamble.Id = 0x02000077 }, "vnp4_1.set_worker: id 0x02000077 lacks prefix 0x01"},
@@ -90,10 +93,11 @@ func TestReadTakesItsTime(t *testing.T) {
 		"tables and applies": "control c(){" + strings.Repeat(declaration, 2_000) + "apply{" + strings.Repeat("t.apply();", 2_000) + "}}",
 		"blocks of applies":  "control c(){" + strings.Repeat(declaration+"apply{}", 2_000) + "}",
 		"a long control":     "control " + strings.Repeat("c", 30_000) + "(){" + strings.Repeat(declaration, 2_000) + "}",
-		"a long table":       "struct h{bit<8> y;} control c(in h x){@id(1)table " + strings.Repeat("t", 30_000) + "{key={" + strings.Repeat("x.y:b @id(1);", 2_000) + "}}}",
+		"a long table": "struct h{bit<8> y;} control c(in h x){@id(1)table " + strings.Repeat("t", 30_000) +
+			"{key={" + strings.Repeat("x.y:b @id(1);", 2_000) + "}}}",
 	} {
 		work := testing.AllocsPerRun(1, func() {
-			if p, err := read(text, macros(p4.Lab())); err == nil {
+			if p, err := parseSource(text, buildMacros(p4.Lab())); err == nil {
 				p.facts()
 				p.lint()
 			}
@@ -102,10 +106,13 @@ func TestReadTakesItsTime(t *testing.T) {
 			t.Errorf("%s: %.0f allocations for %d bytes", name, work, len(text))
 		}
 	}
-	if _, err := read("control "+strings.Repeat("c", longestName+1)+"(){}", macros(p4.Lab())); err == nil || !strings.Contains(err.Error(), "a name of 256 bytes") {
+	if _, err := parseSource("control "+strings.Repeat("c", longestName+1)+"(){}",
+		buildMacros(p4.Lab())); err == nil || !strings.Contains(err.Error(), "a name of 256 bytes") {
 		t.Errorf("%v", err)
 	}
-	if p, err := read("control "+strings.Repeat("c", longestName)+"(){@id(1)table t{} @id(2)table u{} apply{t.apply(); u.apply(); if (x) {t.apply();}}}", macros(p4.Lab())); err != nil || p.tables[0].applied != 2 || p.tables[1].applied != 1 {
+	if p, err := parseSource("control "+strings.Repeat("c", longestName)+
+		"(){@id(1)table t{} @id(2)table u{} apply{t.apply(); u.apply(); if (x) {t.apply();}}}",
+		buildMacros(p4.Lab())); err != nil || p.tables[0].applied != 2 || p.tables[1].applied != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -123,7 +130,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("header h { bit<")
 	f.Add("control(){@id(0)table 0{key={:0")
 	f.Fuzz(func(t *testing.T, text string) {
-		if p, err := read(text, macros(p4.Lab())); err == nil {
+		if p, err := parseSource(text, buildMacros(p4.Lab())); err == nil {
 			p.facts()
 			p.lint()
 		}

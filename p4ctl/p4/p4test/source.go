@@ -56,7 +56,7 @@ type param struct {
 type annotation struct{ name, text string }
 
 // findAnnotation returns the text of the annotation with this name.
-func find(all []annotation, name string) (text string, ok bool) {
+func findAnnotation(all []annotation, name string) (text string, ok bool) {
 	for _, a := range all {
 		if a.name == name {
 			return a.text, true
@@ -79,12 +79,12 @@ type token struct {
 }
 
 // parseSource parses a source whose own includes were already inlined.
-func read(text string, macros map[string]string) (*program, error) {
+func parseSource(text string, macros map[string]string) (*program, error) {
 	r := &reader{macros: macros}
 	r.tokenize(r.preprocess(text))
 	p := &program{fields: make(map[string]map[string]string), actions: make(map[string]*action)}
 	for r.err == nil && r.at < len(r.tokens) {
-		r.declaration(p)
+		r.readDeclaration(p)
 	}
 	return p, r.err
 }
@@ -147,11 +147,11 @@ func (r *reader) peek() string {
 	return r.tokens[r.at].text
 }
 
-func (r *reader) line() int { return r.tokens[max(r.at-1, 0)].line }
+func (r *reader) lineNumber() int { return r.tokens[max(r.at-1, 0)].line }
 
 func (r *reader) expect(text string) {
 	if got := r.next(); got != text && r.err == nil {
-		r.fail(r.line(), "%q where %q belongs", got, text)
+		r.fail(r.lineNumber(), "%q where %q belongs", got, text)
 	}
 }
 
@@ -176,21 +176,21 @@ func (r *reader) until(ends ...string) (taken []string) {
 	return taken
 }
 
-// block returns the tokens inside { … }.
-func (r *reader) block() []string {
+// readBlock returns the tokens inside { … }.
+func (r *reader) readBlock() []string {
 	r.expect("{")
 	inside := r.until("}")
 	r.expect("}")
 	return inside
 }
 
-func (r *reader) annotations() (all []annotation) {
+func (r *reader) readAnnotations() (all []annotation) {
 	for r.peek() == "@" {
 		r.next()
 		a := annotation{name: r.next()}
 		if r.peek() == "(" {
 			r.next()
-			a.text = joined(r.until(")"))
+			a.text = joinTokens(r.until(")"))
 			r.expect(")")
 		}
 		all = append(all, a)
@@ -199,7 +199,7 @@ func (r *reader) annotations() (all []annotation) {
 }
 
 // joinTokens joins an annotation's tokens in P4Info's spelling; a single string loses its quotes.
-func joined(tokens []string) string {
+func joinTokens(tokens []string) string {
 	if len(tokens) == 1 {
 		if text, err := strconv.Unquote(tokens[0]); err == nil {
 			return text
@@ -208,40 +208,40 @@ func joined(tokens []string) string {
 	return strings.ReplaceAll(strings.Join(tokens, ""), ",", ", ")
 }
 
-func (r *reader) number(text string) int64 {
+func (r *reader) parseNumber(text string) int64 {
 	if value, ok := r.macros[text]; ok {
 		text = value
 	}
 	n, err := strconv.ParseInt(text, 0, 64)
 	if err != nil {
-		r.fail(r.line(), "%q is no number", text)
+		r.fail(r.lineNumber(), "%q is no number", text)
 	}
 	return n
 }
 
-func (r *reader) declaration(p *program) {
-	r.annotations()
+func (r *reader) readDeclaration(p *program) {
+	r.readAnnotations()
 	switch word := r.next(); word {
 	case "header", "struct":
 		name := r.next()
-		p.fields[name] = r.fields()
+		p.fields[name] = r.readFields()
 	case "control":
-		r.control(p)
+		r.readControl(p)
 	case "parser":
 		r.until("{")
-		r.block()
+		r.readBlock()
 	default: // constant or package
 		r.until(";")
 		r.expect(";")
 	}
 }
 
-// fields parses the members of a header or struct.
-func (r *reader) fields() map[string]string {
+// readFields parses the members of a header or struct.
+func (r *reader) readFields() map[string]string {
 	fields := make(map[string]string)
 	r.expect("{")
 	for r.err == nil && r.peek() != "}" {
-		r.annotations()
+		r.readAnnotations()
 		kind := r.typeName()
 		fields[r.next()] = kind
 		r.expect(";")
@@ -262,7 +262,7 @@ func (r *reader) typeName() string {
 	return width
 }
 
-func (r *reader) control(p *program) {
+func (r *reader) readControl(p *program) {
 	name := r.next()
 	scope := make(map[string]string) // parameter → type
 	r.expect("(")
@@ -280,19 +280,19 @@ func (r *reader) control(p *program) {
 	first := len(p.tables)
 	applied := make(map[string]int) // by the name within this control
 	for r.err == nil && r.peek() != "}" {
-		notes := r.annotations()
+		notes := r.readAnnotations()
 		switch r.peek() {
 		case "action":
 			r.next()
-			a := r.action(name, notes)
+			a := r.readAction(name, notes)
 			p.actions[a.name] = a
 			p.order = append(p.order, a.name)
 		case "table":
 			r.next()
-			p.tables = append(p.tables, r.table(p, name, notes, scope))
+			p.tables = append(p.tables, r.readTable(p, name, notes, scope))
 		case "apply":
 			r.next()
-			count(r.block(), applied)
+			countApplies(r.readBlock(), applied)
 		default:
 			r.until(";")
 			r.expect(";")
@@ -305,7 +305,7 @@ func (r *reader) control(p *program) {
 }
 
 // countApplies counts the apply calls for each name.
-func count(body []string, applied map[string]int) {
+func countApplies(body []string, applied map[string]int) {
 	for i := 0; i+2 < len(body); i++ {
 		if body[i+1] == "." && body[i+2] == "apply" {
 			applied[body[i]]++
@@ -313,23 +313,23 @@ func count(body []string, applied map[string]int) {
 	}
 }
 
-func (r *reader) id(notes []annotation) uint32 {
-	text, ok := find(notes, "id")
+func (r *reader) readID(notes []annotation) uint32 {
+	text, ok := findAnnotation(notes, "id")
 	if !ok {
-		r.fail(r.line(), "a declaration has no @id")
+		r.fail(r.lineNumber(), "a declaration has no @id")
 		return 0
 	}
-	return uint32(r.number(text))
+	return uint32(r.parseNumber(text))
 }
 
-func (r *reader) action(control string, notes []annotation) *action {
-	a := &action{id: r.id(notes), name: control + "." + r.next()}
-	a.brief, _ = find(notes, "brief")
+func (r *reader) readAction(control string, notes []annotation) *action {
+	a := &action{id: r.readID(notes), name: control + "." + r.next()}
+	a.brief, _ = findAnnotation(notes, "brief")
 	r.expect("(")
 	for r.err == nil && r.peek() != ")" {
-		notes := r.annotations()
-		p := param{id: r.id(notes)}
-		p.bits = int32(r.number(r.typeName()))
+		notes := r.readAnnotations()
+		p := param{id: r.readID(notes)}
+		p.bits = int32(r.parseNumber(r.typeName()))
 		p.name = r.next()
 		for _, n := range notes {
 			if n.name != "id" {
@@ -342,15 +342,15 @@ func (r *reader) action(control string, notes []annotation) *action {
 		}
 	}
 	r.expect(")")
-	for _, t := range r.block() {
+	for _, t := range r.readBlock() {
 		a.conditional = a.conditional || t == "if" || t == "?"
 	}
 	return a
 }
 
-func (r *reader) table(p *program, control string, notes []annotation, scope map[string]string) *table {
-	t := &table{id: r.id(notes), name: control + "." + r.next()}
-	t.brief, _ = find(notes, "brief")
+func (r *reader) readTable(p *program, control string, notes []annotation, scope map[string]string) *table {
+	t := &table{id: r.readID(notes), name: control + "." + r.next()}
+	t.brief, _ = findAnnotation(notes, "brief")
 	r.expect("{")
 	for r.err == nil && r.peek() != "}" {
 		switch property := r.next(); property {
@@ -358,7 +358,7 @@ func (r *reader) table(p *program, control string, notes []annotation, scope map
 			t.constant = true
 		case "key":
 			r.expect("=")
-			r.keys(p, t, scope)
+			r.readKeys(p, t, scope)
 		case "actions":
 			r.expect("=")
 			r.actionRefs(control, t)
@@ -369,39 +369,39 @@ func (r *reader) table(p *program, control string, notes []annotation, scope map
 			r.expect(";")
 		case "size":
 			r.expect("=")
-			t.size = r.number(r.next())
+			t.size = r.parseNumber(r.next())
 			r.expect(";")
 		default:
-			r.fail(r.line(), "table property %q is not known here", property)
+			r.fail(r.lineNumber(), "table property %q is not known here", property)
 		}
 	}
 	r.expect("}")
 	return t
 }
 
-func (r *reader) keys(p *program, t *table, scope map[string]string) {
+func (r *reader) readKeys(p *program, t *table, scope map[string]string) {
 	r.expect("{")
 	for r.err == nil && r.peek() != "}" {
 		words := r.until(":")
 		r.expect(":")
 		k := key{match: strings.ToUpper(r.next()), expression: strings.Join(words, "")}
-		notes := r.annotations()
-		k.id = r.id(notes)
+		notes := r.readAnnotations()
+		k.id = r.readID(notes)
 		k.name = k.expression
-		if name, ok := find(notes, "name"); ok {
+		if name, ok := findAnnotation(notes, "name"); ok {
 			k.name = name
 		}
-		k.bits = r.width(p, scope, words)
+		k.bits = r.keyWidth(p, scope, words)
 		t.keys = append(t.keys, k)
 		r.expect(";")
 	}
 	r.expect("}")
 }
 
-// width returns the bit width of a path such as hdr.ipv4.src.
-func (r *reader) width(p *program, scope map[string]string, path []string) int32 {
+// keyWidth returns the bit width of a path such as hdr.ipv4.src.
+func (r *reader) keyWidth(p *program, scope map[string]string, path []string) int32 {
 	if len(path) == 0 {
-		r.fail(r.line(), "a key without an expression")
+		r.fail(r.lineNumber(), "a key without an expression")
 		return 0
 	}
 	kind := scope[path[0]]
@@ -410,7 +410,7 @@ func (r *reader) width(p *program, scope map[string]string, path []string) int32
 	}
 	bits, err := strconv.ParseInt(kind, 10, 32)
 	if err != nil {
-		r.fail(r.line(), "%s has no known width", strings.Join(path, ""))
+		r.fail(r.lineNumber(), "%s has no known width", strings.Join(path, ""))
 	}
 	return int32(bits)
 }
@@ -418,7 +418,7 @@ func (r *reader) width(p *program, scope map[string]string, path []string) int32
 func (r *reader) actionRefs(control string, t *table) {
 	r.expect("{")
 	for r.err == nil && r.peek() != "}" {
-		_, only := find(r.annotations(), "defaultonly")
+		_, only := findAnnotation(r.readAnnotations(), "defaultonly")
 		t.actions = append(t.actions, actionRef{name: control + "." + r.next(), defaultOnly: only})
 		r.expect(";")
 	}

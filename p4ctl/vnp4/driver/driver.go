@@ -77,10 +77,10 @@ func Main() error {
 func serve(calls io.Reader, answers io.Writer) error {
 	c := &child{calls: gob.NewDecoder(calls), answers: gob.NewEncoder(answers)}
 	c.write = purego.NewCallback(func(_, address uintptr, value uint32) uintptr {
-		return c.access(Answer{Kind: Write, Address: uint32(address), Value: value}, nil)
+		return c.accessRegister(Answer{Kind: Write, Address: uint32(address), Value: value}, nil)
 	})
 	c.read = purego.NewCallback(func(_, address uintptr, value *uint32) uintptr {
-		return c.access(Answer{Kind: Read, Address: uint32(address)}, value)
+		return c.accessRegister(Answer{Kind: Read, Address: uint32(address)}, value)
 	})
 	c.log = purego.NewCallback(func(_, _ uintptr) uintptr { return 0 })
 	for {
@@ -92,7 +92,7 @@ func serve(calls io.Reader, answers io.Writer) error {
 			return err
 		}
 		answer := Answer{Kind: Done}
-		if err := c.handle(call, &answer); err != nil {
+		if err := c.handleCall(call, &answer); err != nil {
 			answer.Fault = err.Error()
 		}
 		if err := c.answers.Encode(answer); err != nil {
@@ -101,9 +101,9 @@ func serve(calls io.Reader, answers io.Writer) error {
 	}
 }
 
-// access asks the parent to access a register. It returns 1 to the library if the parent refuses, an error code in
+// accessRegister asks the parent to access a register. It returns 1 to the library if the parent refuses, an error code in
 // every release.
-func (c *child) access(a Answer, value *uint32) uintptr {
+func (c *child) accessRegister(a Answer, value *uint32) uintptr {
 	a.Block = c.current
 	var reply Call
 	if c.answers.Encode(a) != nil || c.calls.Decode(&reply) != nil {
@@ -118,9 +118,9 @@ func (c *child) access(a Answer, value *uint32) uintptr {
 	return 0
 }
 
-func (c *child) handle(call Call, answer *Answer) error {
+func (c *child) handleCall(call Call, answer *Answer) error {
 	if call.Op == Open {
-		return c.open(call)
+		return c.openBlock(call)
 	}
 	if call.Block < 0 || call.Block >= len(c.blocks) {
 		return fmt.Errorf("block %d is not open", call.Block)
@@ -128,50 +128,50 @@ func (c *child) handle(call Call, answer *Answer) error {
 	c.current = call.Block
 	b := c.blocks[call.Block]
 	var table uintptr
-	if err := b.fault(b.table(b.target(), call.Table, &table)); err != nil {
+	if err := b.codeError(b.table(b.target(), call.Table, &table)); err != nil {
 		return fmt.Errorf("table %s: %w", call.Table, err)
 	}
-	if err := b.fault(b.keyBits(table, &answer.KeyBits)); err != nil {
+	if err := b.codeError(b.keyBits(table, &answer.KeyBits)); err != nil {
 		return err
 	}
-	if err := b.fault(b.paramsBits(table, &answer.ParamBits)); err != nil {
+	if err := b.codeError(b.paramsBits(table, &answer.ParamBits)); err != nil {
 		return err
 	}
 	if call.Op == Reset {
-		return b.fault(b.reset(table))
+		return b.codeError(b.reset(table))
 	}
-	return b.change(call, table, answer)
+	return b.changeTable(call, table, answer)
 }
 
-// change makes one change to a table. Its mask is NULL, as tables with exact keys require.
-func (b *block) change(call Call, table uintptr, answer *Answer) error {
-	key, err := padded(call.Key, answer.KeyBits)
+// changeTable makes one change to a table. Its mask is NULL, as tables with exact keys require.
+func (b *block) changeTable(call Call, table uintptr, answer *Answer) error {
+	key, err := padValue(call.Key, answer.KeyBits)
 	if err != nil {
 		return fmt.Errorf("key of %s: %w", call.Table, err)
 	}
 	if call.Op == Delete {
-		return b.fault(b.remove(table, &key[0], 0))
+		return b.codeError(b.remove(table, &key[0], 0))
 	}
-	params, err := padded(call.Params, answer.ParamBits)
+	params, err := padValue(call.Params, answer.ParamBits)
 	if err != nil {
 		return fmt.Errorf("parameters of %s: %w", call.Action, err)
 	}
 	var action uint32
-	if err := b.fault(b.action(table, call.Action, &action)); err != nil {
+	if err := b.codeError(b.action(table, call.Action, &action)); err != nil {
 		return fmt.Errorf("action %s: %w", call.Action, err)
 	}
 	switch call.Op {
 	case Insert:
-		return b.fault(b.insert(table, &key[0], 0, 0, action, &params[0]))
+		return b.codeError(b.insert(table, &key[0], 0, 0, action, &params[0]))
 	case Update:
-		return b.fault(b.update(table, &key[0], 0, action, &params[0]))
+		return b.codeError(b.update(table, &key[0], 0, action, &params[0]))
 	}
 	return fmt.Errorf("call %d is not known", call.Op)
 }
 
 // padValue returns a value right-aligned in the number of bytes that the library reads. It has at least one byte
 // because the library needs a pointer even for an action without parameters.
-func padded(value []byte, bits uint32) ([]byte, error) {
+func padValue(value []byte, bits uint32) ([]byte, error) {
 	n := max(int(bits+7)/8, 1)
 	if len(value) > n {
 		return nil, fmt.Errorf("%d bytes do not fit into the %d bits of the bitstream: P4 program and bitstream differ", len(value), bits)
@@ -181,7 +181,7 @@ func padded(value []byte, bits uint32) ([]byte, error) {
 	return out, nil
 }
 
-func (c *child) open(call Call) error {
+func (c *child) openBlock(call Call) error {
 	handle, err := purego.Dlopen(call.Library, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (c *child) open(call Call) error {
 	if b.memory, err = unix.Mmap(-1, 0, contextBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
 		return err
 	}
-	if err := b.fault(b.stub(b.env())); err != nil {
+	if err := b.codeError(b.stub(b.env())); err != nil {
 		return err
 	}
 	// The environment has five pointers: user context, write, read, error log, information log.
@@ -209,15 +209,15 @@ func (c *child) open(call Call) error {
 		binary.NativeEndian.PutUint64(b.memory[8*i:], uint64(pointer))
 	}
 	c.current = len(c.blocks)
-	if err := b.fault(b.init(b.target(), b.env(), config)); err != nil {
+	if err := b.codeError(b.init(b.target(), b.env(), config)); err != nil {
 		return fmt.Errorf("start %s: %w", call.Config, err)
 	}
 	c.blocks = append(c.blocks, b)
 	return nil
 }
 
-// fault returns the error for a return code.
-func (b *block) fault(code int32) error {
+// codeError returns the error for a return code.
+func (b *block) codeError(code int32) error {
 	if code == 0 {
 		return nil
 	}
