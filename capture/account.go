@@ -6,45 +6,46 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Losses says what became of the packets of a capture. Packets = Updates + Acks + Bypassed + Malformed.
+// Losses accounts for the packets of a capture. Packets = Updates + Acks + Bypassed + Malformed.
 type Losses struct {
 	Packets   int64 `json:"packets"`
 	Updates   int64 `json:"updates"`
 	Acks      int64 `json:"acks"`
 	Bypassed  int64 `json:"bypassed"`  // not OLAF
-	Malformed int64 `json:"malformed"` // OLAF and broken
-	// Truncated packets were kept only in part; they are in one of the classes above as well.
+	Malformed int64 `json:"malformed"` // OLAF, but broken
+	// Truncated packets were captured only in part. Each is counted in one of the classes above as well.
 	Truncated int64 `json:"truncated"`
-	// CaptureDropped is how many packets the capture lost. A pcapng file states it in statistics of interfaces or beside
-	// packets; a live capture counts.
+	// CaptureDropped is the number of packets that the capture lost: from the statistics in a pcapng file, or
+	// counted by a live capture.
 	CaptureDropped int64 `json:"capture_dropped"`
-	// LinkErrors are packets that a pcapng file marks as damaged on the wire; a network card would have dropped them.
+	// LinkErrors counts packets that a pcapng file marks as damaged on the wire; a network card would have dropped
+	// them.
 	LinkErrors int64 `json:"link_errors,omitempty"`
-	// The next three follow the sequence numbers of each worker, from the oldest one seen: Missing never came up to the
-	// newest, Misordered came after a newer one, Duplicates came twice. Behind a queue that merges or replaces, missing
-	// numbers are no loss: a merged update shows only its newest contributor.
+	// The next three follow each worker's sequence numbers, from the oldest one seen. Missing were skipped and never
+	// arrived, Misordered arrived after a newer one, Duplicates arrived twice. Behind a queue that merges or
+	// replaces, missing numbers are no loss: a merged update shows only its newest contributor.
 	Missing    int64 `json:"missing"`
 	Misordered int64 `json:"misordered"`
 	Duplicates int64 `json:"duplicates"`
 }
 
-// Account counts what a capture holds. The zero value is empty.
+// Account counts the packets of a capture. The zero value is empty.
 type Account struct {
 	losses   Losses
 	faults   [olaf.FrameFaults]int64
 	workers  map[uint32]*sequence
-	untagged []byte // the newest packet that had a VLAN tag, without it
+	untagged []byte // the newest packet with a VLAN tag, without it
 }
 
-// sequence follows one worker: the oldest and newest numbers and which of the 64 up to the newest were seen, bit 0 the
-// newest.
+// sequence follows one worker: the oldest and newest numbers, and in seen which of the 64 numbers up to the newest
+// arrived, with bit 0 for the newest.
 type sequence struct {
 	oldest, newest uint32
 	seen           uint64
 }
 
-// Packet judges a captured packet and accounts for it. One VLAN tag is removed before. The view is valid as long as the
-// packet's data and until the next call; the error is an olaf.FrameFault.
+// Packet parses and counts a captured packet after removing one VLAN tag. The frame is valid as long as the packet's
+// data and until the next call. The error is an olaf.FrameFault.
 func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
 	if len(p.Data) < p.Wire {
 		a.losses.Truncated++
@@ -66,7 +67,7 @@ func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
 	return f, nil
 }
 
-// Update accounts for an update.
+// Update counts an update.
 func (a *Account) Update(u *olaf.Update) {
 	a.losses.Packets++
 	a.losses.Updates++
@@ -93,14 +94,14 @@ func (a *Account) follow(s *sequence, seq uint32) {
 		a.losses.Duplicates++
 	default:
 		a.losses.Misordered++
-		if ahead > -64 { // further back it cannot be told from a duplicate
+		if ahead > -64 { // further back, it could be a duplicate
 			s.seen |= 1 << uint(-ahead)
 			a.fill(s, seq)
 		}
 	}
 }
 
-// fill books a number below the newest that was not seen before.
+// fill counts a number below the newest that had not arrived before.
 func (a *Account) fill(s *sequence, seq uint32) {
 	if below := int64(int32(s.oldest - seq)); below > 0 {
 		a.losses.Missing += below - 1
@@ -110,13 +111,13 @@ func (a *Account) fill(s *sequence, seq uint32) {
 	}
 }
 
-// Ack accounts for an ACK.
+// Ack counts an ACK.
 func (a *Account) Ack() {
 	a.losses.Packets++
 	a.losses.Acks++
 }
 
-// Fault accounts for a frame that olaf.ParseFrame refused with err.
+// Fault counts a frame that olaf.ParseFrame rejected with err.
 func (a *Account) Fault(err error) {
 	a.losses.Packets++
 	if errors.Is(err, olaf.ErrMalformed) {
@@ -130,16 +131,16 @@ func (a *Account) Fault(err error) {
 	}
 }
 
-// Losses is the account so far.
+// Losses returns the counts so far.
 func (a *Account) Losses() Losses { return a.losses }
 
-// FaultCount is one reason for which frames were bypassed or malformed.
+// FaultCount is one reason why frames were bypassed or malformed, and how many were.
 type FaultCount struct {
 	Fault olaf.FrameFault
 	Count int64
 }
 
-// Faults lists the reasons that occurred.
+// Faults returns the reasons that occurred.
 func (a *Account) Faults() []FaultCount {
 	var list []FaultCount
 	for f, n := range a.faults {

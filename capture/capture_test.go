@@ -39,7 +39,8 @@ func update(worker, seq int) *olaf.Update {
 	}
 }
 
-// sample is a capture of n updates, one every 1,003 ns from 4 ns on, of three workers in turn, and an ACK at the end.
+// sample returns a capture of n updates from three workers in turn, one every 1,003 ns from 4 ns on, and an ACK at
+// the end.
 func sample(t testing.TB, format Format, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -64,7 +65,7 @@ func sample(t testing.TB, format Format, n int) []byte {
 	return b.Bytes()
 }
 
-// decodeAll reads a capture to its end.
+// decodeAll decodes a capture to its end.
 func decodeAll(b []byte) ([]olaf.Observation, Losses, error) {
 	r, err := NewReader(bytes.NewReader(b), "in.pcap")
 	if err != nil {
@@ -157,8 +158,7 @@ func TestRandomCaptures(t *testing.T) {
 	})
 }
 
-// tshark is the peer: it reads what we write, sees our times to the nanosecond and nothing malformed; and we read what
-// editcap makes of it.
+// tshark reads our files, with our times to the nanosecond and no malformed frame; and we read files from editcap.
 func TestTshark(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	for _, name := range []string{"out.pcap", "out.pcapng"} {
@@ -178,7 +178,7 @@ func TestTshark(t *testing.T) {
 				rows = append(rows, strings.TrimRight(line, "\t"))
 			}
 		}
-		// The epoch is printed with a space or not, by version; compare numbers, not text.
+		// Versions of tshark print the epoch with or without a space: compare numbers, not text.
 		want := []string{
 			"0.000000004 256 256 10.1.0.0 1 20300 222",
 			"0.000001007 256 256 10.1.0.1 1 20300 222",
@@ -212,7 +212,7 @@ func TestTshark(t *testing.T) {
 	}
 }
 
-// record is one packet of a classic pcap file, made by hand so that it can be wrong.
+// record returns one packet of a classic pcap file, built by hand so that it can be wrong.
 func record(sec, nsec, kept, wire uint32, data []byte) []byte {
 	b := make([]byte, 16)
 	for i, v := range []uint32{sec, nsec, kept, wire} {
@@ -221,7 +221,7 @@ func record(sec, nsec, kept, wire uint32, data []byte) []byte {
 	return append(b, data...)
 }
 
-// block is one pcapng block, made by hand so that it can be wrong.
+// block returns one pcapng block, built by hand so that it can be wrong.
 func block(kind uint32, body ...uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
 	length := uint32(12 + 4*len(body))
@@ -298,7 +298,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// What comes before the damage is handed out.
+// Packets before the damage are delivered.
 func TestCutFileKeepsWhatWasThere(t *testing.T) {
 	whole := sample(t, PCAP, 5)
 	got, losses, err := decodeAll(whole[:24+272*4+20])
@@ -364,7 +364,7 @@ func TestSequences(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, l)
 		}
 	}
-	// In any order within the window: nothing is missing, nothing twice.
+	// In any order within the window, no number is missing or duplicate.
 	rapid.Check(t, func(t *rapid.T) {
 		seqs := make([]uint32, 60)
 		for i := range seqs {
@@ -380,7 +380,7 @@ func TestSequences(t *testing.T) {
 	})
 }
 
-// A clock of its own: arrivals count from the first packet, unless somebody knows when the generator was armed.
+// Arrivals count from the first packet, unless the time at which the generator was armed is known.
 func TestWallClock(t *testing.T) {
 	const armed = 1_700_000_000_123_456_789
 	var b bytes.Buffer
@@ -437,7 +437,7 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// A finished pcapng states how many packets it holds and that none was dropped.
+// A finished pcapng file states how many packets it has and that none was dropped.
 func TestClosingStatistics(t *testing.T) {
 	var got []pcapgo.NgInterfaceStatistics
 	r, err := pcapgo.NewNgReader(bytes.NewReader(sample(t, PCAPNG, 3)), pcapgo.NgReaderOptions{
@@ -451,16 +451,16 @@ func TestClosingStatistics(t *testing.T) {
 	}
 }
 
-// Link types whose upper bits tell about an FCS are Ethernet all the same.
+// Link types whose upper bits describe an FCS are Ethernet too.
 func TestFCSBits(t *testing.T) {
 	b := sample(t, PCAP, 1)
-	b[23] = 0x14 // 4 bytes of FCS, and the bit that says so
+	b[23] = 0x14 // 4 bytes of FCS, and the flag for it
 	if _, _, err := decodeAll(b); err != nil {
 		t.Error(err)
 	}
 }
 
-// Drops that the capturing program admits reach the account, over several interfaces and sections.
+// Drops that the capturing program reports are counted, over several interfaces and sections.
 func TestInterfaceStatistics(t *testing.T) {
 	section := func(drops ...uint64) []byte {
 		var b bytes.Buffer
@@ -563,7 +563,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic, typed errors, balanced accounts, times in order.
+// For any bytes: no panic, typed errors, balanced accounts, times in order.
 func FuzzReader(f *testing.F) {
 	f.Add(sample(f, PCAP, 3))
 	f.Add(sample(f, PCAPNG, 3))

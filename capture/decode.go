@@ -11,50 +11,51 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Source is a stream of packets in order of time; a Reader is one. Next returns io.EOF after the last, and ErrIdle when a
-// live capture has no packet at the moment.
+// Source is a stream of packets in order of time, such as a Reader. Next returns io.EOF after the last packet, and
+// ErrIdle if a live capture has no packet at the moment.
 type Source interface {
 	Next(p *Packet) error
 }
 
 // Arrival is one OLAF frame of a capture.
 type Arrival struct {
-	Number int       // of the packet, from 1
-	At     olaf.Time // last bit seen, since the decoder's origin
+	Number int       // packet number, from 1
+	At     olaf.Time // when the last bit was seen, since the decoder's origin
 	Frame  olaf.Frame
 	Update olaf.Update
-	// GeneratedNS is the update's generation time without the wrap of 48 bits: the instant nearest to At, so that it can
-	// be negative where the capture's clock is not the generator's.
+	// GeneratedNS is the update's generation time without the wrap at 48 bits: the instant nearest to At. It can be
+	// negative if the capture and the generator have different clocks.
 	GeneratedNS int64
-	// Truncated says that the capture did not keep all lanes.
+	// Truncated means that the capture lacks some lanes.
 	Truncated bool
 }
 
-// Observation is the arrival as the parameter server sees it; nobody measured how long it queued, nor who is inside.
+// Observation returns the arrival as the parameter server observes it. Its queueing time and contributors are
+// unknown.
 func (a *Arrival) Observation() olaf.Observation {
 	return olaf.Observation{At: a.At, Queued: -1, Update: a.Update}
 }
 
-// Decoder finds the OLAF frames in a stream of packets and accounts for the others. It allocates once per worker.
+// Decoder finds the OLAF frames in a stream of packets and counts the others. It allocates once per worker.
 type Decoder struct {
 	src     Source
 	name    string
 	account Account
 	origin  int64
-	known   bool // the origin is
+	known   bool // the origin is known
 	virtual bool
-	packet  Packet // the newest one
-	// Others names the system that a frame is of, for an error that says so; empty of none. Nil asks nobody.
+	packet  Packet // newest packet
+	// Others returns the system that a foreign frame belongs to, for the error message, or "". It may be nil.
 	Others func(frame []byte, wire int) string
 	others map[string]int
 }
 
-// maxVirtualNS is how much time the run clock holds, 106 days. A capture whose first packet is younger than that after
-// 1970 was stamped by a run clock, not by a wall clock.
+// maxVirtualNS is the range of the run clock, 106 days. A capture whose first packet is less than that after 1970
+// was stamped by a run clock, not by a wall clock.
 const maxVirtualNS = math.MaxInt64 / int64(olaf.Nanosecond)
 
-// NewDecoder decodes src. Arrivals are timed on the run clock if the capture was stamped by one, as a twin's is; a
-// wall-clock capture is timed from its first packet.
+// NewDecoder returns a decoder for src. It times arrivals on the run clock if the capture was stamped by one, such
+// as a twin's; otherwise from the first packet.
 func NewDecoder(src Source) *Decoder {
 	d := &Decoder{src: src, name: "capture"}
 	if named, ok := src.(interface{ Name() string }); ok {
@@ -63,20 +64,20 @@ func NewDecoder(src Source) *Decoder {
 	return d
 }
 
-// Name is what the capture is called in errors.
+// Name returns the capture's name for errors.
 func (d *Decoder) Name() string { return d.name }
 
-// SetOrigin fixes the wall-clock time, in ns since 1970, at which the generator was armed, so that ages can be computed
-// from a wall-clock capture whose clock is the generator's. It must come before the first Next.
+// SetOrigin sets the wall-clock time, in ns since 1970, at which the generator was armed, so that ages can be
+// computed from a capture with the generator's clock. It must be called before the first Next.
 func (d *Decoder) SetOrigin(unixNS int64) { d.origin, d.known, d.virtual = unixNS, true, true }
 
-// Origin is the time, in ns since 1970, from which arrivals are timed, and whether generation times count from there, too.
-// Without that, ages mean nothing.
+// Origin returns the time, in ns since 1970, from which arrivals are timed, and whether generation times count from
+// there too. Otherwise ages have no meaning.
 func (d *Decoder) Origin() (unixNS int64, sameClock bool) { return d.origin, d.virtual }
 
-// Next finds the next OLAF frame, an update or an ACK, and decodes it into a, whose frame is valid until the next call.
-// Everything else is counted and passed over. At the end it returns io.EOF, or an error that matches ErrNoOLAF when there
-// was not one OLAF frame. Other errors are ErrTime and those of the source; after its ErrIdle Next may be called again.
+// Next decodes the next OLAF frame, an update or an ACK, into a; its frame is valid until the next call. Other
+// packets are counted and skipped. At the end Next returns io.EOF, or an error that matches ErrNoOLAF if there was
+// no OLAF frame. Other errors are ErrTime and the source's; after ErrIdle, Next may be called again.
 func (d *Decoder) Next(a *Arrival) error {
 	p := &d.packet
 	for {
@@ -102,7 +103,7 @@ func (d *Decoder) Next(a *Arrival) error {
 	}
 }
 
-// clock is a packet's time on the run clock.
+// clock converts a packet's time to the run clock.
 func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
 	if !d.known {
 		d.known, d.virtual = true, unixNS <= maxVirtualNS
@@ -117,7 +118,7 @@ func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
 	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
 }
 
-// foreign notes whose frame a packet is.
+// foreign counts a frame of another system.
 func (d *Decoder) foreign(p *Packet) {
 	if d.Others == nil {
 		return
@@ -154,7 +155,7 @@ func (d *Decoder) nothing() error {
 	return &Error{d.name, 0, ErrNoOLAF, advice}
 }
 
-// Grain returns the resolution of the packets' stamps as far as the source was read, a nanosecond if it does not know.
+// Grain returns the resolution of the stamps read so far, or a nanosecond if the source does not report it.
 func (d *Decoder) Grain() olaf.Duration {
 	if r, ok := d.src.(interface{ Grain() olaf.Duration }); ok {
 		return max(r.Grain(), olaf.Nanosecond)
@@ -162,7 +163,7 @@ func (d *Decoder) Grain() olaf.Duration {
 	return olaf.Nanosecond
 }
 
-// Losses accounts for everything decoded so far.
+// Losses returns the counts so far.
 func (d *Decoder) Losses() Losses {
 	l := d.account.Losses()
 	if r, ok := d.src.(interface{ LinkErrors() int64 }); ok {
@@ -174,10 +175,10 @@ func (d *Decoder) Losses() Losses {
 	return l
 }
 
-// Faults lists why frames were bypassed or malformed.
+// Faults returns the reasons why frames were bypassed or malformed.
 func (d *Decoder) Faults() []FaultCount { return d.account.Faults() }
 
-// unwrap is the instant, in ns, that is nearest to at and equal to gen modulo 2^48.
+// unwrapGeneration returns the instant in ns that is nearest to atNS and equal to gen modulo 2^48.
 func unwrap(atNS int64, gen uint64) int64 {
 	const shift = 64 - 48
 	return atNS - int64((uint64(atNS)-gen)<<shift)>>shift

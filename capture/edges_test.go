@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestUnwrapIsTheNearest holds that a generation time is the nearest instant to the arrival that has its 48 bits.
+// TestUnwrapIsTheNearest expects the instant nearest to the arrival with the generation time's 48 bits.
 func TestUnwrapIsTheNearest(t *testing.T) {
 	const wrap = int64(1) << 48
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,7 @@ func TestUnwrapIsTheNearest(t *testing.T) {
 	})
 }
 
-// stamped is a source of one update at each of some times, and then of an error.
+// stamped is a source with one update at each given time, and then an error.
 type stamped struct {
 	at   []int64
 	then error
@@ -46,11 +46,11 @@ func (s *stamped) Next(p *Packet) error {
 	return err
 }
 
-// TestTimesOfTheRunClock holds from when to when a packet may be, whoever says where the run clock begins.
+// TestTimesOfTheRunClock checks the range of packet times for every way to set the origin.
 func TestTimesOfTheRunClock(t *testing.T) {
 	const wall = int64(1_700_000_000_000_000_000)
 	for _, c := range []struct {
-		origin int64 // 0 leaves it to the first packet
+		origin int64 // 0 takes it from the first packet
 		at     []int64
 		want   []int64
 		same   bool // the clock is the generator's
@@ -88,7 +88,7 @@ func TestTimesOfTheRunClock(t *testing.T) {
 	}
 }
 
-// TestOtherSystems tells whose frames a capture without OLAF's holds.
+// TestOtherSystems expects the names of the systems whose frames a capture without OLAF frames contains.
 func TestOtherSystems(t *testing.T) {
 	frames := func(names ...string) *Decoder {
 		i := -1
@@ -112,7 +112,7 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
-// plain is a source of so many frames that are nobody's.
+// plain is a source of n frames that belong to no system.
 type plain struct{ n int }
 
 func (s *plain) Next(p *Packet) error {
@@ -123,7 +123,7 @@ func (s *plain) Next(p *Packet) error {
 	return nil
 }
 
-// TestOrderStaysSmall passes many packets on while some always wait: what it holds does not grow with what went through.
+// TestOrderStaysSmall sends many packets through a window that always has some: its memory does not grow.
 func TestOrderStaysSmall(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
@@ -140,7 +140,7 @@ func TestOrderStaysSmall(t *testing.T) {
 	}
 }
 
-// full is a disk with room for so many bytes.
+// full is a writer with room for a fixed number of bytes.
 type full struct{ room int }
 
 var errFull = errors.New("no room")
@@ -152,7 +152,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFullWriter lets a capture meet the end of its room at any byte: some step says so, whatever was buffered.
+// TestFullWriter fills the disk at any byte of a capture: some step fails, whatever was buffered.
 func TestFullWriter(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		write := func(out io.Writer) error {
@@ -179,7 +179,7 @@ func TestFullWriter(t *testing.T) {
 	}
 }
 
-// TestFramesThatCannotBe are refused by the writer, and nothing of them is in the file.
+// TestFramesThatCannotBe expects the writer to reject invalid frames and write nothing.
 func TestFramesThatCannotBe(t *testing.T) {
 	w, err := NewWriter(io.Discard, PCAPNG, 0)
 	if err != nil {
@@ -197,8 +197,7 @@ func TestFramesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWritersTellWhatWasLost reads what a writer says was dropped, of the first interface, and how many it has of each, as others read it
-// and as the decoder does.
+// TestWritersTellWhatWasLost reads the written drop count and packet counts with the library and with the decoder.
 func TestWritersTellWhatWasLost(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
@@ -238,7 +237,7 @@ func TestWritersTellWhatWasLost(t *testing.T) {
 	}
 }
 
-// TestRecordingOfABrokenSource ends with the source's own error, and takes nothing of what did not come.
+// TestRecordingOfABrokenSource expects the source's own error and no further packets.
 func TestRecordingOfABrokenSource(t *testing.T) {
 	broken := errors.New("the interface is gone")
 	r := Recording{Source: &stamped{[]int64{math.MaxInt32, math.MaxInt32 + 5}, broken}}
@@ -252,7 +251,7 @@ func TestRecordingOfABrokenSource(t *testing.T) {
 	}
 }
 
-// TestFilesAreEverybodysToRead holds who may read and write a capture that is complete.
+// TestFilesAreEverybodysToRead checks the permissions of a complete capture.
 func TestFilesAreEverybodysToRead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.pcap")
 	f, err := Create(name, false, 0)
@@ -271,7 +270,7 @@ func TestFilesAreEverybodysToRead(t *testing.T) {
 	}
 }
 
-// TestAnOrderThatIsFull passes the oldest packet on when it holds as many as it may, however young that is, and not before.
+// TestAnOrderThatIsFull expects a full order to release its oldest packet, whatever its age, and not before.
 func TestAnOrderThatIsFull(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
@@ -293,8 +292,8 @@ func TestAnOrderThatIsFull(t *testing.T) {
 	}
 }
 
-// TestNumbersFarBehind holds at how far below the newest a number is no longer told from one that came twice: then nothing is found
-// that was missing.
+// TestNumbersFarBehind checks how far below the newest a number counts as a duplicate; then no missing number is
+// found.
 func TestNumbersFarBehind(t *testing.T) {
 	for behind, missing := range map[uint32]int64{1: 98, 63: 98, 64: 99, 65: 99} {
 		var a Account
@@ -309,12 +308,12 @@ func TestNumbersFarBehind(t *testing.T) {
 	}
 }
 
-// idleWith is a source that has nothing, and says so with a word of its own.
+// idleWith is an idle source that wraps ErrIdle.
 type idleWith struct{}
 
 func (idleWith) Next(*Packet) error { return fmt.Errorf("eth7: %w", ErrIdle) }
 
-// TestIdleInOtherWords takes a source that has nothing for now for what it is, however it says so.
+// TestIdleInOtherWords expects wrapped ErrIdle to count as idle.
 func TestIdleInOtherWords(t *testing.T) {
 	r := Recording{Source: idleWith{}}
 	if idle, err := r.Take(3); !idle || err != nil || r.Taken != 0 {
@@ -322,7 +321,7 @@ func TestIdleInOtherWords(t *testing.T) {
 	}
 }
 
-// TestFullAtTheEnd lets a file that gets longer than its buffer meet a full disk while it says how many packets it has.
+// TestFullAtTheEnd fills the disk while a file that exceeds its buffer writes its statistics.
 func TestFullAtTheEnd(t *testing.T) {
 	for size := 3000; size < 4200; size += 4 {
 		w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
@@ -338,7 +337,7 @@ func TestFullAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestLengthOfQueueOutputs holds that a capture of what leaves a queue says that frames of any length are in it as a whole.
+// TestLengthOfQueueOutputs expects a capture of a queue's output to announce frames of any length as complete.
 func TestLengthOfQueueOutputs(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, PCAPNG, 0)

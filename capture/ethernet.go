@@ -2,12 +2,12 @@ package capture
 
 import "encoding/binary"
 
-// Places in an Ethernet frame, and EtherTypes.
+// Offsets in an Ethernet frame, and EtherTypes.
 const (
 	addressBytes = 12
 	typeBytes    = 2
 	tagBytes     = 4
-	ipLengthAt   = 2 // behind the EtherType
+	ipLengthAt   = 2 // after the EtherType
 
 	typeIPv4       = 0x0800
 	typeTag        = 0x8100
@@ -23,7 +23,7 @@ func isTagged(frame []byte) bool {
 	return kind == typeTag || kind == typeServiceTag
 }
 
-// ipv4End returns where the IPv4 packet of a frame ends, in bytes from the frame's start.
+// ipv4End returns the offset in bytes at which the IPv4 packet of a frame ends.
 func ipv4End(frame []byte) (int, bool) {
 	at := addressBytes
 	if isTagged(frame) {
@@ -36,7 +36,8 @@ func ipv4End(frame []byte) (int, bool) {
 	return at + int(binary.BigEndian.Uint16(frame[at+ipLengthAt:])), true
 }
 
-// untag removes one VLAN tag from a packet into a buffer that it returns for the next call. Other packets stay.
+// untag removes one VLAN tag from a packet. It copies into buf and returns the buffer for the next call. Packets
+// without a tag are not copied.
 func untag(p *Packet, buf []byte) (frame []byte, wire int, reuse []byte) {
 	if !isTagged(p.Data) {
 		return p.Data, p.Wire, buf

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestKindsOfErrors holds that all that is wrong with a file is the user's to mend.
+// TestKindsOfErrors expects usage errors for all faults of a file.
 func TestKindsOfErrors(t *testing.T) {
 	for _, err := range []error{ErrFormat, ErrCut, ErrLink, ErrTime, ErrTimeBackwards, ErrNoOLAF, ErrExists} {
 		if kind, declared := olaf.KindOf(err); !declared || kind != olaf.Usage {
@@ -23,7 +23,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestZippedFiles reads both formats through gzip, and takes what only begins like gzip for what it is.
+// TestZippedFiles reads both formats through gzip and rejects files that only begin like gzip.
 func TestZippedFiles(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		got, _, err := decodeAll(zip(t, sample(t, format, 4)))
@@ -36,7 +36,7 @@ func TestZippedFiles(t *testing.T) {
 	}
 }
 
-// TestCloseClosesTheFile holds that a reader which opened a file gives it back.
+// TestCloseClosesTheFile expects a reader to close the file that it opened.
 func TestCloseClosesTheFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "in.pcap")
 	if err := os.WriteFile(name, sample(t, PCAP, 1), 0o600); err != nil {
@@ -54,7 +54,7 @@ func TestCloseClosesTheFile(t *testing.T) {
 	}
 }
 
-// TestLongestPacket is at the limit of what is believed, and one byte above it.
+// TestLongestPacket reads a packet at the length limit and one byte above it.
 func TestLongestPacket(t *testing.T) {
 	header := bytes.Clone(sample(t, PCAP, 1)[:24])
 	copy(header[16:20], []byte{0, 0, 8, 0}) // half a MiB
@@ -70,7 +70,7 @@ func TestLongestPacket(t *testing.T) {
 	}
 }
 
-// TestTheFirstOfEqualFaultsIsNamed reads as many packets of one fault as of another.
+// TestTheFirstOfEqualFaultsIsNamed reads the same number of packets with two faults.
 func TestTheFirstOfEqualFaultsIsNamed(t *testing.T) {
 	pcap := sample(t, PCAP, 1)
 	frame := pcap[24+16 : 24+16+256]
@@ -92,7 +92,7 @@ func TestTheFirstOfEqualFaultsIsNamed(t *testing.T) {
 	}
 }
 
-// TestRecordingIsWritten records into a file, and reads from it what was taken.
+// TestRecordingIsWritten records to a file and reads it back.
 func TestRecordingIsWritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.pcapng")
 	f, err := CreateFrom(name, false, Interface{Name: "eth9", SnapBytes: 64})
@@ -127,14 +127,14 @@ func TestRecordingIsWritten(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOfFiles completes and abandons files, whatever happened to them meanwhile: what is there afterwards is whole, nothing is
-// left beside it, and an error names the file.
+// TestWhatIsLeftOfFiles completes and abandons files under various conditions: a file that exists afterwards is
+// complete, no temporary file is left, and an error names the file.
 func TestWhatIsLeftOfFiles(t *testing.T) {
 	const old = "what was there"
 	for what, c := range map[string]struct {
 		force     bool
 		meanwhile func(f *File) error
-		says      string // nothing where the file is in its place
+		says      string // empty if the file is in place
 		kind      error
 	}{
 		"a new one": {}, "one by force": {force: true},
@@ -197,7 +197,7 @@ func TestWhatIsLeftOfFiles(t *testing.T) {
 	}
 }
 
-// TestAbandonedFiles are gone, and what was there stays; what could not be removed is said.
+// TestAbandonedFiles expects abandoned files to be removed, earlier ones to stay, and failures to be reported.
 func TestAbandonedFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		meanwhile func(f *File) error
@@ -228,7 +228,7 @@ func TestAbandonedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken puts a file beside another or 98 others of its name, and gives up where there are 99.
+// TestNamesThatAreTaken puts a file next to 1 or 98 others of its name, and gives up at 99.
 func TestNamesThatAreTaken(t *testing.T) {
 	for taken, named := range map[int]string{1: "run-2.pcap", 98: "run-99.pcap", 99: ""} {
 		folder := t.TempDir()
@@ -259,7 +259,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestOrderAllocatesNothing passes packets through a window that is full, after a warm-up.
+// TestOrderAllocatesNothing sends packets through a full window after a warm-up.
 func TestOrderAllocatesNothing(t *testing.T) {
 	o := Order{WindowNS: 100}
 	data := make([]byte, 64)

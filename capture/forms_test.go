@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// checkForms decodes every form of a sound capture: the same updates and losses, and no stamp off by more than its grain.
+// checkForms decodes every form of a valid capture: the same updates and losses, and no stamp off by more than the
+// form's grain.
 func checkForms(t testing.TB, file []byte) {
 	t.Helper()
 	want, losses, err := decodeAll(file)
@@ -59,7 +60,7 @@ func TestEveryFormOfACapture(t *testing.T) {
 	})
 }
 
-// checkNS checks the stamps of packets against those of the original, which may be older than a run clock can tell.
+// checkNS compares the stamps of packets with the original's, which may exceed the run clock's range.
 func checkNS(t *rapid.T, file []byte) {
 	want := stamps(t, file)
 	for _, c := range capturetest.Copies(t, file) {
@@ -67,7 +68,7 @@ func checkNS(t *rapid.T, file []byte) {
 			continue // seconds of the classic format have 32 bits
 		}
 		if strings.Contains(c.Name, "^-40") && want[len(want)-1] >= 1<<24*1e9 || strings.Contains(c.Name, "-12") && want[len(want)-1] >= 18e15 {
-			continue // the ticks of these end earlier
+			continue // the ticks of these forms overflow earlier
 		}
 		for i, got := range stamps(t, c.Data) {
 			if early := want[i] - got; early < 0 || early > c.GrainNS {
@@ -90,7 +91,7 @@ func stamps(t *rapid.T, file []byte) []int64 {
 	return out
 }
 
-// TestTicksAreConvertedExactly compares every resolution with big numbers.
+// TestTicksAreConvertedExactly compares every resolution with math/big.
 func TestTicksAreConvertedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := resolution(rapid.Uint8().Draw(t, "resolution"))
@@ -137,7 +138,7 @@ func TestGrainIsThatOfTheFile(t *testing.T) {
 	}
 }
 
-// frameBytes is an update as it is on the wire.
+// frameBytes returns an update in wire format.
 func frameBytes(t testing.TB) []byte {
 	b := make([]byte, 256)
 	n, err := olaf.EncodeUpdate(b, addresses(0), update(0, 0), nil)
@@ -147,7 +148,7 @@ func frameBytes(t testing.TB) []byte {
 	return b[:n]
 }
 
-// seconds is a capture with a packet at 3 s, whose resolution is a whole second.
+// seconds returns a capture with a packet at 3 s and a resolution of a whole second.
 func seconds(resolution byte) []byte {
 	le := binary.LittleEndian
 	return bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le, capturetest.Option(le, 9, []byte{resolution})),
@@ -201,7 +202,7 @@ func TestLossesBesidePackets(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocks changes the lengths of blocks that are sound.
+// TestDamagedBlocks changes the lengths of valid blocks.
 func TestDamagedBlocks(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	sound := bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le), capturetest.Packet(le, 1, frame, len(frame))}, nil)
@@ -234,7 +235,7 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// TestOneTagAndAnFCSAreRemoved reads frames as DAG cards, rx-fcs and VLAN trunks give them.
+// TestOneTagAndAnFCSAreRemoved reads frames as captured by DAG cards, with rx-fcs and on VLAN trunks.
 func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	tagged := func(kind byte, b []byte) []byte {
@@ -266,7 +267,7 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 		}
 	}
 	classic := sample(t, PCAP, 1)[:24]
-	classic[23] = 0x24 // two words of FCS, and the bit that says so
+	classic[23] = 0x24 // two words of FCS, and the flag for it
 	if _, l, err := decodeAll(append(classic, record(0, 1, 260, 260, fcs)...)); err != nil || l.Updates != 1 {
 		t.Errorf("a classic file that states an FCS: %+v, %v", l, err)
 	}

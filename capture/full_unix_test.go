@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/internal/fulldisk"
 )
 
-// TestNoRoomForAHeader makes no file where not even what it begins with has room, and leaves nothing behind.
+// TestNoRoomForAHeader expects no file if even the header does not fit.
 func TestNoRoomForAHeader(t *testing.T) {
 	if fulldisk.Apart(t) {
 		return

@@ -1,11 +1,11 @@
 package capture
 
-// maxHeld bounds what an Order holds.
+// maxHeld bounds the packets in an Order.
 const maxHeld = 1 << 16
 
-// Order passes packets on in the order of their stamps. An interface with several receive queues, or a host with several
-// processors, hands packets over a little out of order; an Order holds each until one comes that is WindowNS younger. The
-// zero value of everything else is empty.
+// Order sorts packets by their stamps. An interface with several receive queues, or a host with several processors,
+// delivers packets slightly out of order. An Order keeps each packet until one arrives that is WindowNS younger. All
+// other fields start at zero.
 type Order struct {
 	WindowNS int64
 
@@ -13,10 +13,10 @@ type Order struct {
 	head   int
 	newest int64
 	free   [][]byte
-	out    []byte // of the packet that was passed on last
+	out    []byte // data of the packet that was returned last
 }
 
-// Push takes a copy of p.
+// Push adds a copy of p.
 func (o *Order) Push(p *Packet) {
 	kept := *p
 	kept.Data = append(o.buffer(), p.Data...)
@@ -39,8 +39,8 @@ func (o *Order) buffer() []byte {
 	return nil
 }
 
-// Pop passes the oldest packet on if nothing older is to be expected, or any that is there when all is set. The packet is
-// valid until the next Pop.
+// Pop returns the oldest packet if no older one can arrive, or any packet if all is set. The packet is valid until
+// the next Pop.
 func (o *Order) Pop(p *Packet, all bool) bool {
 	if o.out != nil {
 		o.free = append(o.free, o.out)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOrder holds that packets that come less than a window late find their place, that none is lost or changed, and that
-// the others are passed on at once.
+// TestOrder expects packets that are less than a window late to be sorted, none to be lost or changed, and the
+// others to be returned at once.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 100

@@ -12,7 +12,7 @@ import (
 // Types of pcapng blocks.
 const (
 	blockInterface  = 1
-	blockPacket     = 2 // obsolete, but old files have it
+	blockPacket     = 2 // obsolete, but present in old files
 	blockSimple     = 3
 	blockStatistics = 5
 	blockEnhanced   = 6
@@ -40,24 +40,24 @@ const (
 // maxBlock bounds a block's length, so that a damaged length costs no memory. Wireshark has the same limit.
 const maxBlock = 16 << 20
 
-// errDamaged is the kind of everything in a pcapng file that contradicts itself.
+// errDamaged is the kind of all contradictions in a pcapng file.
 var errDamaged = errors.New("the file is damaged")
 
-// ngInterface is an interface of a section, with the losses that its blocks state.
+// ngInterface is an interface of a section, with the losses that its blocks report.
 type ngInterface struct {
 	link     layers.LinkType
 	stamps   resolution
 	offset   int64 // seconds to add to every stamp
 	fcsBytes int
-	// stated is the newest count of its statistics blocks; atPackets adds up the counts beside single packets.
+	// stated is the newest count in its statistics blocks; atPackets sums the counts of single packets.
 	stated, atPackets int64
 }
 
-// lost returns how many packets were lost. The statistics of an interface include the losses between its packets.
+// lost returns the number of lost packets. An interface's statistics include the losses between its packets.
 func (i *ngInterface) lost() int64 { return max(i.stated, i.atPackets) }
 
-// ngReader reads the packets of a pcapng file. It checks every block's lengths and keeps the options that qualify
-// stamps and losses, which the library's reader drops.
+// ngReader reads the packets of a pcapng file. It checks the lengths of all blocks and reads the options for stamps
+// and losses, which the library's reader ignores.
 type ngReader struct {
 	in         io.Reader
 	order      binary.ByteOrder
@@ -84,7 +84,7 @@ func (r *ngReader) readBlock() error {
 	if _, err := io.ReadFull(r.in, head[:8]); err != nil {
 		return err
 	}
-	known := 0 // bytes of the body that are read already
+	known := 0 // bytes of the body already read
 	if binary.BigEndian.Uint32(head[:]) == blockSection {
 		if _, err := io.ReadFull(r.in, head[8:]); err != nil {
 			return cutShort(err)
@@ -124,7 +124,7 @@ func (r *ngReader) readBlock() error {
 	return nil
 }
 
-// cutShort turns the end of the input inside a block into io.ErrUnexpectedEOF.
+// cutShort converts io.EOF inside a block to io.ErrUnexpectedEOF.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -132,7 +132,7 @@ func cutShort(err error) error {
 	return err
 }
 
-// startSection forgets the interfaces of the section before.
+// startSection drops the interfaces of the previous section.
 func (r *ngReader) startSection() error {
 	if len(r.body) < 16 {
 		return fmt.Errorf("a section header of %d bytes is too short; %w", len(r.body), errDamaged)
@@ -145,7 +145,7 @@ func (r *ngReader) startSection() error {
 	return nil
 }
 
-// dropped returns how many packets the blocks so far state as lost.
+// dropped returns the number of lost packets that the blocks so far report.
 func (r *ngReader) dropped() int64 {
 	n := r.earlier
 	for i := range r.interfaces {
@@ -154,7 +154,7 @@ func (r *ngReader) dropped() int64 {
 	return n
 }
 
-// next reads up to the next packet, which is valid until the next call. Its time is missing in a simple packet block.
+// next reads up to the next packet, which is valid until the next call. In a simple packet block it has no time.
 func (r *ngReader) next() (rawPacket, error) {
 	for {
 		if err := r.readBlock(); err != nil {
@@ -199,8 +199,8 @@ func (r *ngReader) addInterface() error {
 	return err
 }
 
-// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by its definition and bytes in
-// files that Wireshark wrote. No Ethernet frame has one of another length than four bytes.
+// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by its definition, but
+// bytes in files by Wireshark. Every Ethernet FCS has four bytes.
 func fcsBytes(stated int) int {
 	if stated == 32 || stated == 4 {
 		return 4
@@ -208,7 +208,7 @@ func fcsBytes(stated int) int {
 	return 0
 }
 
-// readStatistics reads how many packets an interface lost. A later block replaces an earlier one.
+// readStatistics reads an interface's loss counter. A later block replaces an earlier one.
 func (r *ngReader) readStatistics() error {
 	i, err := r.interfaceAt(12, 4)
 	if err != nil {
@@ -226,7 +226,8 @@ func (r *ngReader) readStatistics() error {
 	return err
 }
 
-// interfaceAt finds the interface that a block of at least the given length names in its first bytes.
+// interfaceAt returns the interface whose index is in the first idBytes of the block, which must have at least the
+// given length.
 func (r *ngReader) interfaceAt(least, idBytes int) (*ngInterface, error) {
 	if len(r.body) < least {
 		return nil, fmt.Errorf("a block of type %d with %d bytes is too short; %w", r.kind, len(r.body), errDamaged)
@@ -251,7 +252,7 @@ func (r *ngReader) simplePacket() (rawPacket, error) {
 	return rawPacket{untimed: true, link: r.interfaces[0].link, data: data[:min(len(data), wire)], wire: wire}, nil
 }
 
-// packet reads an enhanced packet, or one of the obsolete kind.
+// packet reads an enhanced packet or an obsolete packet block.
 func (r *ngReader) packet() (rawPacket, error) {
 	idBytes := 4
 	if r.kind == blockPacket {
@@ -288,7 +289,7 @@ func (r *ngReader) packet() (rawPacket, error) {
 	return p, err
 }
 
-// options hands out the options of a block. Their end is that of the block or an option of code 0.
+// options calls take for each option of a block. The end is an option of code 0 or the end of the block.
 func (r *ngReader) options(b []byte, take func(code uint16, value []byte)) error {
 	for len(b) >= 4 {
 		code, length := r.order.Uint16(b), int(r.order.Uint16(b[2:]))

@@ -19,14 +19,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// maxPacket is the longest packet that is believed; jumbo frames have 9,036 bytes, tcpdump's limit is the same.
+// maxPacket is the longest accepted packet. It is tcpdump's limit; jumbo frames have 9,036 bytes.
 const maxPacket = 262144
 
-// bufferBytes are read or written at once.
+// bufferBytes is the size of read and write buffers.
 const bufferBytes = 1 << 16
 
-// Reader reads a pcap or pcapng file, compressed with gzip or not, packet by packet. It detects the format by the file's
-// first bytes.
+// Reader reads a pcap or pcapng file, optionally compressed with gzip, packet by packet. It detects the format by
+// the first bytes.
 type Reader struct {
 	name   string
 	closer io.Closer
@@ -38,19 +38,19 @@ type Reader struct {
 	failed error
 }
 
-// rawPacket is a packet as a file describes it. Its time is a count of ticks of the given resolution.
+// rawPacket is a packet as described in a file. Its time counts ticks of the given resolution.
 type rawPacket struct {
 	data     []byte
 	wire     int
 	link     layers.LinkType
-	fcsBytes int // at the end of data, if it was kept whole
+	fcsBytes int // at the end of data, unless cut
 	stamps   resolution
 	ticks    uint64
 	offset   int64 // seconds to add
 	untimed  bool
 }
 
-// Open opens the file at path, "-" for standard input. Errors are those of os.Open and of NewReader.
+// Open opens the file at path, or standard input for "-". Errors are those of os.Open and NewReader.
 func Open(path string) (*Reader, error) {
 	f, name := os.Stdin, "standard input"
 	if path != "-" {
@@ -69,7 +69,7 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads the header of a capture; name stands for it in errors, which are *Error.
+// NewReader reads the header of a capture; name is the capture's name in errors, which are *Error.
 func NewReader(src io.Reader, name string) (*Reader, error) {
 	r := &Reader{name: name}
 	in := bufio.NewReaderSize(src, bufferBytes)
@@ -101,12 +101,12 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// compressors are programs whose files people mistake for captures, by the first bytes of what they write.
+// compressors lists programs whose files are mistaken for captures, by the first bytes of their files.
 var compressors = []struct{ magic, command string }{
 	{"\xfd7zXZ", "xz -dc"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"\x04\x22\x4d\x18", "lz4 -dc"}, {"BZh", "bzip2 -dc"},
 }
 
-// refuseCompressed returns an error that names the program by which a file was compressed, nil for other files.
+// refuseCompressed returns an error with the program that decompresses the file, or nil for other files.
 func (r *Reader) refuseCompressed(in *bufio.Reader) error {
 	head, _ := in.Peek(4)
 	for _, c := range compressors {
@@ -126,7 +126,7 @@ const (
 )
 
 func (r *Reader) openClassic(in *bufio.Reader) error {
-	head, _ := in.Peek(classicHeader) // the library hides the FCS flags
+	head, _ := in.Peek(classicHeader) // the library does not expose the FCS flags
 	p, err := pcapgo.NewReader(in)
 	if err != nil {
 		return r.wrap(err)
@@ -171,7 +171,8 @@ func (r *Reader) openNg(in io.Reader) error {
 // Name returns the capture's name in errors.
 func (r *Reader) Name() string { return r.name }
 
-// Dropped returns how many packets the capture states as lost, in statistics or beside packets, as far as it was read.
+// Dropped returns the number of lost packets that the capture reports, in statistics or with packets, as far as it
+// was read.
 func (r *Reader) Dropped() int64 {
 	if r.ng == nil {
 		return 0
@@ -179,7 +180,7 @@ func (r *Reader) Dropped() int64 {
 	return r.ng.dropped()
 }
 
-// LinkErrors returns how many packets so far are marked as damaged on the wire.
+// LinkErrors returns the number of packets so far that are marked as damaged on the wire.
 func (r *Reader) LinkErrors() int64 {
 	if r.ng == nil {
 		return 0
@@ -187,11 +188,11 @@ func (r *Reader) LinkErrors() int64 {
 	return r.ng.faulty
 }
 
-// Grain returns the resolution of the packets' stamps, the coarsest of the interfaces that packets came from so far.
-// Everything that happens faster has an unknown order.
+// Grain returns the resolution of the stamps, the coarsest of the interfaces with packets so far. The order of
+// events within it is unknown.
 func (r *Reader) Grain() olaf.Duration { return r.grain }
 
-// Close closes the file of a Reader that Open made.
+// Close closes the file if Open opened it.
 func (r *Reader) Close() error {
 	if r.closer == nil {
 		return nil
@@ -243,7 +244,7 @@ func (r *Reader) read(p *Packet) error {
 	return nil
 }
 
-// maxSeconds is the end of 2261. In 2262 nanoseconds since 1970 no longer fit 64 bits.
+// maxSeconds is the end of 2261: in 2262, nanoseconds since 1970 exceed 64 bits.
 var maxSeconds = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix() - 1
 
 // unixNS returns the packet's time in ns since 1970.
@@ -259,8 +260,8 @@ func (p *rawPacket) unixNS() (int64, error) {
 	return (int64(seconds)+p.offset)*nsPerSecond + ns, nil
 }
 
-// removeFCS removes a frame check sequence, of which a cut packet may have kept a part. Frames that a host sends itself
-// have none, whatever the file states: there the IPv4 packet fills the frame.
+// removeFCS removes a frame check sequence, which a cut packet may have only in part. Frames that a host sends
+// itself have none, whatever the file states: their IPv4 packet fills the frame.
 func (p *rawPacket) removeFCS() {
 	if length, ok := ipv4End(p.data); ok && length+p.fcsBytes > p.wire {
 		return
@@ -273,7 +274,7 @@ func (r *Reader) wrongLink(link layers.LinkType) error {
 	return &Error{r.name, r.number, ErrLink, fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }
 
-// wrap sorts the errors of the libraries into kinds.
+// wrap converts errors of the libraries to our kinds.
 func (r *Reader) wrap(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		advice := "it ends in the file's header"

@@ -7,27 +7,29 @@ import (
 	"github.com/olafctl/olaf/capture/ages"
 )
 
-// Recording takes packets from a live source, puts them into the order of their stamps, accounts for them, and writes them
-// to a file if it has one. It knows no clock: whoever drives it says when to take and when nothing older can come.
+// Recording takes packets from a live source, sorts them by stamp, counts them, and writes them to a file if there
+// is one. It has no clock: its caller decides when to take packets and when no older one can arrive.
 type Recording struct {
 	Source Source
 	Order  Order
-	File   *File // nil writes nothing
+	File   *File // may be nil
 
 	Account Account
-	// Ages takes the updates, if it is not nil: on a clock that begins with the first of them.
+	// Ages receives the updates if it is not nil. Its clock begins with the first of them.
 	Ages  *ages.Meter
-	Taken int // packets taken from the source, those included whose place is not known yet
-	// FirstNS and LastNS are the stamps of the oldest and newest packet that was passed on, ns since 1970; 0 without one.
+	Taken int // packets taken from the source, including those still waiting in Order
+	// FirstNS and LastNS are the stamps of the oldest and newest packet written so far, ns since 1970; 0 if there is
+	// none.
 	FirstNS, LastNS int64
-	// Unwritten is why the file cannot be written, after the error of a Take or Flush; nothing more is passed on then.
+	// Unwritten is the reason why the file cannot be written, set by a failed Take or Flush. The recording then
+	// stops.
 	Unwritten error
 
 	measuring bool
-	origin    int64 // of the ages' clock
+	origin    int64 // start of the ages' clock
 }
 
-// Take takes at most n packets and says whether the source has no more for now. Every error but the source's own is
+// Take takes at most n packets and reports whether the source is idle. Every error that is not the source's is
 // Unwritten.
 func (r *Recording) Take(n int) (idle bool, err error) {
 	var p Packet
@@ -48,10 +50,10 @@ func (r *Recording) Take(n int) (idle bool, err error) {
 	return false, nil
 }
 
-// Flush passes on what waits for older packets. Those that come later all the same are out of order.
+// Flush passes on all waiting packets. Older packets that arrive later are out of order.
 func (r *Recording) Flush() error { return r.passOn(true) }
 
-// passOn accounts for the packets whose place is known, or for all, and writes them.
+// passOn counts and writes the packets whose place is known, or all of them.
 func (r *Recording) passOn(all bool) error {
 	var p Packet
 	for r.Unwritten == nil && r.Order.Pop(&p, all) {
@@ -59,7 +61,7 @@ func (r *Recording) passOn(all bool) error {
 			r.FirstNS = p.UnixNS
 		}
 		r.LastNS = p.UnixNS
-		f, err := r.Account.Packet(&p) // its fault is in the account
+		f, err := r.Account.Packet(&p) // faults are counted in the account
 		if err == nil && r.Ages != nil && f.Kind() == olaf.KindUpdate {
 			r.measure(p.UnixNS, f.Update())
 		}
@@ -70,7 +72,7 @@ func (r *Recording) passOn(all bool) error {
 	return r.Unwritten
 }
 
-// measure takes an update that was received.
+// measure records the age of a received update.
 func (r *Recording) measure(unixNS int64, u olaf.Update) {
 	if !r.measuring {
 		r.measuring, r.origin = true, unixNS

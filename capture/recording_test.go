@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// liveStamps is a live source: packets with these stamps, then nothing for now.
+// liveStamps is a live source of packets with these stamps that is idle afterwards.
 type liveStamps []int64
 
 func (l *liveStamps) Next(p *Packet) error {
@@ -17,7 +17,7 @@ func (l *liveStamps) Next(p *Packet) error {
 	return nil
 }
 
-// TestRecording holds that packets are passed on in order, late enough and each once, and that an end on request loses none.
+// TestRecording expects packets in order, late enough and once each, and no loss at a requested end.
 func TestRecording(t *testing.T) {
 	source := liveStamps{20, 10, 30, 50, 40}
 	r := Recording{Source: &source, Order: Order{WindowNS: 25}}
@@ -47,7 +47,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordingThatBroke holds that a file which cannot be written ends a recording, and nothing is counted after it.
+// TestRecordingThatBroke expects a failed write to end a recording; nothing is counted afterwards.
 func TestRecordingThatBroke(t *testing.T) {
 	source := liveStamps{1, 2}
 	broken := errors.New("no room")

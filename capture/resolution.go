@@ -8,16 +8,16 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// resolution is a unit of time as pcapng writes it: 10 to the power of minus its value, or with the high bit set 2 to
-// the power of minus the rest.
+// resolution is a unit of time in pcapng's encoding: 10 to the power of minus its value or, with the high bit set, 2
+// to the power of minus the rest.
 type resolution uint8
 
 const binaryResolution resolution = 0x80
 
-// nsPerSecond is the unit of every time behind the reader.
+// nsPerSecond is the unit of all times outside the reader.
 const nsPerSecond = 1_000_000_000
 
-// perSecond returns how many ticks a second has, 0 if that does not fit 64 bits.
+// perSecond returns the number of ticks per second, or 0 if it exceeds 64 bits.
 func (r resolution) perSecond() uint64 {
 	if r&binaryResolution != 0 {
 		return 1 << (r &^ binaryResolution) // 0 from 64 on
@@ -32,8 +32,8 @@ func (r resolution) perSecond() uint64 {
 	return n
 }
 
-// split converts a count of ticks to seconds and nanoseconds, rounded to the nearest. The products have 128 bits, so that
-// no resolution adds an error. It reports false if a second has more ticks than fit 64 bits.
+// split converts ticks to seconds and nanoseconds, rounded to the nearest. Products have 128 bits, so that no
+// resolution adds an error. ok is false if the ticks per second exceed 64 bits.
 func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
 	perSecond := r.perSecond()
 	if perSecond == 0 {
@@ -46,8 +46,8 @@ func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
 	return seconds + rounded/nsPerSecond, int64(rounded % nsPerSecond), true
 }
 
-// span returns the resolution as a duration, rounded up to a picosecond. It is at least a nanosecond, the unit of every
-// time behind the reader.
+// span returns the resolution as a duration, rounded up to a picosecond and at least a nanosecond, the unit of all
+// times outside the reader.
 func (r resolution) span() olaf.Duration {
 	perSecond := r.perSecond()
 	if perSecond == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestFormatOf tells formats by names, whatever their letters.
+// TestFormatOf derives formats from file names of any case.
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]Format{"a.pcap": PCAP, "a.PCAP": PCAP, "b/a.b.pcap": PCAP, "a.pcapng": PCAPNG, "a": PCAPNG, "pcap": PCAPNG, "a.pcap.gz": PCAPNG, "": PCAPNG} {
 		if got := FormatOf(name); got != want {
@@ -29,7 +29,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// TestFilesNameThemselves holds that an error of a file names it, and not the one that it is written to until it is complete.
+// TestFilesNameThemselves expects an error to name the file, not its temporary file.
 func TestFilesNameThemselves(t *testing.T) {
 	f := &File{path: "run.pcapng"}
 	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
@@ -44,7 +44,7 @@ func TestFilesNameThemselves(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBe are neither opened nor made: of each there is an error, and nothing beside it.
+// TestFilesThatCannotBe expects an error and no file for paths that cannot be opened or created.
 func TestFilesThatCannotBe(t *testing.T) {
 	folder := t.TempDir()
 	plain := filepath.Join(folder, "plain")
@@ -78,7 +78,7 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestCommentsOfPackets are in pcapng files, each with its packet.
+// TestCommentsOfPackets expects each comment in a pcapng file with its packet.
 func TestCommentsOfPackets(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, PCAPNG, 0)
@@ -105,7 +105,7 @@ func TestCommentsOfPackets(t *testing.T) {
 	}
 }
 
-// TestPartsOfPackets are counted beside what they are parts of.
+// TestPartsOfPackets counts cut packets in their class and as truncated.
 func TestPartsOfPackets(t *testing.T) {
 	frame := make([]byte, olaf.MaxFrame)
 	n, err := olaf.EncodeUpdate(frame, addresses(0), update(0, 0), nil)
@@ -126,8 +126,8 @@ func TestPartsOfPackets(t *testing.T) {
 	}
 }
 
-// TestEveryWorkerIsFollowedByItself gives workers whose cluster or number differs in one bit the same sequence number: none is a duplicate
-// of another one's.
+// TestEveryWorkerIsFollowedByItself gives workers whose cluster or number differs in one bit the same sequence
+// number: none is a duplicate of another.
 func TestEveryWorkerIsFollowedByItself(t *testing.T) {
 	var a Account
 	for bit := range 16 {
@@ -140,7 +140,8 @@ func TestEveryWorkerIsFollowedByItself(t *testing.T) {
 	}
 }
 
-// TestFaultsAreCountedByReason takes every fault that there is, more often each, and an error that is none.
+// TestFaultsAreCountedByReason records every fault, each a different number of times, and an error that is not a
+// fault.
 func TestFaultsAreCountedByReason(t *testing.T) {
 	var a Account
 	var want []FaultCount
@@ -161,7 +162,7 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 	}
 }
 
-// TestErrorsInWords holds what an error says of each part that it has.
+// TestErrorsInWords checks the text of an error with each of its parts.
 func TestErrorsInWords(t *testing.T) {
 	for want, e := range map[string]*Error{
 		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0, ErrCut, "stop it"},
@@ -173,7 +174,8 @@ func TestErrorsInWords(t *testing.T) {
 	}
 }
 
-// TestInterfacesOfFiles holds how a pcapng file describes its interfaces, and that a packet of another one is refused, not a panic.
+// TestInterfacesOfFiles checks the interface descriptions of a pcapng file; a packet of an unknown one is an error,
+// not a panic.
 func TestInterfacesOfFiles(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", Comment: "first", Filter: "udp", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 200})
@@ -204,14 +206,14 @@ func TestInterfacesOfFiles(t *testing.T) {
 	}
 	r, err := NewReader(bytes.NewReader(file), "a.pcapng")
 	if err == nil {
-		err = r.Close() // nothing of its own
+		err = r.Close() // no error of its own
 	}
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// TestErrorsOfLibraries sorts them into kinds, bare or with something around them.
+// TestErrorsOfLibraries converts library errors to kinds, bare or wrapped.
 func TestErrorsOfLibraries(t *testing.T) {
 	disk := &fs.PathError{Op: "read", Path: "a.pcap", Err: fs.ErrPermission}
 	other := errors.New("a length that cannot be")
@@ -232,7 +234,7 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestEqualStampsKeepTheirOrder passes packets of one instant on as they came.
+// TestEqualStampsKeepTheirOrder expects packets with equal stamps in arrival order.
 func TestEqualStampsKeepTheirOrder(t *testing.T) {
 	var o Order
 	for i, at := range []int64{5, 5, 3, 5, 3, 4, 3} {
@@ -247,14 +249,14 @@ func TestEqualStampsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestBounds are those of the pages: packets that wait for older ones, and what the run clock holds, in ns.
+// TestBounds checks the documented bounds: waiting packets, and the run clock's range in ns.
 func TestBounds(t *testing.T) {
 	if maxHeld != 65_536 || maxVirtualNS != 9_223_372_036_854_775 || maxPacket != 262_144 {
 		t.Errorf("%d packets, %d ns, %d bytes", maxHeld, int64(maxVirtualNS), maxPacket)
 	}
 }
 
-// frames is a source of some frames, a microsecond apart.
+// frames is a source of frames a microsecond apart.
 type frames struct {
 	frames [][]byte
 	at     int64
@@ -270,8 +272,7 @@ func (f *frames) Next(p *Packet) error {
 	return nil
 }
 
-// TestRecordingMeasuresUpdates holds that ages are those of updates, ACKs and other frames apart, on the clock that the packets were
-// stamped by.
+// TestRecordingMeasuresUpdates expects ages of updates only, not of ACKs and other frames, on the packets' clock.
 func TestRecordingMeasuresUpdates(t *testing.T) {
 	const began = int64(1_800_000_000_000_000_000)
 	source := &frames{at: began}
@@ -325,7 +326,7 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 	}
 }
 
-// TestAgesByAnotherClock holds that a recording hears from arrivals whether the clock that timed the packets is the one that workers stamp by.
+// TestAgesByAnotherClock expects a recording to find out from arrivals whether packets and workers share a clock.
 func TestAgesByAnotherClock(t *testing.T) {
 	const wall = int64(1_700_000_000_000_000_000)
 	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.Flow(), engine.Sums()))}

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Format is a capture file format. Both keep nanoseconds.
+// Format is a capture file format. Both formats have nanosecond stamps.
 type Format uint8
 
 // The formats.
@@ -28,7 +28,7 @@ const (
 	PCAP
 )
 
-// FormatOf tells the format by a file name: .pcap is PCAP, everything else PCAPNG.
+// FormatOf returns the format for a file name: PCAP for .pcap, otherwise PCAPNG.
 func FormatOf(path string) Format {
 	if strings.EqualFold(filepath.Ext(path), ".pcap") {
 		return PCAP
@@ -36,38 +36,38 @@ func FormatOf(path string) Format {
 	return PCAPNG
 }
 
-// Interface is what a pcapng file says about the interface that its packets came from.
+// Interface is a pcapng file's description of the interface that its packets came from.
 type Interface struct {
 	Name      string
 	Comment   string // may be empty
-	Filter    string // in tcpdump's words; may be empty
-	SnapBytes int    // no packet was kept beyond
+	Filter    string // in tcpdump's syntax; may be empty
+	SnapBytes int    // packets were cut to this length
 }
 
-// queueOutput stands for the place between a queue and its receiver, where no interface is. No operating system or
-// hardware is named: the same run gives the same bytes on every machine.
+// queueOutput describes the point between a queue and its receiver, which is no real interface. It names no
+// operating system or hardware, so that the same run gives the same bytes on every machine.
 var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
 
-// Writer writes frames to a capture. Equal frames make equal files. It is not safe for concurrent use.
+// Writer writes frames to a capture. Equal frames give equal files. It is not safe for concurrent use.
 type Writer struct {
 	classic *pcapgo.Writer
 	ng      *pcapgo.NgWriter
-	buf     *bufio.Writer // behind classic; ng brings its own
+	buf     *bufio.Writer // buffer of classic; ng has its own
 	origin  int64
 	packets uint64
-	kept    []uint64 // packets of each interface
+	kept    []uint64 // packets per interface
 	dropped uint64
 	last    int64
 	frame   []byte
 }
 
-// NewWriter writes the header of a capture of the given format. The times of its packets are on the run clock, counted
-// from originNS after 1970; 0 keeps the run clock visible.
+// NewWriter writes the header of a capture of the given format. Packet times are on the run clock, counted from
+// originNS after 1970; 0 keeps the run clock visible.
 func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 	return newWriter(w, format, originNS, queueOutput)
 }
 
-// newWriter writes the header of a capture from some interfaces, of which the classic format has one.
+// newWriter writes the header of a capture from several interfaces; the classic format has only one.
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
 	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from))}
 	if format == PCAP {
@@ -83,7 +83,7 @@ func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*
 	return out, err
 }
 
-// section is the interface as the file describes it.
+// section returns the interface's description for the file.
 func (i *Interface) section() pcapgo.NgInterface {
 	return pcapgo.NgInterface{
 		Name: i.Name, Comment: i.Comment, Filter: i.Filter,
@@ -96,15 +96,15 @@ func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
 	return w.write(0, w.origin+at.NS(), frame, len(frame), "")
 }
 
-// WritePacket writes a packet as it was captured, at its own time, whatever the origin is.
+// WritePacket writes a captured packet with its own time, independent of the origin.
 func (w *Writer) WritePacket(p *Packet) error {
 	return w.write(p.Interface, p.UnixNS, p.Data, p.Wire, p.Comment)
 }
 
-// SetDropped is how many packets the capture lost, for a pcapng file to say at its end; nothing was lost without.
+// SetDropped sets the number of lost packets that a pcapng file reports at its end; default 0.
 func (w *Writer) SetDropped(n int64) { w.dropped = uint64(n) }
 
-// WriteUpdate encodes an update and writes it. nil lanes are written as zeros.
+// WriteUpdate encodes and writes an update. nil lanes are written as zeros.
 func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
 	n, err := olaf.EncodeUpdate(w.frame, addr, u, lanes)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	return w.write(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-// WriteAck encodes an ACK and writes it. nil lanes are written as zeros.
+// WriteAck encodes and writes an ACK. nil lanes are written as zeros.
 func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, status olaf.QueueStatus, lanes []int32) error {
 	n, err := olaf.EncodeAck(w.frame, addr, u, status, lanes)
 	if err != nil {
@@ -138,14 +138,14 @@ func (w *Writer) write(from int, unixNS int64, kept []byte, wire int, comment st
 	return w.ng.WritePacket(ci, kept)
 }
 
-// Packets is how many were written.
+// Packets returns the number of packets written.
 func (w *Writer) Packets() uint64 { return w.packets }
 
-// PacketsOf is how many of them were from an interface, by its number.
+// PacketsOf returns the number of packets written for an interface, by its index.
 func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
 
-// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets were received at each
-// interface, and how many were dropped.
+// Finish writes the end of the capture and flushes the buffer. A pcapng file reports the packets received at each
+// interface and the number of dropped ones.
 func (w *Writer) Finish() error {
 	if w.classic != nil {
 		return w.buf.Flush()
@@ -162,7 +162,7 @@ func (w *Writer) Finish() error {
 	return w.ng.Flush()
 }
 
-// File is a Writer to a file that appears under its name only when it is complete.
+// File is a Writer to a file that appears under its name only when complete.
 type File struct {
 	*Writer
 	pending *renameio.PendingFile
@@ -170,13 +170,13 @@ type File struct {
 	force   bool
 }
 
-// Create prepares the file at path, in the format that its name tells, without touching what may be there. An existing
-// file matches ErrExists unless force is set.
+// Create prepares the file at path, in the format of its name, without changing an existing file. An existing file
+// gives ErrExists unless force is set.
 func Create(path string, force bool, originNS int64) (*File, error) {
 	return create(path, force, originNS, queueOutput)
 }
 
-// CreateFrom is Create for packets that were captured from one interface, or, for a pcapng file, from several.
+// CreateFrom is like Create for packets captured from one interface or, for a pcapng file, from several.
 func CreateFrom(path string, force bool, from ...Interface) (*File, error) {
 	return create(path, force, 0, from...)
 }
@@ -200,15 +200,15 @@ func create(path string, force bool, originNS int64, from ...Interface) (*File, 
 	return &File{w, pending, path, force}, nil
 }
 
-// WritePacket is the Writer's, with an error that names the file.
+// WritePacket writes a packet; its error names the file.
 func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
 
-// WriteUpdate is the Writer's, with an error that names the file.
+// WriteUpdate writes an update; its error names the file.
 func (f *File) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
 	return f.named(f.Writer.WriteUpdate(at, addr, u, lanes))
 }
 
-// named says which file could not be written.
+// wrapError adds the file to an error.
 func (f *File) named(err error) error {
 	if err == nil {
 		return nil
@@ -216,7 +216,7 @@ func (f *File) named(err error) error {
 	return fmt.Errorf("write %s: %w", f.path, unnamed(err))
 }
 
-// unnamed takes the name out of an error that the file has until it is complete.
+// dropPath removes the temporary file's name from an error.
 func unnamed(err error) error {
 	var (
 		at    *fs.PathError
@@ -231,8 +231,9 @@ func unnamed(err error) error {
 	return err
 }
 
-// Commit completes the file and puts it in its place. If another file has come to that place meanwhile, it puts this one
-// beside that, and returns an error that matches ErrExists and says where. Nothing else is left of it, whatever fails.
+// Commit completes the file and moves it to its path. If another file has appeared there, Commit puts this one next
+// to it and returns an error that matches ErrExists and names the place. It leaves no temporary file, even on
+// errors.
 func (f *File) Commit() error { return errors.Join(f.place(), f.pending.Cleanup()) }
 
 func (f *File) place() error {
@@ -245,7 +246,7 @@ func (f *File) place() error {
 	if err := f.pending.Sync(); err != nil {
 		return f.named(err)
 	}
-	switch err := os.Link(f.pending.Name(), f.path); { // unlike a renaming, it takes the name from no other file
+	switch err := os.Link(f.pending.Name(), f.path); { // unlike a rename, a link never replaces a file
 	case err == nil:
 		return nil
 	case absent(f.path, false) == nil: // a file system without links
@@ -259,7 +260,7 @@ func (f *File) place() error {
 	return errors.Join(err, linked)
 }
 
-// beside gives the file a name that nobody has.
+// linkBeside links the file to a free name next to its path.
 func (f *File) beside() (path string, err error) {
 	ending := filepath.Ext(f.path)
 	for n := 2; n < 100; n++ {
@@ -271,7 +272,7 @@ func (f *File) beside() (path string, err error) {
 	return path, err
 }
 
-// Abandon drops the file; what was there before stays. After Commit it does nothing.
+// Abandon drops the file; an earlier file stays. After Commit it does nothing.
 func (f *File) Abandon() error { return f.pending.Cleanup() }
 
 func absent(path string, force bool) error {

@@ -1,6 +1,6 @@
-// Package ages tells the Age of Model of what was captured, where the stamps allow it: of what a parameter server received, or of
-// what a queue would have made of it. The arithmetic is that of every bench; what is decided here is whether the clock that
-// timed the packets is the one that the workers stamp by.
+// Package ages measures the Age of Model in a capture, if its stamps allow it: for the updates that a parameter
+// server received, or for those that a queue would have delivered. The arithmetic is that of every bench. This
+// package decides whether the packets and the workers were timed by the same clock.
 package ages
 
 import (
@@ -12,38 +12,38 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Clocks that packets and generation times can have in common.
+// Clocks that packets and generation times can share.
 const (
-	RunClock  = "run"  // a run's own, as a twin's
-	WallClock = "wall" // that of the hosts
+	RunClock  = "run"  // a run's own clock, such as a twin's
+	WallClock = "wall" // the hosts' clock
 )
 
-// longest is how old an update may be when it arrives for the clocks of hosts to be taken for one: generation times repeat
-// every 78 hours, so that of two clocks that have nothing to do with each other one in 28,000 pairs passes.
+// longest is the greatest age on arrival at which two hosts' clocks count as the same. Generation times repeat every
+// 78 hours, so that unrelated clocks pass in one of 28,000 cases.
 const longest = 10 * int64(olaf.Second/olaf.Nanosecond)
 
-// Ages are those of a capture. Either Why says why there are none, or the rest is theirs.
+// Ages contains the ages in a capture, or in Why the reason why there are none.
 type Ages struct {
 	Why     string        `json:"why,omitempty"`
 	Clock   string        `json:"clock,omitempty"` // RunClock or WallClock
 	Metrics metric.Values `json:"metrics"`
-	// Missing says why a metric is.
+	// Missing gives the reason for each missing metric.
 	Missing  map[string]string       `json:"missing,omitempty"`
 	Clusters []results.ClusterMetric `json:"clusters,omitempty"`
 }
 
-// Known says whether there are ages.
+// Known reports whether there are ages.
 func (a *Ages) Known() bool { return a.Why == "" }
 
-// coarsest is how much of the mean age the resolution of the stamps may be, as --age-error of a bench.
+// coarsest is the greatest ratio of the stamps' resolution to the mean age, like a bench's --age-error.
 const coarsest = 0.1
 
-// Remedy is how a user gets a capture whose stamps are fine enough.
+// Remedy tells a user how to get a capture with fine enough stamps.
 const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring back what is not in the file"
 
-// Meter takes what was captured, in order of time. It is not safe for concurrent use.
+// Meter measures captured updates in order of time. It is not safe for concurrent use.
 type Meter struct {
-	// Grain is the resolution of the stamps, 0 if they are exact. It may grow while updates arrive.
+	// Grain is the resolution of the stamps; 0 means exact. It may grow while updates arrive.
 	Grain olaf.Duration
 
 	collector *results.Collector
@@ -52,7 +52,7 @@ type Meter struct {
 	virtual   bool
 
 	deliveries int64
-	numbers    map[uint32]olaf.WorkerID // by cluster and worker, since workers may be numbered within their clusters
+	numbers    map[uint32]olaf.WorkerID // by cluster and worker, since workers may be numbered within their cluster
 	crowded    bool                     // more workers than there are numbers
 	inside     []olaf.Contributor
 
@@ -60,14 +60,14 @@ type Meter struct {
 	shortest, oldest int64 // from generation to arrival, ns
 }
 
-// New makes a meter for the metrics of a declaration that are made of ages.
+// New returns a meter for the age metrics of a declaration.
 func New(d *metric.Declaration) *Meter {
 	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics), func(m *metric.Metric) bool { return !m.Age })}
 	return &Meter{declared: of, collector: results.NewCollector(results.Config{Declared: of}), numbers: map[uint32]olaf.WorkerID{}}
 }
 
-// Start says which instant, in ns since 1970, is 0 on the clock of arrivals, and whether generation times are known to count
-// from there, too. It comes before the first arrival.
+// Start sets the instant, in ns since 1970, at which the clock of arrivals is 0. virtual means that generation times
+// count from there too. It must be called before the first arrival.
 func (m *Meter) Start(originNS int64, virtual bool) {
 	m.origin, m.virtual = originNS, virtual
 	if virtual {
@@ -75,10 +75,10 @@ func (m *Meter) Start(originNS int64, virtual bool) {
 	}
 }
 
-// wrapped is how many bits a generation time has.
+// wrapped is the number of bits of a generation time.
 const wrapped = 48
 
-// since is a generation time on the clock of arrivals.
+// since returns a generation time on the clock of arrivals.
 func (m *Meter) since(genNS uint64) uint64 { return (genNS - uint64(m.origin)) & (1<<wrapped - 1) }
 
 // age returns how old an update is at an instant, negative if it is generated later.
@@ -87,7 +87,7 @@ func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
 	return int64((uint64(at.NS())-m.since(genNS))<<shift) >> shift
 }
 
-// generated is since, but not later than the arrival where only the resolution of the stamps makes it so.
+// generated returns a generation time, or the arrival time if only the stamps' resolution puts it later than that.
 func (m *Meter) generated(at olaf.Time, genNS uint64) uint64 {
 	if age := m.age(at, genNS); age < 0 && -age <= m.grainNS() {
 		return uint64(at.NS())
@@ -103,7 +103,7 @@ func (m *Meter) grainNS() int64 {
 	return int64((m.Grain + olaf.Nanosecond - 1) / olaf.Nanosecond)
 }
 
-// Arrive takes an update as it was captured: its age then tells whether the clocks are one.
+// Arrive records an update as captured. Its age shows whether the clocks are the same.
 func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 	age := m.age(at, u.GenNS)
 	if m.arrivals == 0 {
@@ -113,7 +113,7 @@ func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 	m.arrivals++
 }
 
-// Deliver takes a frame that a parameter server receives, which is not kept.
+// Deliver records a frame that a parameter server receives. The frame is not retained.
 func (m *Meter) Deliver(o *olaf.Observation) {
 	m.deliveries++
 	seen := *o
@@ -130,7 +130,7 @@ func (m *Meter) Deliver(o *olaf.Observation) {
 	m.collector.Observe(&seen)
 }
 
-// number is a worker's own over all clusters.
+// number returns a worker's number, unique over all clusters.
 func (m *Meter) number(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 	key := uint32(c)<<16 | uint32(w)
 	n, known := m.numbers[key]
@@ -146,7 +146,7 @@ func (m *Meter) number(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 	return n
 }
 
-// Report ends the measurement.
+// Report ends the measurement and returns the ages.
 func (m *Meter) Report() *Ages {
 	if why := m.why(); why != "" {
 		return &Ages{Why: why}
@@ -160,14 +160,14 @@ func (m *Meter) Report() *Ages {
 		a.Clock = RunClock
 	}
 	for _, c := range run.Clusters {
-		if c.Deliveries > 0 { // not one that only has a number
+		if c.Deliveries > 0 { // skip clusters that only have a number
 			a.Clusters = append(a.Clusters, c)
 		}
 	}
 	return a
 }
 
-// why says why nothing can be told; empty if it can.
+// why returns why there are no ages, or "".
 func (m *Meter) why() string {
 	switch {
 	case m.deliveries == 0:
@@ -185,7 +185,7 @@ func (m *Meter) why() string {
 	return ""
 }
 
-// rounded is a span in ns to a millisecond.
+// roundToMS formats a span in ns, rounded down to a millisecond.
 func rounded(ns int64) string {
 	return (olaf.Duration(ns) * olaf.Nanosecond / olaf.Millisecond * olaf.Millisecond).String()
 }

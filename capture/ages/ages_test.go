@@ -18,14 +18,14 @@ var declared = metric.OfQueue(engine.Flow(), engine.Sums())
 
 const mask = 1<<48 - 1
 
-// delivery is one update: at, and how long before it was generated, in ns.
+// delivery is one update: its arrival time and its age then, in ns.
 type delivery struct {
 	at, age         int64
 	cluster, worker int
 	count           int
 }
 
-// observe hands deliveries to a meter whose clock of arrivals begins at origin; workers stamp by a clock that is off.
+// observe delivers updates to a meter whose clock of arrivals begins at origin; the workers' clock is ahead by off.
 func observe(m *Meter, origin, off int64, deliveries []delivery) {
 	for _, d := range deliveries {
 		o := olaf.Observation{At: olaf.Time(d.at) * olaf.Time(olaf.Nanosecond), Queued: -1, Update: olaf.Update{
@@ -36,8 +36,8 @@ func observe(m *Meter, origin, off int64, deliveries []delivery) {
 	}
 }
 
-// two are two workers of number 0 in clusters 3 and 9, delivered twice each. Ages grow from 100 to 1100 ns, so that their mean is
-// 600 in both.
+// two contains two workers of number 0 in clusters 3 and 9, delivered twice each. Ages grow from 100 to 1100 ns, so
+// that their mean is 600 in both.
 var two = []delivery{{at: 1000, age: 100, cluster: 3}, {at: 1500, age: 100, cluster: 9}, {at: 2000, age: 50, cluster: 3}, {at: 2500, age: 70, cluster: 9}}
 
 func TestClocks(t *testing.T) {
@@ -75,7 +75,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestWorkersOfClusters holds that workers of one number in two clusters are two.
+// TestWorkersOfClusters counts workers with the same number in two clusters separately.
 func TestWorkersOfClusters(t *testing.T) {
 	m := New(declared)
 	m.Start(0, true)
@@ -114,7 +114,7 @@ func TestTooManyWorkers(t *testing.T) {
 	}
 }
 
-// TestAgesAreThoseOfABench holds a meter to the collector that measures benches, whatever the clock of arrivals.
+// TestAgesAreThoseOfABench compares a meter with the collector of benches for any clock of arrivals.
 func TestAgesAreThoseOfABench(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		origin := rapid.SampledFrom([]int64{0, 1_800_000_000_000_000_000, 1 << 48}).Draw(t, "origin")
@@ -150,7 +150,7 @@ func TestAgesAreThoseOfABench(t *testing.T) {
 		want, got := c.Finish(olaf.NewCounts(declared.Ledger)), m.Report()
 		for of, v := range got.Metrics.All {
 			if strings.HasPrefix(of.Name, "jain_workers") || strings.Contains(of.Name, "worker") {
-				continue // a mean in another order
+				continue // a mean in another order of summation
 			}
 			if w := want.Metrics.Of(of.Name); w != v && (w.Known() || v.Known()) {
 				t.Fatalf("%s is %v, of a bench %v", of.Name, v, w)

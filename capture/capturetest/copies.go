@@ -1,4 +1,4 @@
-// Package capturetest writes a capture again in other forms, for tests that every form must pass.
+// Package capturetest converts a capture to other forms, for tests that all forms must pass.
 package capturetest
 
 import (
@@ -15,11 +15,11 @@ import (
 type Copy struct {
 	Name string
 	Data []byte
-	// GrainNS is by how much its stamps may be earlier than those of the original.
+	// GrainNS bounds how much earlier its stamps may be than the original's.
 	GrainNS int64
 }
 
-// fataler is the part of a test that is needed here.
+// fataler is the part of testing.TB that this package needs.
 type fataler interface {
 	Helper()
 	Fatal(...any)
@@ -32,8 +32,8 @@ type packet struct {
 	wire int
 }
 
-// Copies writes a capture, which must be sound, in every form that its packets allow: with microseconds, in big-endian
-// order, and with decimal and binary resolutions.
+// Copies returns a valid capture in every form that its packets allow: with microseconds, in big-endian order, and
+// with decimal and binary resolutions.
 func Copies(t fataler, capture []byte) []Copy {
 	t.Helper()
 	packets := read(t, capture)
@@ -53,7 +53,7 @@ func Copies(t fataler, capture []byte) []Copy {
 	}
 }
 
-// read reads the packets of a capture in one of our own forms.
+// read returns the packets of a capture that this project wrote.
 func read(t fataler, capture []byte) []packet {
 	t.Helper()
 	var source gopacket.PacketDataSource
@@ -79,13 +79,13 @@ func read(t fataler, capture []byte) []packet {
 	}
 }
 
-// order is a byte order that numbers can be appended in.
+// order is a byte order that can also append numbers.
 type order interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
 }
 
-// classic writes a pcap file whose stamps count units of unitNS within their second.
+// classic returns a pcap file whose stamps count units of unitNS within their second.
 func classic(o order, magic uint32, unitNS int64, packets []packet) []byte {
 	b := o.AppendUint32(nil, magic)
 	b = o.AppendUint16(o.AppendUint16(b, 2), 4)
@@ -97,7 +97,7 @@ func classic(o order, magic uint32, unitNS int64, packets []packet) []byte {
 	return b
 }
 
-// section writes a pcapng file of one interface with the given if_tsresol.
+// section returns a pcapng file with one interface and the given if_tsresol.
 func section(o order, resolution byte, packets []packet) []byte {
 	b := append(Section(o), Interface(o, Option(o, 9, []byte{resolution}))...)
 	for _, p := range packets {
@@ -106,31 +106,31 @@ func section(o order, resolution byte, packets []packet) []byte {
 	return b
 }
 
-// Section writes the header of a pcapng section.
+// Section returns the header of a pcapng section.
 func Section(o order) []byte {
 	head := words(o, 0x1a2b3c4d)
 	head = o.AppendUint16(o.AppendUint16(head, 1), 0)
 	return Block(o, 0x0a0d0d0a, append(head, words(o, 0xffffffff, 0xffffffff)...))
 }
 
-// Interface writes the description of an Ethernet interface.
+// Interface returns the description of an Ethernet interface.
 func Interface(o order, options ...[]byte) []byte {
 	head := o.AppendUint16(o.AppendUint16(nil, 1), 0)
 	return Block(o, 1, bytes.Join(append([][]byte{head, words(o, 262144)}, options...), nil))
 }
 
-// Packet writes an enhanced packet of the first interface.
+// Packet returns an enhanced packet of the first interface.
 func Packet(o order, ticks uint64, data []byte, wire int, options ...[]byte) []byte {
 	head := words(o, 0, uint32(ticks>>32), uint32(ticks), uint32(len(data)), uint32(wire))
 	return Block(o, 6, bytes.Join(append([][]byte{head, padded(data)}, options...), nil))
 }
 
-// Option writes an option of a pcapng block.
+// Option returns an option of a pcapng block.
 func Option(o order, code uint16, value []byte) []byte {
 	return append(o.AppendUint16(o.AppendUint16(nil, code), uint16(len(value))), padded(value)...)
 }
 
-// Block writes a pcapng block.
+// Block returns a pcapng block.
 func Block(o order, kind uint32, body []byte) []byte {
 	length := uint32(len(body) + 12)
 	return bytes.Join([][]byte{words(o, kind, length), body, words(o, length)}, nil)
@@ -146,7 +146,7 @@ func words(o order, values ...uint32) []byte {
 	return b
 }
 
-// Ticks converts ns to the ticks of a resolution, rounded down as capturing programs do.
+// Ticks converts ns to ticks of a resolution, rounded down as capturing programs do.
 func Ticks(ns int64, resolution byte) uint64 {
 	perSecond := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(resolution)), nil)
 	if resolution&0x80 != 0 {

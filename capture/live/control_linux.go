@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errControl says that the kernel handed over something that is no list of control messages.
+// errControl: the kernel passed an invalid list of control messages.
 var errControl = errors.New("malformed control messages beside a packet")
 
-// control is what the kernel says beside a packet.
+// control is the metadata that the kernel passes with a packet.
 type control struct {
-	kernelNS   int64 // 0 without a stamp
+	kernelNS   int64 // 0 if there is no stamp
 	hardwareNS int64
-	wire       int // the packet's length before it was cut, without a VLAN tag; 0 if it is not told
+	wire       int // the packet's length before it was cut, without a VLAN tag; 0 if unknown
 	status     uint32
 	tci, tpid  uint16
 }
 
-// parseControl reads the control messages of one packet. Unknown ones are passed over.
+// parseControl parses the control messages of one packet and skips unknown ones.
 func parseControl(b []byte) (control, error) {
 	var c control
 	for len(b) > 0 {
@@ -44,7 +44,7 @@ func parseControl(b []byte) (control, error) {
 	return c, nil
 }
 
-// stamps reads three times of seconds and nanoseconds: the kernel's, an unused one, the card's.
+// stamps parses three times in seconds and nanoseconds: the kernel's, an unused one, the card's.
 func (c *control) stamps(b []byte) error {
 	var err error
 	if c.kernelNS, err = stampNS(b, 0); err != nil {
@@ -54,7 +54,7 @@ func (c *control) stamps(b []byte) error {
 	return err
 }
 
-// stampNS reads the i-th of three times, whose words are as wide as the machine's.
+// stampNS returns the i-th of three times. Its words have the machine's width.
 func stampNS(b []byte, i int) (int64, error) {
 	var sec, nsec int64
 	switch len(b) {
@@ -65,14 +65,14 @@ func stampNS(b []byte, i int) (int64, error) {
 	default:
 		return 0, errControl
 	}
-	const second, lastSecond = 1_000_000_000, 9_223_372_035 // the last whole one that 64 bits of ns hold
+	const second, lastSecond = 1_000_000_000, 9_223_372_035 // the last second that fits 64 bits of ns
 	if sec < 0 || sec > lastSecond || nsec < 0 || nsec >= second {
 		return 0, errControl
 	}
 	return sec*second + nsec, nil
 }
 
-// auxiliary reads a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
+// auxiliary parses a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
 func (c *control) auxiliary(b []byte) error {
 	if len(b) < 20 {
 		return errControl
@@ -91,5 +91,5 @@ func (c *control) auxiliary(b []byte) error {
 	return nil
 }
 
-// maxWire is longer than any packet: the kernel joins TCP segments up to half a MiB.
+// maxWire exceeds any packet length: the kernel joins TCP segments up to half a MiB.
 const maxWire = 1 << 24

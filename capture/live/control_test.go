@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message is one control message, padded as the kernel pads it.
+// message returns one control message, padded like the kernel's.
 func message(level, kind int32, data []byte) []byte {
 	b := make([]byte, unix.CmsgSpace(len(data)))
-	word := unix.SizeofCmsghdr - 8 // of the length
+	word := unix.SizeofCmsghdr - 8 // size of the length field
 	if word == 8 {
 		binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(len(data))))
 	} else {
@@ -28,7 +28,7 @@ func message(level, kind int32, data []byte) []byte {
 	return b
 }
 
-// times are three stamps of seconds and nanoseconds in 64 bits each.
+// times returns three stamps of seconds and nanoseconds in 64 bits each.
 func times(v ...int64) []byte {
 	var b []byte
 	for _, x := range v {
@@ -105,7 +105,7 @@ func FuzzParseControl(f *testing.F) {
 	f.Add(stampMessage(times(5, 7, 0, 0, 3, 4)))
 	f.Add(append(stampMessage(times(5, 7, 0, 0, 0, 0)), auxMessage(aux(0x51, 256, 7, 0x8100))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := parseControl(bytes.Clone(b)) // which the parser may expect to be aligned
+		c, err := parseControl(bytes.Clone(b)) // the parser may expect aligned data
 		if err != nil && c != (control{}) {
 			t.Errorf("%v and %+v", err, c)
 		}
@@ -115,7 +115,7 @@ func FuzzParseControl(f *testing.F) {
 	})
 }
 
-// linkAnswer is a RTM_NEWLINK with a name and the interface's counters, which are 100, 101, ….
+// linkAnswer returns a RTM_NEWLINK with a name and the interface's counters, which are 100, 101, ….
 func linkAnswer() []byte {
 	stats := make([]byte, 24*8)
 	for i := range 24 {
@@ -169,7 +169,7 @@ func FuzzParseLink(f *testing.F) {
 func TestDropsAdd(t *testing.T) {
 	d := Drops{Socket: 3}
 	d.add(&Drops{RXDropped: 10, RXMissed: 5}, &Drops{RXDropped: 12, RXMissed: 5, RXCRC: 1})
-	d.add(&Drops{RXDropped: 12, RXCRC: 1}, &Drops{RXDropped: 4, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1}) // the driver began anew
+	d.add(&Drops{RXDropped: 12, RXCRC: 1}, &Drops{RXDropped: 4, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1}) // the driver reset its counters
 	want := Drops{Socket: 3, RXDropped: 6, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1}
 	if d != want || d.Total() != 14 || d.Interface() != 11 {
 		t.Errorf("%+v, want %+v", d, want)
@@ -177,14 +177,14 @@ func TestDropsAdd(t *testing.T) {
 }
 
 func TestFinishChecksum(t *testing.T) {
-	// A datagram of 3 bytes from 10.0.0.1:20301 to 10.0.0.2:20300 as the system leaves it: the field holds the sum of the
-	// pseudo header, 0a00+0001+0a00+0002+0011+000b.
+	// A datagram of 3 bytes from 10.0.0.1:20301 to 10.0.0.2:20300 before checksum offload: the field contains the
+	// sum of the pseudo header, 0a00+0001+0a00+0002+0011+000b.
 	frame, _ := hex.DecodeString("020000000002020000000001080045000000000040004011000" + "00a0000010a000002" + "4f4d4f4c000b141f" + "616263" + "0000")
 	finishChecksum(frame)
 	if got, want := binary.BigEndian.Uint16(frame[40:]), sumOf(frame[26:34], []byte{0, 17, 0, 11}, frame[34:40], frame[42:45]); got != want {
 		t.Errorf("%#04x, want %#04x", got, want)
 	}
-	for n := range frame { // nothing panics, and nothing else changes
+	for n := range frame { // no panic, and no other change
 		cut := bytes.Clone(frame[:n])
 		if finishChecksum(cut); n < 45 && !bytes.Equal(cut, frame[:n]) {
 			t.Errorf("%d bytes changed", n)
@@ -198,7 +198,7 @@ func TestFinishChecksum(t *testing.T) {
 	}
 }
 
-// sumOf is the internet checksum of parts, each padded to whole words.
+// sumOf returns the internet checksum of parts, each padded to whole words.
 func sumOf(parts ...[]byte) uint16 {
 	sum := 0
 	for _, p := range parts {
@@ -223,7 +223,7 @@ func TestStamped(t *testing.T) {
 	}
 }
 
-// TestClocks holds that a packet without a stamp of the clock that was chosen is counted under the clock that it has.
+// TestClocks counts a packet without a stamp of the chosen clock under the clock that it has.
 func TestClocks(t *testing.T) {
 	s := &Socket{info: Info{Stamps: Hardware}}
 	at := []int64{s.time(&control{hardwareNS: 50, kernelNS: 9}), s.time(&control{kernelNS: 9}), s.time(&control{hardwareNS: 60})}

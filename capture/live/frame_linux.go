@@ -23,8 +23,8 @@ const (
 	fragmentOffsets = 0x1fff
 )
 
-// filter is the program that the kernel runs over every packet: how many bytes of it are kept. The kernel has taken a VLAN
-// tag away by then, so that a tagged OLAF frame comes through and is accounted for as what it is.
+// filter returns the BPF program that runs on every packet and returns how many bytes to keep. The kernel has
+// already removed a VLAN tag, so tagged OLAF frames pass and are counted as such.
 func filter(o Options) []unix.SockFilter {
 	keep := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: uint32(o.SnapBytes)}
 	if o.All {
@@ -38,7 +38,7 @@ func filter(o Options) []unix.SockFilter {
 		{Code: is, Jf: 6, K: unix.IPPROTO_UDP},
 		{Code: load | unix.BPF_H, K: offFragment},
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jt: 4, K: fragmentOffsets},
-		{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: offIP}, // the length of the IPv4 header
+		{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: offIP}, // length of the IPv4 header
 		{Code: unix.BPF_LD | unix.BPF_IND | unix.BPF_H, K: offIP + 2},
 		{Code: is, Jf: 1, K: olaf.UDPPort},
 		keep,
@@ -46,8 +46,9 @@ func filter(o Options) []unix.SockFilter {
 	}
 }
 
-// finishChecksum completes the UDP checksum of a frame that a program on this host sent: the system leaves that to the
-// network card, and the field holds the sum of the pseudo header until then. Frames that are no plain UDP stay as they are.
+// finishChecksum completes the UDP checksum of a frame from a program on this host. The system leaves that to the
+// network card, and until then the field contains the sum of the pseudo header. Frames other than plain UDP stay
+// unchanged.
 func finishChecksum(b []byte) {
 	if len(b) < offUDP+8 || binary.BigEndian.Uint16(b[offEtherType:]) != unix.ETH_P_IP || b[offIP] != ipv4OneHeader || b[offProtocol] != unix.IPPROTO_UDP {
 		return
@@ -67,13 +68,13 @@ func finishChecksum(b []byte) {
 		sum = sum>>16 + sum&0xffff
 	}
 	if sum = ^sum & 0xffff; sum == 0 {
-		sum = 0xffff // 0 would say that there is no checksum
+		sum = 0xffff // 0 would mean that there is no checksum
 	}
 	binary.BigEndian.PutUint16(b[offUDPChecksum:], uint16(sum))
 }
 
-// restoreTag puts the VLAN tag that the kernel took away back behind the addresses. b has vlanBytes of room in front of the
-// frame; the result is all of it.
+// restoreTag inserts the VLAN tag that the kernel removed. b has vlanBytes of room in front of the frame; the result
+// is all of b.
 func restoreTag(b []byte, tpid, tci uint16) []byte {
 	copy(b, b[vlanBytes:vlanBytes+2*macBytes])
 	binary.BigEndian.PutUint16(b[2*macBytes:], tpid)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link asks the kernel about one interface over netlink. Unlike /sys/class/net it always answers for the network
+// link queries the kernel about one interface over netlink. Unlike /sys/class/net, it always answers for the network
 // namespace in which it was opened.
 type link struct {
 	fd     int
@@ -18,11 +18,11 @@ type link struct {
 	answer []byte
 }
 
-// linkState is what the kernel says of an interface.
+// linkState is the state of an interface.
 type linkState struct {
 	hardware uint16 // ARPHRD_…
 	flags    uint32 // IFF_…
-	drops    Drops  // since the interface was made
+	drops    Drops  // since the interface was created
 }
 
 func openLink(index int) (*link, error) {
@@ -35,7 +35,7 @@ func openLink(index int) (*link, error) {
 
 func (l *link) close() error { return unix.Close(l.fd) }
 
-// look asks for the interface as it is now. ENODEV says that it is gone.
+// look returns the interface's current state, or ENODEV if it is gone.
 func (l *link) look() (linkState, error) {
 	var ask [unix.NLMSG_HDRLEN + unix.SizeofIfInfomsg]byte
 	binary.NativeEndian.PutUint32(ask[0:], uint32(len(ask)))
@@ -54,7 +54,7 @@ func (l *link) look() (linkState, error) {
 
 var errNetlink = errors.New("malformed answer about an interface")
 
-// parseLink reads the answer to a RTM_GETLINK for one interface.
+// parseLink parses the response to a RTM_GETLINK for one interface.
 func parseLink(b []byte) (linkState, error) {
 	if len(b) < unix.NLMSG_HDRLEN+4 || int(binary.NativeEndian.Uint32(b)) > len(b) {
 		return linkState{}, errNetlink
@@ -80,7 +80,7 @@ func parseLink(b []byte) (linkState, error) {
 	return state, errNetlink
 }
 
-// read takes the losses out of a struct rtnl_link_stats64.
+// read parses the loss counters of a struct rtnl_link_stats64.
 func (d *Drops) read(b []byte) error {
 	if len(b) < 16*8 {
 		return errNetlink
@@ -90,7 +90,7 @@ func (d *Drops) read(b []byte) error {
 	return nil
 }
 
-// add books what a counter rose from last to now. A driver that is reset starts at 0 again.
+// add adds the increase of each counter from last to now. A driver that was reset starts at 0 again.
 func (d *Drops) add(last, now *Drops) {
 	for _, c := range []struct {
 		sum       *int64
@@ -107,7 +107,7 @@ func (d *Drops) add(last, now *Drops) {
 	}
 }
 
-// find looks an interface up by its name. The error lists what there is.
+// findInterface returns the index of a named interface. The error lists the existing ones.
 func find(name string) (index int, err error) {
 	all, err := net.Interfaces()
 	if err != nil {

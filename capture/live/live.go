@@ -1,8 +1,8 @@
-// Package live captures OLAF frames from a network interface as they arrive, with the time at which the network card or
-// the kernel saw each, and with everything that was lost on the way counted. It needs Linux.
+// Package live captures OLAF frames from a network interface as they arrive, stamped by the network card or the
+// kernel, and counts all losses. It needs Linux.
 //
-// A run is a few thousand packets within a millisecond, so that what counts is how much the socket can hold, not how fast
-// it is read: a filter in the kernel keeps everything but OLAF out of the buffer, and the reader drains it afterwards.
+// A run is a few thousand packets within a millisecond, so the size of the socket buffer matters, not the reading
+// speed: a filter in the kernel keeps other packets out of the buffer, and the reader drains it afterwards.
 package live
 
 import (
@@ -12,36 +12,37 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Kinds of errors; match them with errors.Is.
+// Kinds of errors, for errors.Is.
 var (
-	// ErrInterface says that an interface does not exist or cannot be captured from.
+	// ErrInterface: the interface does not exist or cannot be captured from.
 	ErrInterface = olaf.NewError(olaf.Usage, "not an interface to capture from")
-	// ErrOptions says that an option is out of its range.
+	// ErrOptions: an option is out of range.
 	ErrOptions = olaf.NewError(olaf.Usage, "unusable option")
-	// ErrPermission says that the process may not capture.
+	// ErrPermission: the process may not capture.
 	ErrPermission = olaf.NewError(olaf.Usage, "capturing is not permitted")
-	// ErrUnsupported says that the system or the network card cannot do what was asked for.
+	// ErrUnsupported: the system or the network card does not support a requested option.
 	ErrUnsupported = olaf.NewError(olaf.Usage, "not supported")
-	// ErrGone says that the interface vanished or went down during a capture.
+	// ErrGone: the interface vanished or went down during the capture.
 	ErrGone = olaf.NewError(olaf.Device, "the interface is gone")
-	// ErrClocks says that the packets of one capture were stamped by different clocks.
+	// ErrClocks: different clocks stamped the packets of one capture.
 	ErrClocks = errors.New("packets were stamped by different clocks")
 )
 
-// Stamps chooses the clock that times packets. It is a flag's value.
+// Stamps selects the clock that stamps packets. It is a flag's value.
 type Stamps string
 
-// The clocks. The card's is its own (PHC), which is the system's only where something synchronises the two.
+// The clocks. Hardware is the card's own clock (PHC), which agrees with the system's only if a service synchronises
+// them.
 const (
-	Auto     Stamps = "auto" // hardware where the card stamps every packet, otherwise kernel
+	Auto     Stamps = "auto" // hardware if the card stamps every packet, otherwise kernel
 	Hardware Stamps = "hardware"
 	Kernel   Stamps = "kernel"
 )
 
-// Choices lists the values of Stamps.
+// Choices returns the values of Stamps.
 func Choices() []string { return []string{string(Auto), string(Hardware), string(Kernel)} }
 
-// String is the choice; none means Auto.
+// String returns the choice; empty means Auto.
 func (s Stamps) String() string {
 	if s == "" {
 		return string(Auto)
@@ -49,7 +50,7 @@ func (s Stamps) String() string {
 	return string(s)
 }
 
-// Type names the flag's value in a help text.
+// Type returns the name of the flag's value in help texts.
 func (s Stamps) Type() string { return "clock" }
 
 // Set parses a choice.
@@ -63,34 +64,35 @@ func (s *Stamps) Set(text string) error {
 }
 
 const (
-	// DefaultBufferBytes is the socket's buffer when nothing is asked for.
+	// DefaultBufferBytes is the default size of the socket buffer.
 	DefaultBufferBytes = 64 << 20
-	// DefaultSnapBytes keeps the longest OLAF frame, even behind a VLAN tag.
+	// DefaultSnapBytes fits the longest OLAF frame with a VLAN tag.
 	DefaultSnapBytes = int(olaf.MaxFrame) + vlanBytes
-	// minSnapBytes keeps the headers of an update and of an ACK.
+	// minSnapBytes fits the headers of an update and of an ACK.
 	minSnapBytes = olaf.HeaderBytes + olaf.AckStatusBytes
 	vlanBytes    = 4
 	maxSnapBytes = 1 << 18
 )
 
-// Options say what to capture. Only Interface is required.
+// Options configures a capture. Only Interface is required.
 type Options struct {
 	Interface string
-	// BufferBytes is what the socket may hold before it drops packets; 0 is DefaultBufferBytes. The kernel charges
-	// more than a packet's bytes for each (docs/guide/capture.md).
+	// BufferBytes is the size of the socket buffer; default DefaultBufferBytes. The kernel charges more than a
+	// packet's bytes for each packet (docs/guide/capture.md).
 	BufferBytes int
-	// SnapBytes is how much of each packet is kept, 72 to 262,144; 0 is DefaultSnapBytes.
+	// SnapBytes is the number of bytes to keep of each packet, 72 to 262,144; default DefaultSnapBytes.
 	SnapBytes int
-	Stamps    Stamps // zero is Auto
-	// Promiscuous takes frames to any MAC address, as the card's generator may send them.
+	Stamps    Stamps // default Auto
+	// Promiscuous accepts frames to any MAC address, which the card's generator may send.
 	Promiscuous bool
-	// Outgoing captures what this host sends by the interface as well. Senders that go past the system's queues are not seen.
+	// Outgoing also captures packets that this host sends on the interface. Packets that bypass the system's queues
+	// are not captured.
 	Outgoing bool
-	// All captures every packet that arrives. Otherwise only IPv4 and UDP to OLAF's port reach the buffer.
+	// All captures every packet that arrives. Otherwise only IPv4 UDP to OLAF's port reaches the buffer.
 	All bool
 }
 
-// resolve fills in what was left open.
+// resolve fills in defaults and checks the options.
 func (o Options) resolve() (Options, error) {
 	if o.BufferBytes == 0 {
 		o.BufferBytes = DefaultBufferBytes
@@ -115,23 +117,23 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
-// Info says what a socket was given of what was asked for.
+// Info describes the options in effect.
 type Info struct {
 	Interface   string
 	BufferBytes int
 	SnapBytes   int
 	Stamps      Stamps   // Hardware or Kernel
-	Notes       []string // what is less than was asked for, a sentence each
+	Notes       []string // one sentence for each shortfall
 }
 
-// Drops is what was lost before it could be read, since the socket was opened: by the socket, whose buffer was full, and
-// by the interface. The interface's counters are the kernel's (ip -s -s link), for all frames, OLAF or not; some drivers
-// count one loss under two names, so that Total can be too high, and is 0 only if nothing was lost.
+// Drops counts the packets lost since the socket was opened: by the socket because its buffer was full, and by the
+// interface. The interface's counters are the kernel's (ip -s -s link) for all frames, OLAF or not. Some drivers
+// count one loss twice, so that Total can be too high, but it is 0 only if nothing was lost.
 type Drops struct {
 	Socket int64 `json:"socket"`
-	// RXDropped: the host had no room in a queue (rx_dropped).
+	// RXDropped: the host's queue was full (rx_dropped).
 	RXDropped int64 `json:"rx_dropped"`
-	// RXMissed: the card had no descriptor to put the frame in (rx_missed_errors).
+	// RXMissed: the card had no free descriptor (rx_missed_errors).
 	RXMissed int64 `json:"rx_missed_errors"`
 	RXFIFO   int64 `json:"rx_fifo_errors"`
 	RXOver   int64 `json:"rx_over_errors"`
@@ -141,26 +143,26 @@ type Drops struct {
 	RXLength int64 `json:"rx_length_errors"`
 }
 
-// Interface is the sum of the interface's counters.
+// Interface returns the sum of the interface's counters.
 func (d Drops) Interface() int64 {
 	return d.RXDropped + d.RXMissed + d.RXFIFO + d.RXOver + d.RXCRC + d.RXFrame + d.RXLength
 }
 
-// Total is everything that was lost.
+// Total returns the number of all lost packets.
 func (d Drops) Total() int64 { return d.Socket + d.Interface() }
 
-// Stamped counts packets by who timed them.
+// Stamped counts packets by the source of their stamps.
 type Stamped struct {
 	Hardware int64 `json:"hardware"` // the network card
-	Kernel   int64 `json:"kernel"`   // the kernel, when it took the packet from the card
-	// Late packets have no stamp, because the kernel had not begun to stamp yet; they carry the system's time at which
+	Kernel   int64 `json:"kernel"`   // the kernel, on receipt from the card
+	// Late packets have no stamp because the kernel had not started stamping. They have the system time at which
 	// they were read.
 	Late int64 `json:"late"`
-	// Backwards packets are stamped before their predecessor, as packets of several receive queues can be.
+	// Backwards packets have an earlier stamp than their predecessor, which happens with several receive queues.
 	Backwards int64 `json:"backwards"`
 }
 
-// Err matches ErrClocks when the stamps are not comparable with each other.
+// Err returns an error that matches ErrClocks if the stamps come from different clocks.
 func (s Stamped) Err() error {
 	if s.Hardware > 0 && s.Kernel+s.Late > 0 {
 		return fmt.Errorf("%w: %d by the network card, %d by the system; capture with --stamps kernel", ErrClocks, s.Hardware, s.Kernel+s.Late)

@@ -14,15 +14,15 @@ import (
 	"github.com/olafctl/olaf/capture"
 )
 
-// Socket captures from one interface. It is a capture.Source that never ends and never waits. One goroutine at a time may
-// use it.
+// Socket captures from one interface. It is a capture.Source that never ends and never blocks. It is for use by one
+// goroutine at a time.
 type Socket struct {
 	fd      int
 	file    *os.File        // owns fd
 	raw     syscall.RawConn // of file
 	link    *link
 	info    Info
-	restore *unix.HwTstampConfig // what the card's stamping was before; nil if it was left alone
+	restore *unix.HwTstampConfig // the card's earlier stamping configuration; nil if it was not changed
 
 	frame   []byte // vlanBytes of room, then the packet
 	control []byte
@@ -30,13 +30,13 @@ type Socket struct {
 	lastNS  int64
 	stamped Stamped
 	drops   Drops
-	seen    Drops // the interface's counters when they were last looked at
+	seen    Drops // the interface's counters at the last query
 	down    bool  // the interface went down
 
-	outgoing bool // what is sent there is captured, too
+	outgoing bool // also captures sent packets
 }
 
-// Open starts to capture. The errors match ErrInterface, ErrPermission and ErrUnsupported.
+// Open starts a capture. Errors match ErrInterface, ErrPermission or ErrUnsupported.
 func Open(o Options) (*Socket, error) {
 	o, err := o.resolve()
 	if err != nil {
@@ -46,7 +46,7 @@ func Open(o Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Protocol 0 receives nothing until bind, so that the filter and the stamps are there before the first packet.
+	// Protocol 0 receives nothing until bind, so that filter and stamps are set before the first packet.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -95,12 +95,12 @@ func (s *Socket) open(o Options, index int) error {
 	return nil
 }
 
-// networkOrder is v as its bytes lie in a big-endian word.
+// networkOrder returns v with its bytes in big-endian order.
 func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }
 
-// configure sets everything that must hold before the first packet.
+// configure sets all options that must be in effect before the first packet.
 func (s *Socket) configure(o Options, index int) error {
 	if err := s.buffer(o.BufferBytes); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Socket) configure(o Options, index int) error {
 		return fmt.Errorf("ask for packet lengths: %w", err)
 	}
 	if s.outgoing = o.Outgoing; !o.Outgoing {
-		// Linux 4.20 and newer; older ones hand sent packets over, and Next passes over them.
+		// Needs Linux 4.20; older kernels deliver sent packets, and Next skips them.
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 	}
 	if o.Promiscuous {
@@ -127,7 +127,7 @@ func (s *Socket) configure(o Options, index int) error {
 	return nil
 }
 
-// buffer asks for room, beyond the system's limit where that is allowed.
+// buffer sets the buffer size, beyond the system's limit if permitted.
 func (s *Socket) buffer(want int) error {
 	err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, want)
 	if err != nil {
@@ -136,11 +136,11 @@ func (s *Socket) buffer(want int) error {
 	if err != nil {
 		return fmt.Errorf("ask for a buffer of %d bytes: %w", want, err)
 	}
-	doubled, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF) // the kernel doubles what it is asked for
+	doubled, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF) // the kernel doubles the requested size
 	if err != nil {
 		return fmt.Errorf("ask for the size of the buffer: %w", err)
 	}
-	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 { // the largest that it takes is a byte less than 1 GiB
+	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 { // the largest possible buffer is one byte less than 1 GiB
 		s.note("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
 	}
 	return nil
@@ -150,17 +150,17 @@ func (s *Socket) note(format string, args ...any) {
 	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
 }
 
-// Name is the interface's, for errors of a decoder.
+// Name returns the interface's name, for a decoder's errors.
 func (s *Socket) Name() string { return s.info.Interface }
 
-// Info says what the socket was given.
+// Info returns the options in effect.
 func (s *Socket) Info() Info { return s.info }
 
-// Stamped counts the packets so far by who timed them.
+// Stamped returns the number of packets so far by the source of their stamps.
 func (s *Socket) Stamped() Stamped { return s.stamped }
 
-// Next takes the next packet out of the buffer. It never waits: with nothing there it returns capture.ErrIdle, and may be
-// called again. Every other error is final; ErrGone comes after everything that was captured before.
+// Next reads the next packet from the buffer. It never blocks: without a packet it returns capture.ErrIdle and may
+// be called again. All other errors are final. ErrGone follows everything that was captured before.
 func (s *Socket) Next(p *capture.Packet) error {
 	for {
 		n, controls, flags, from, err := unix.Recvmsg(s.fd, s.frame[vlanBytes:], s.control, unix.MSG_TRUNC)
@@ -172,7 +172,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 		case err == unix.EAGAIN:
 			return capture.ErrIdle
 		case err == unix.ENETDOWN || err == unix.ENODEV || err == unix.ENXIO:
-			s.down = true // what it captured before is still in the buffer
+			s.down = true // captured packets are still in the buffer
 			continue
 		case err != nil:
 			return fmt.Errorf("capture from %s: %w", s.info.Interface, err)
@@ -191,7 +191,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 	}
 }
 
-// take makes a packet of what was received.
+// take converts a received packet.
 func (s *Socket) take(p *capture.Packet, n int, c *control) {
 	s.packets++
 	wire := max(n, c.wire)
@@ -206,7 +206,7 @@ func (s *Socket) take(p *capture.Packet, n int, c *control) {
 	*p = capture.Packet{Number: s.packets, UnixNS: s.time(c), Data: data, Wire: wire}
 }
 
-// time chooses the packet's stamp and counts whose it is.
+// time returns the packet's stamp and counts its source.
 func (s *Socket) time(c *control) int64 {
 	var at int64
 	switch {
@@ -227,7 +227,7 @@ func (s *Socket) time(c *control) int64 {
 	return at
 }
 
-// gone says what became of the interface.
+// gone returns the reason why the interface is gone.
 func (s *Socket) gone() error {
 	if _, err := s.link.look(); errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("%w: %s was removed", ErrGone, s.info.Interface)
@@ -235,7 +235,7 @@ func (s *Socket) gone() error {
 	return fmt.Errorf("%w: %s went down", ErrGone, s.info.Interface)
 }
 
-// Stop ends the capture at once; what is in the buffer can still be read, until Next returns capture.ErrIdle.
+// Stop ends the capture at once. Next still returns the packets in the buffer, then capture.ErrIdle.
 func (s *Socket) Stop() error {
 	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
 	return s.attach([]unix.SockFilter{nothing})
@@ -249,7 +249,7 @@ func (s *Socket) attach(program []unix.SockFilter) error {
 	return nil
 }
 
-// Wait returns nil when a packet waits, or something else that Next must tell, and the context's error when that is over.
+// Wait returns nil when Next has a packet or an error to return, or the context's error when it ends.
 func (s *Socket) Wait(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -261,7 +261,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), s.file.SetReadDeadline(time.Time{}))
 		}
-		if err := s.file.SetReadDeadline(time.Time{}); err != nil { // of an earlier context
+		if err := s.file.SetReadDeadline(time.Time{}); err != nil { // from an earlier context
 			return err
 		}
 	}
@@ -273,14 +273,14 @@ func (s *Socket) ready() bool {
 	return s.down || n > 0 && err == nil
 }
 
-// Drops is what was lost since Open. An error leaves the counts as they were last known; ErrGone says that the interface
-// can no longer be asked.
+// Drops returns the losses since Open. On an error the counts are the last known ones; ErrGone means that the
+// interface can no longer be queried.
 func (s *Socket) Drops() (Drops, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return s.drops, fmt.Errorf("ask for the socket's drops: %w", err)
 	}
-	s.drops.Socket += int64(stats.Drops) // reading resets them
+	s.drops.Socket += int64(stats.Drops) // reading resets the counter
 	state, err := s.link.look()
 	if errors.Is(err, unix.ENODEV) {
 		return s.drops, fmt.Errorf("%w: %s was removed, and its counters with it", ErrGone, s.info.Interface)
@@ -293,13 +293,13 @@ func (s *Socket) Drops() (Drops, error) {
 	return s.drops, nil
 }
 
-// Dropped is the total of Drops, as a capture's decoder books it.
+// Dropped returns the total of Drops, for a capture's decoder.
 func (s *Socket) Dropped() int64 {
-	d, _ := s.Drops() // what is known is told; Drops itself says what is not
+	d, _ := s.Drops() // the last known counts are returned; Drops itself returns the error
 	return d.Total()
 }
 
-// Close ends the capture and gives the card its earlier way of stamping back.
+// Close ends the capture and restores the card's earlier stamping configuration.
 func (s *Socket) Close() error {
 	var errs []error
 	if s.restore != nil {

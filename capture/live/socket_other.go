@@ -10,36 +10,36 @@ import (
 	"github.com/olafctl/olaf/capture"
 )
 
-// Socket exists only where Open succeeds.
+// Socket exists on Linux only.
 type Socket struct{}
 
-// Open says that this system cannot capture.
+// Open fails: this system cannot capture.
 func Open(Options) (*Socket, error) {
 	return nil, fmt.Errorf("live capture on %s is %w; it needs Linux", runtime.GOOS, ErrUnsupported)
 }
 
-// Name is empty.
+// Name returns "".
 func (*Socket) Name() string { return "" }
 
-// Info is empty.
+// Info returns an empty Info.
 func (*Socket) Info() Info { return Info{} }
 
-// Stamped counts nothing.
+// Stamped returns no counts.
 func (*Socket) Stamped() Stamped { return Stamped{} }
 
-// Next matches ErrUnsupported.
+// Next returns ErrUnsupported.
 func (*Socket) Next(*capture.Packet) error { return ErrUnsupported }
 
-// Wait matches ErrUnsupported.
+// Wait returns ErrUnsupported.
 func (*Socket) Wait(context.Context) error { return ErrUnsupported }
 
-// Stop matches ErrUnsupported.
+// Stop returns ErrUnsupported.
 func (*Socket) Stop() error { return ErrUnsupported }
 
-// Drops matches ErrUnsupported.
+// Drops returns ErrUnsupported.
 func (*Socket) Drops() (Drops, error) { return Drops{}, ErrUnsupported }
 
-// Dropped is 0.
+// Dropped returns 0.
 func (*Socket) Dropped() int64 { return 0 }
 
 // Close does nothing.

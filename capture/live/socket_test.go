@@ -38,7 +38,7 @@ func open(t testing.TB, o live.Options) *live.Socket {
 	return s
 }
 
-// cable is a pair of interfaces: what the sender sends arrives at the socket.
+// cable creates a connected pair of interfaces with a sender and a socket.
 func cable(t testing.TB, o live.Options) (*livetest.Transmitter, *live.Socket) {
 	t.Helper()
 	livetest.Namespace(t)
@@ -49,14 +49,14 @@ func cable(t testing.TB, o live.Options) (*livetest.Transmitter, *live.Socket) {
 	return livetest.Sender(t, "worker"), s
 }
 
-// kept is a packet whose bytes stay.
+// kept is a copied packet.
 type kept struct {
 	data   []byte
 	wire   int
 	unixNS int64
 }
 
-// soon ends what a test waits for, which is there already or is sent by the kernel at once.
+// soon returns a context for waits on packets that are already there or that the kernel sends at once.
 func soon(t testing.TB) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
@@ -136,7 +136,7 @@ func TestFramesArriveAsSent(t *testing.T) {
 	}
 }
 
-// TestDecoderGoesOn holds that a decoder reads a live capture beyond its pauses.
+// TestDecoderGoesOn expects a decoder to continue a live capture after pauses.
 func TestDecoderGoesOn(t *testing.T) {
 	tx, s := cable(t, live.Options{})
 	d := capture.NewDecoder(s)
@@ -161,7 +161,7 @@ func TestDecoderGoesOn(t *testing.T) {
 	}
 }
 
-// ipv4 is an Ethernet frame of IPv4 and the given protocol.
+// ipv4 returns an Ethernet frame with IPv4 and the given protocol.
 func ipv4(protocol byte, port uint16, fragment uint16) []byte {
 	b := make([]byte, 80)
 	copy(b, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 66})
@@ -175,8 +175,7 @@ func tagged(frame []byte) []byte {
 	return append(append(bytes.Clone(frame[:12]), 0x81, 0x00, 0x20, 0x07), frame[12:]...)
 }
 
-// TestNoise holds that only frames to OLAF's port take room in the buffer, that they come through whatever is wrong with
-// them, and that All takes everything.
+// TestNoise expects only frames to OLAF's port in the buffer, broken ones included; All captures everything.
 func TestNoise(t *testing.T) {
 	update := make([]byte, 256)
 	if _, err := olaf.EncodeUpdate(update, &livetest.Addresses, &olaf.Update{Count: 1, Lanes: 48}, nil); err != nil {
@@ -190,7 +189,7 @@ func TestNoise(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		frame []byte
-		olaf  bool // reaches the buffer without All
+		olaf  bool // passes the filter without All
 		fault error
 	}{
 		{"update", update, true, nil},
@@ -211,7 +210,7 @@ func TestNoise(t *testing.T) {
 				tx, s := cable(t, live.Options{All: all})
 				tx.Send(t, tt.frame)
 				if !all && !tt.olaf {
-					tx.Update(t, 1, 77) // comes right behind
+					tx.Update(t, 1, 77) // directly behind
 				}
 				got := take(t, s, 1)[0]
 				f, err := olaf.ParseTruncated(got.data, got.wire)
@@ -232,7 +231,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestOverflow holds that what did not fit into the buffer is counted, to the packet.
+// TestOverflow expects an exact count of the packets that did not fit into the buffer.
 func TestOverflow(t *testing.T) {
 	tx, s := cable(t, live.Options{BufferBytes: 32 << 10})
 	const sent = 3000
@@ -260,7 +259,7 @@ func TestOverflow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			overflowed, dropped = d.Socket, d.Total() // on a busy host the interface may lose some, too
+			overflowed, dropped = d.Socket, d.Total() // on a busy host the interface may lose some too
 		}
 		if overflowed == before {
 			t.Error("nothing overflowed")
@@ -289,8 +288,8 @@ func TestSnap(t *testing.T) {
 	}
 }
 
-// TestSocketsOfThisHost holds that frames of a program on this host, whose UDP checksum the system has not finished, are
-// as valid as on a wire, and that each is taken once, though it leaves and arrives here.
+// TestSocketsOfThisHost expects frames of a program on this host, whose UDP checksum the system has not finished, to
+// be valid, and to be captured once, though they are sent and received here.
 func TestSocketsOfThisHost(t *testing.T) {
 	livetest.Namespace(t)
 	livetest.Up(t, "lo")
@@ -323,7 +322,7 @@ func TestInterfaceGone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(testing.TB, string)
 		say  string
-		lost bool // the counters are
+		lost bool // the counters are lost
 	}{
 		"removed": {livetest.Remove, "server was removed", true},
 		"down":    {livetest.Down, "server went down", false},
@@ -340,7 +339,7 @@ func TestInterfaceGone(t *testing.T) {
 					t.Fatalf("what was captured before: %v", err)
 				}
 			}
-			for range 2 { // it is final
+			for range 2 { // the error is final
 				if err := s.Wait(soon(t)); err != nil {
 					t.Error(err)
 				}
@@ -415,7 +414,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPermission takes the capability away from one thread, which ends with the test.
+// TestPermission drops the capability in one thread, which ends with the test.
 func TestPermission(t *testing.T) {
 	runtime.LockOSThread()
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -429,7 +428,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// BenchmarkNext reads packets that wait.
+// BenchmarkNext reads waiting packets.
 func BenchmarkNext(b *testing.B) {
 	tx, s := cable(b, live.Options{})
 	var p capture.Packet
@@ -458,8 +457,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkUnderLoad reads while another thread sends as fast as it can: time a packet, the reader's share of a processor,
-// and what the buffer could not hold.
+// BenchmarkUnderLoad reads while another thread sends at full speed. It reports the time per packet, the reader's
+// processor share, and the drops.
 func BenchmarkUnderLoad(b *testing.B) {
 	tx, s := cable(b, live.Options{})
 	before := threadTime(b)
@@ -492,7 +491,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 	b.ReportMetric(float64(dropped), "dropped")
 }
 
-// threadTime is how long this thread kept a processor busy.
+// threadTime returns this thread's processor time.
 func threadTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
@@ -501,7 +500,7 @@ func threadTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCapacity fills the buffer without reading: how many frames it holds.
+// BenchmarkCapacity fills the buffer without reading and reports how many frames fit.
 func BenchmarkCapacity(b *testing.B) {
 	for _, lanes := range []int{48, 338, olaf.MaxLanes} {
 		b.Run(fmt.Sprintf("%dB", olaf.FrameSize(lanes)), func(b *testing.B) {

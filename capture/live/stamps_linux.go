@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// softwareStamps asks for the kernel's time of arrival.
+// softwareStamps requests the kernel's time of arrival.
 const softwareStamps = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
-// stamp asks for stamps: the kernel's always, the card's where they are wanted and to be had.
+// stamp enables stamps: always the kernel's, and the card's if wanted and available.
 func (s *Socket) stamp(want Stamps) error {
 	s.info.Stamps = Kernel
 	flags := softwareStamps
@@ -34,7 +34,7 @@ func (s *Socket) stamp(want Stamps) error {
 	return nil
 }
 
-// stampInHardware makes the card stamp every packet, or says why it cannot.
+// stampInHardware makes the card stamp every packet, or returns why it cannot.
 func (s *Socket) stampInHardware() error {
 	const need = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
 	can, err := unix.IoctlGetEthtoolTsInfo(s.fd, s.info.Interface)
@@ -62,10 +62,9 @@ func (s *Socket) stampInHardware() error {
 	return nil
 }
 
-// awaitStamps waits, a tenth of a second at most, until the kernel stamps arrivals: the first socket that wants stamps
-// switches them on for the whole system, and the kernel does so when it gets round to it. A datagram from this host to
-// itself tells. Where it does not arrive, as without a loopback interface, nothing can be told, and Stamped counts what
-// came too early.
+// awaitStamps waits up to a tenth of a second until the kernel stamps arrivals. The first socket that requests
+// stamps enables them for the whole system, with a delay. awaitStamps sends datagrams to itself to find out. If they
+// do not arrive, as without a loopback interface, it gives up, and Stamped counts packets that came too early.
 func awaitStamps() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -90,7 +89,7 @@ func awaitStamps() {
 
 var errSilent = errors.New("the datagram did not arrive")
 
-// probe sends a datagram to its own socket and says whether it came with a stamp.
+// probe sends a datagram to its own socket and reports whether it arrived with a stamp.
 func probe(fd int, self unix.Sockaddr) (bool, error) {
 	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
 		return false, err

@@ -1,9 +1,9 @@
-// Package replay pushes a capture of OLAF frames through a queue, as if the queue had stood where the capture was taken:
-// timed arrivals in, timed deliveries and counters out.
+// Package replay sends a capture of OLAF frames through a queue, as if the queue had been where the capture was
+// taken: timed arrivals in, timed deliveries and counters out.
 //
-// There are no tables in a replay: a frame's cluster and worker are what its header claims, any of the 65,536 clusters,
-// and nobody can be misidentified. Frames that are not OLAF, and ACKs, which never pass the queue, are bypassed; broken
-// frames are malformed; neither is delivered.
+// A replay has no tables: a frame's cluster and worker are those in its header, any of the 65,536 clusters, and no
+// worker can be misidentified. Other frames, and ACKs, which never pass the queue, count as bypassed; broken frames
+// count as malformed. Neither is delivered.
 package replay
 
 import (
@@ -23,31 +23,31 @@ import (
 // Schema names the JSON form of a Result.
 const Schema = "olafctl.replay/v2"
 
-// ErrTruncated says that gradients are wanted from a capture that did not keep them.
+// ErrTruncated: gradients are needed, but the capture has only parts of the frames.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
 
-// Config shapes the queue.
+// Config configures the queue.
 type Config struct {
-	Queue  string        // the discipline: one of engine.Names
+	Queue  string        // one of engine.Names
 	Engine engine.Config // Clusters and LaneMemory are set by the replay
 	Output engine.Output // the serialiser and the engine's cycles
-	// Lanes merges gradients and hands them to the sink, which a sink that writes frames needs. It costs 9 kB a slot.
+	// Lanes merges gradients and passes them to the sink, as needed for writing frames. It costs 9 kB per slot.
 	Lanes bool
 }
 
-// Delivery is one frame that left the queue. It is valid during the call that hands it out.
+// Delivery is one frame that left the queue. It is valid during the call.
 type Delivery struct {
-	olaf.Observation                // At is on the decoder's run clock
+	olaf.Observation                // with At on the decoder's run clock
 	Addresses        olaf.Addresses // of the newest contributor's frame
-	Lanes            []int32        // nil without Config.Lanes
+	Lanes            []int32        // nil unless Config.Lanes is set
 }
 
-// Sink takes deliveries in order of time. Its error ends the replay.
+// Sink receives deliveries in order of time. Its error ends the replay.
 type Sink interface {
 	Deliver(d *Delivery) error
 }
 
-// declared is what a replay counts; sent is every packet of the capture.
+// declared declares the counters and metrics of a replay; sent counts all packets of the capture.
 var declared = func() *metric.Declaration {
 	d := metric.OfQueue(engine.Flow(), engine.Sums())
 	for name, doc := range map[string]string{"sent": "packets in the capture", "bypassed": "not OLAF, or ACKs", "malformed": "broken OLAF frames"} {
@@ -56,12 +56,12 @@ var declared = func() *metric.Declaration {
 	return d
 }()
 
-// Result is what became of a capture's packets. The counters have the names and meanings of a bench row; sent is every
-// packet of the capture.
+// Result is the outcome of a replay. Its counters have the names and meanings of a bench row; sent counts all
+// packets of the capture.
 type Result struct {
 	Schema        string `json:"schema"`
 	Queue         string `json:"queue"`
-	OutRateBPS    int64  `json:"out_rate_bps"` // what the limiter holds, nearest to what was asked for
+	OutRateBPS    int64  `json:"out_rate_bps"` // the limiter's rate, nearest to the requested one
 	Slots         int    `json:"slots"`
 	DequeueCycles int    `json:"dequeue_cycles"`
 	MergeCycles   int    `json:"merge_cycles"`
@@ -70,8 +70,7 @@ type Result struct {
 	Counts  olaf.Counts   `json:"*"` // members of the result itself
 	Lost    int64         `json:"lost"`
 	LostPct results.Float `json:"lost_pct"` // of what was sent
-	// CountIn is the sum of the count field over arrivals that the queue took: more than their number where an earlier
-	// hop had merged.
+	// CountIn sums the count fields of accepted arrivals. It exceeds their number if an earlier hop merged updates.
 	CountIn int64 `json:"count_in"`
 
 	Clusters       int           `json:"clusters"` // distinct ones seen
@@ -79,32 +78,32 @@ type Result struct {
 	FirstArrivalNS int64         `json:"first_arrival_ns"`
 	LastDeliveryNS int64         `json:"last_delivery_ns"`
 	Utilisation    results.Float `json:"utilisation"` // of the output, from the first arrival to the last delivery
-	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates beside the newest one inside.
+	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates merged into the newest one.
 	AggregationsCDF []float64 `json:"aggregations_cdf"`
-	// StampsNS is the resolution of the capture's stamps. Where the queue's work is faster than that, Withheld names the
-	// members that depend on it, which are null in JSON, and WithheldWhy is the reason.
+	// StampsNS is the resolution of the capture's stamps. If the queue is faster than that, Withheld lists the
+	// members that depend on it, which are null in JSON, and WithheldWhy gives the reason.
 	StampsNS    float64  `json:"stamp_resolution_ns"`
 	Withheld    []string `json:"withheld,omitempty"`
 	WithheldWhy string   `json:"withheld_reason,omitempty"`
-	// SameClock says that arrivals and generation times come from one clock, without which ages mean nothing.
+	// SameClock means that arrivals and generation times come from one clock, as ages require.
 	SameClock bool `json:"same_clock"`
-	// Arriving are the ages of what was captured, Ages those behind the queue.
+	// Arriving are the ages in the capture, Ages those behind the queue.
 	Arriving *ages.Ages `json:"ages_arriving"`
 	Ages     *ages.Ages `json:"ages"`
-	// MergedArrivals had been merged before they were captured; who is inside of them is unknown.
+	// MergedArrivals were merged before they were captured; their contributors are unknown.
 	MergedArrivals int64          `json:"merged_arrivals"`
 	Capture        capture.Losses `json:"capture"`
 
-	// Valid says that the accounts balance and the capture admits no loss of its own; otherwise Reason says what is wrong.
+	// Valid means that the counters balance and the capture reports no loss; otherwise Reason gives the problem.
 	Valid   bool   `json:"valid"`
 	Reason  string `json:"reason,omitempty"`
-	Partial bool   `json:"partial,omitempty"` // ended before the capture did
+	Partial bool   `json:"partial,omitempty"` // the replay ended before the capture
 }
 
-// plain is a Result as encoding/json sees it.
+// plain is a Result for encoding/json, without its methods.
 type plain Result
 
-// MarshalJSON writes the counters among the result's own members, and null for withheld ones.
+// MarshalJSON writes the counters as members of the result, and null for withheld ones.
 func (r Result) MarshalJSON() ([]byte, error) {
 	raw, err := metric.Inline(plain(r))
 	if err != nil || len(r.Withheld) == 0 {
@@ -122,12 +121,12 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// checkEvery is how many arrivals pass between two looks at the context.
+// checkEvery is the number of arrivals between checks of the context.
 const checkEvery = 4096
 
-// Run replays everything that src decodes and hands deliveries to sink, which may be nil. The queue is drained at the end
-// of the capture. When reading, the sink or the context fails, the result covers what came before and is partial, and the
-// error is theirs. Errors of the configuration match engine.ErrConfig and leave no result.
+// Run replays the frames from src and passes deliveries to sink, which may be nil. It drains the queue at the end of
+// the capture. If reading, the sink or the context fails, the result covers the part before and is partial, and the
+// error is returned. Configuration errors match engine.ErrConfig and give no result.
 func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Result, error) {
 	r, err := newRun(cfg, sink)
 	if err != nil {
@@ -146,30 +145,30 @@ func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Res
 	return result, err
 }
 
-// run is one replay under way.
+// run is one replay in progress.
 type run struct {
 	cfg       Config
 	queue     *engine.Port
 	sink      Sink
 	delivery  Delivery
-	addresses []olaf.Addresses // by slot, as far as slots were used
+	addresses []olaf.Addresses // by slot, grown as slots are used
 	lanes     []int32
-	failed    error // of the sink
+	failed    error // error of the sink
 
 	arriving, leaving *ages.Meter
 	stamps            StampCheck
 
-	merges         []int64 // delivered frames by aggregations inside
+	merges         []int64 // delivered frames by number of merged updates
 	seen           map[uint32]struct{}
 	arrived        bool
 	first, last    olaf.Time
 	mergedArrivals int64
-	refused        int64 // updates that ended the replay
+	refused        int64 // updates at which the replay ended
 }
 
 func newRun(cfg Config, sink Sink) (*run, error) {
 	cfg.Engine.Clusters, cfg.Engine.LaneMemory = engine.MaxClusters, 0
-	cfg.Engine.Provenance = true // whose ages are told
+	cfg.Engine.Provenance = true // needed for ages
 	if cfg.Lanes {
 		cfg.Engine.LaneMemory = olaf.MaxLanes
 	}
@@ -240,7 +239,7 @@ func (r *run) offer(a *capture.Arrival, src *capture.Decoder) {
 	}
 }
 
-// Deliver takes a frame from the queue.
+// Deliver records a frame from the queue.
 func (r *run) Deliver(d *engine.Departure) {
 	r.last = d.At
 	inside := int(d.Frame.Update.Count) - 1
@@ -250,7 +249,7 @@ func (r *run) Deliver(d *engine.Departure) {
 	r.merges[inside]++
 	observed := olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors}
 	if r.mergedArrivals > 0 {
-		observed.Contributors = nil // one of them may stand for several
+		observed.Contributors = nil // a contributor may stand for several updates
 	}
 	r.leaving.Deliver(&observed)
 	if r.sink == nil || r.failed != nil {
@@ -304,7 +303,7 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 	return res
 }
 
-// judge sets Valid and Reason. Frames come out of every queue that took some, unless it ended before.
+// judge sets Valid and Reason. A queue that accepted frames must deliver some, unless the replay ended early.
 func (res *Result) judge() {
 	check := res.Counts.Check
 	if res.Partial || res.Counts.Of("in") == 0 {
@@ -322,7 +321,7 @@ func (res *Result) judge() {
 	}
 }
 
-// cdf sums counts up to shares of total.
+// cumulativeShares returns the running sums of counts as shares of total.
 func cdf(counts []int64, total int64) []float64 {
 	out := make([]float64, len(counts))
 	sum := int64(0)

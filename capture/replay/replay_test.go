@@ -29,7 +29,7 @@ type arrival struct {
 	ack             bool
 }
 
-// written is the document of a replay.
+// written returns a replay's JSON document.
 func written(t fataler, r *Result) string {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -87,7 +87,7 @@ func decoder(t fataler, b []byte) *capture.Decoder {
 	return capture.NewDecoder(r)
 }
 
-// gathered keeps copies of deliveries.
+// gathered collects copies of deliveries.
 type gathered []Delivery
 
 func (g *gathered) Deliver(d *Delivery) error {
@@ -101,7 +101,7 @@ func olafQueue(slots int) Config {
 	return Config{Queue: "olaf", Engine: engine.Config{Slots: slots}, Output: engine.Output{Rate: 10 << 24}, Lanes: true} // 20G
 }
 
-// Five updates of 80 B at 20G, 8 cycles each: what leaves, when, from whom, with what inside.
+// Five updates of 80 B at 20G, 8 cycles each: which frames leave, when, from which worker, with which content.
 func TestReplay(t *testing.T) {
 	broken := make([]byte, 80)
 	u, addr := arrival{}.update(), address(1)
@@ -114,7 +114,7 @@ func TestReplay(t *testing.T) {
 		{atNS: 4, cluster: 7, worker: 1, seq: 0, lane: 10},      // waits
 		{atNS: 8, cluster: 7, worker: 2, seq: 0, lane: 20},      // merges
 		{atNS: 8, raw: []byte("a frame that has nothing to do with this")},
-		{atNS: 12, cluster: 9, worker: 3, seq: 5, lane: 5}, // the second slot is taken by cluster 7
+		{atNS: 12, cluster: 9, worker: 3, seq: 5, lane: 5}, // cluster 7 has the second slot
 		{atNS: 12, raw: broken},
 		{atNS: 13, ack: true},
 		{atNS: 100, cluster: 9, worker: 3, seq: 6, lane: 6},
@@ -200,8 +200,8 @@ func genArrivals(t *rapid.T) []arrival {
 	}), 1, 120).Draw(t, "arrivals")
 }
 
-// Whatever the traffic and the discipline: accounts balance, gradients are neither lost nor made up, time does not go
-// back, a second replay gives the same, and replaying what was delivered on a free queue changes nothing.
+// For any traffic and discipline: counters balance, gradients are neither lost nor invented, time does not go back,
+// a second replay gives the same result, and replaying the deliveries through an idle queue changes nothing.
 func TestReplayInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := file(t, append(genArrivals(t), arrival{atNS: 1 << 20}))
@@ -245,7 +245,7 @@ func TestReplayInvariants(t *testing.T) {
 		}
 		for i := range passed {
 			sent := got[i].Update
-			sent.Flags &^= olaf.CountSaturated // is not on the wire
+			sent.Flags &^= olaf.CountSaturated // not on the wire
 			if passed[i].Update != sent || !cmp.Equal(passed[i].Lanes, got[i].Lanes) || passed[i].At < got[i].At {
 				t.Fatalf("frame %d changed from %+v to %+v", i, got[i], passed[i])
 			}
@@ -280,7 +280,7 @@ func TestReplayFails(t *testing.T) {
 		sink Sink
 		cfg  Config
 		want error
-		sent int64 // in the partial result; negative: there is none
+		sent int64 // in the partial result; negative: no result
 	}{
 		{"cut", context.Background(), whole[:len(whole)-100], nil, olafQueue(8), capture.ErrCut, 19},
 		{"backwards", context.Background(), backwards, nil, olafQueue(8), capture.ErrTimeBackwards, 1},
@@ -315,7 +315,7 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-// A sink that failed is handed nothing more, though several frames leave before the next packet is read.
+// A failed sink receives nothing more, though several frames leave before the next packet is read.
 func TestNothingAfterAFailure(t *testing.T) {
 	var burst []arrival
 	for i := range 6 {
@@ -362,7 +362,7 @@ func TestTruncatedCapture(t *testing.T) {
 	}
 }
 
-// Contributors are handed out as long as they are known.
+// Contributors are delivered as long as they are known.
 func TestProvenance(t *testing.T) {
 	cfg := olafQueue(8)
 	cfg.Engine.Provenance = true

@@ -13,14 +13,14 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// StampCheck compares the resolution of a capture's stamps with the pace of the queue. Frames within one tick of the
-// stamps seem to arrive at once: a queue that serves several of them meanwhile would lose and merge too much.
+// StampCheck compares the resolution of a capture's stamps with the pace of the queue. Frames within one tick seem
+// to arrive at once: a queue that serves several of them in that time would lose and merge too much.
 type StampCheck struct {
 	output engine.Output
 	any    bool
 	free   olaf.Time // when the output is idle again after the newest arrival, if it was idle before
-	// service is the time that the output takes for the shortest frame. idle is the shortest time that it had between a
-	// frame and the next arrival, if each found it idle.
+	// service is the time in which the output sends the shortest frame. idle is the shortest gap between the end of
+	// a frame and the next arrival, if each found the output idle.
 	service, idle olaf.Duration
 }
 
@@ -32,7 +32,7 @@ func NewStampCheck(out engine.Output) StampCheck {
 	return StampCheck{output: out, service: math.MaxInt64, idle: math.MaxInt64}
 }
 
-// Arrive takes the arrival of an update of the given frame length.
+// Arrive records the arrival of an update of the given frame length.
 func (c *StampCheck) Arrive(at olaf.Time, size olaf.Size) {
 	onWire := c.output.Rate.Rate().TimeToSend(size + olaf.Size(c.output.OverheadBytes))
 	whole := onWire + olaf.Duration(c.output.DequeueCycles+1)*olaf.Cycle
@@ -42,8 +42,8 @@ func (c *StampCheck) Arrive(at olaf.Time, size olaf.Size) {
 	c.any, c.free, c.service = true, at.Add(whole), min(c.service, onWire)
 }
 
-// TooCoarse returns why the stamps decide nothing about the queue, empty if they do. Arrivals that are so far apart that
-// each finds an empty queue need no finer stamps.
+// TooCoarse returns why the stamps are too coarse for this queue, or "". Arrivals so far apart that each finds an
+// empty queue need no finer stamps.
 func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
 	if grain <= max(c.service, olaf.Nanosecond) || c.idle >= grain {
 		return ""
@@ -51,13 +51,13 @@ func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
 	return fmt.Sprintf("the capture's stamps have a resolution of %v, and the output sends a frame in %v; %s", grain, c.service, ages.Remedy)
 }
 
-// counted are the counters that the capture alone decides.
+// counted names the counters that follow from the capture alone.
 var counted = map[string]bool{
 	"sent": true, "tc_withheld": true, "in": true, "bypassed": true, "malformed": true, "lost_before_engine": true,
 	"misidentified": true, "capture_lost": true,
 }
 
-// withhold names everything that depends on the order and distance of arrivals.
+// withhold marks all members that depend on the order and distance of arrivals.
 func (res *Result) withhold(why string) {
 	res.WithheldWhy = why
 	for _, c := range declared.Ledger.Counters {
@@ -70,10 +70,10 @@ func (res *Result) withhold(why string) {
 	res.Ages = &ages.Ages{Why: why}
 }
 
-// Declaration returns what a replay counts and measures.
+// Declaration returns the counters and metrics of a replay.
 func Declaration() *metric.Declaration { return declared }
 
-// Row returns the result as the row of a bench with one run, so that expectations can be checked.
+// Row returns the result as a bench row with one run, for checking expectations.
 func (res *Result) Row() results.Row {
 	row := results.Row{Queue: res.Queue, OutRateBPS: res.OutRateBPS, Runs: 1, Valid: res.Valid}
 	for _, m := range declared.Metrics {

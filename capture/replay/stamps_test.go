@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// TestCoarseStampsWithhold replays every form of a capture. A form either gives the numbers of the original, or names
+// TestCoarseStampsWithhold replays every form of a capture. A form gives either the original's numbers or a list of
 // those that its stamps cannot give.
 func TestCoarseStampsWithhold(t *testing.T) {
 	dense, sparse := crowd(5, 400, false), crowd(5, 40, false)
@@ -50,7 +50,7 @@ func TestCoarseStampsWithhold(t *testing.T) {
 	}
 }
 
-// checkWithheld checks that a document shows no number that is withheld, and the remedy.
+// checkWithheld expects null for all withheld members, and the remedy.
 func checkWithheld(t *testing.T, r *Result) {
 	t.Helper()
 	var doc map[string]any

@@ -16,7 +16,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// crowd is a seeded capture: many workers and clusters, bursts and pauses, repeats, merged frames, ACKs and broken ones.
+// crowd returns a seeded capture: many workers and clusters, bursts and pauses, repeats, merged frames, ACKs and
+// broken ones.
 func crowd(seed uint64, n int, merged bool) (all []arrival) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	at := int64(1000 * seed)
@@ -43,7 +44,7 @@ func crowd(seed uint64, n int, merged bool) (all []arrival) {
 	return all
 }
 
-// What becomes of captures in every kind of queue is as it was when somebody last read it.
+// The results of captures in all kinds of queues match the golden files.
 func TestStories(t *testing.T) {
 	var b bytes.Buffer
 	for i, c := range []struct {
@@ -92,7 +93,7 @@ func TestStories(t *testing.T) {
 	golden.Equal(t, "stories.txt", b.Bytes())
 }
 
-// A queue that can't be built is refused before anything is read.
+// A queue that cannot be built is rejected before anything is read.
 func TestRefusedQueues(t *testing.T) {
 	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"}, {Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
 		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err, engine.ErrConfig) || res != nil {
@@ -101,7 +102,7 @@ func TestRefusedQueues(t *testing.T) {
 	}
 }
 
-// Where the clocks have nothing to do with each other neither ages of what was captured are told nor of what left the queue.
+// With unrelated clocks there are no ages, neither of arrivals nor behind the queue.
 func TestClocksThatAreNotOne(t *testing.T) {
 	for _, early := range []time.Duration{time.Hour, -time.Second} {
 		res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 20, false), early)), olafQueue(3), nil)
@@ -114,8 +115,8 @@ func TestClocksThatAreNotOne(t *testing.T) {
 	}
 }
 
-// elsewhere is a classic capture whose packets a host stamped, in years after 1970, as its senders did; by these updates were made so
-// much earlier.
+// elsewhere returns a classic capture stamped by a host's wall clock; the updates were generated earlier by the
+// given time.
 func elsewhere(t *testing.T, arrivals []arrival, early time.Duration) []byte {
 	t.Helper()
 	const origin = 1_700_000_000_000_000_000
@@ -140,12 +141,12 @@ func elsewhere(t *testing.T, arrivals []arrival, early time.Duration) []byte {
 	return b.Bytes()
 }
 
-// stopper ends the context with the first delivery.
+// stopper ends the context at the first delivery.
 type stopper struct{ stop func() }
 
 func (s stopper) Deliver(*Delivery) error { s.stop(); return nil }
 
-// A replay that is stopped, or whose sink fails, says what it had done by then, with what still waited.
+// A replay that is stopped, or whose sink fails, returns the result so far, including queued frames.
 func TestStoppedReplays(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	res, err := Run(ctx, decoder(t, file(t, crowd(3, 3*checkEvery, false))), olafQueue(3), stopper{stop})
@@ -166,7 +167,7 @@ func TestStoppedReplays(t *testing.T) {
 	}
 }
 
-// What makes a result invalid is said.
+// An invalid result gives its reason.
 func TestReasons(t *testing.T) {
 	res, err := Run(context.Background(), decoder(t, file(t, crowd(1, 50, false))), olafQueue(3), nil)
 	if err != nil || !res.Valid || res.Reason != "" {

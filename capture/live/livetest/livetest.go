@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package livetest gives tests real network interfaces, in a network namespace that ends with the test, and puts frames on
-// them. Tests are skipped where the kernel refuses, as it does without root.
+// Package livetest gives tests real network interfaces in a network namespace that ends with the test, and sends
+// frames on them. It skips tests where the kernel refuses, as without root.
 package livetest
 
 import (
@@ -17,23 +17,22 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Namespace moves the test's goroutine, on a thread of its own, into a network namespace that nobody else uses. The
-// thread ends with the goroutine, and the namespace with it.
+// Namespace moves the test's goroutine to a thread with a new network namespace. Both end with the goroutine.
 func Namespace(t testing.TB) {
 	t.Helper()
-	runtime.LockOSThread() // for good: the thread must not be used again
+	runtime.LockOSThread() // never unlocked: no other goroutine may use the thread
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		t.Skipf("this needs root and network namespaces; unshare: %v", err)
 	}
-	// An interface is silent until a test sends: no neighbour discovery. A kernel without IPv6 has no such file.
+	// Keeps interfaces silent until a test sends: no neighbour discovery. A kernel without IPv6 has no such file.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }
 
-// Up switches an interface on.
+// Up enables an interface.
 func Up(t testing.TB, name string) { t.Helper(); setFlag(t, name, unix.IFF_UP, 0) }
 
-// Down switches an interface off.
+// Down disables an interface.
 func Down(t testing.TB, name string) { t.Helper(); setFlag(t, name, 0, unix.IFF_UP) }
 
 func setFlag(t testing.TB, name string, set, clear uint16) {
@@ -56,7 +55,7 @@ func setFlag(t testing.TB, name string, set, clear uint16) {
 	}
 }
 
-// attribute is a netlink attribute; its value may be made of others.
+// attribute returns a netlink attribute, possibly with nested ones.
 func attribute(kind uint16, values ...[]byte) []byte {
 	b := make([]byte, unix.SizeofRtAttr)
 	for _, v := range values {
@@ -70,7 +69,7 @@ func attribute(kind uint16, values ...[]byte) []byte {
 	return b
 }
 
-// Veth makes a pair of interfaces that are each other's cable, and switches both on.
+// Veth creates a connected pair of interfaces and enables both.
 func Veth(t testing.TB, a, b string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
@@ -98,7 +97,7 @@ func indexOf(t testing.TB, name string) int {
 	return i.Index
 }
 
-// netlink sends one request and waits for the kernel's consent.
+// netlink sends one request and waits for the acknowledgement.
 func netlink(t testing.TB, kind, flags uint16, parts ...[]byte) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -129,14 +128,14 @@ func netlink(t testing.TB, kind, flags uint16, parts ...[]byte) {
 	}
 }
 
-// Transmitter puts frames on an interface as they are.
+// Transmitter sends raw frames on an interface.
 type Transmitter struct {
 	fd    int
 	to    unix.SockaddrLinklayer
 	frame []byte
 }
 
-// Sender sends from the named interface until the test ends, from whatever thread.
+// Sender returns a transmitter for the interface, open until the test ends and usable from any thread.
 func Sender(t testing.TB, name string) *Transmitter {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -144,7 +143,7 @@ func Sender(t testing.TB, name string) *Transmitter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	// A new interface's queue throws everything away until the kernel gets round to it.
+	// A new interface's queue drops packets until the kernel has set it up.
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func (tx *Transmitter) Send(t testing.TB, frame []byte) {
 	}
 }
 
-// Addresses are those of every frame that Update makes.
+// Addresses are the addresses in all frames from Update.
 var Addresses = olaf.Addresses{
 	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
 	SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 20301,
