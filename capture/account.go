@@ -52,7 +52,7 @@ func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
 	}
 	var frame []byte
 	var wire int
-	frame, wire, a.untagged = untag(p, a.untagged)
+	frame, wire, a.untagged = removeTag(p, a.untagged)
 	f, err := olaf.ParseTruncated(frame, wire)
 	if err != nil {
 		a.Fault(err)
@@ -80,10 +80,10 @@ func (a *Account) Update(u *olaf.Update) {
 		a.workers[key] = &sequence{u.Seq, u.Seq, 1}
 		return
 	}
-	a.follow(s, u.Seq)
+	a.followSequence(s, u.Seq)
 }
 
-func (a *Account) follow(s *sequence, seq uint32) {
+func (a *Account) followSequence(s *sequence, seq uint32) {
 	ahead := int64(int32(seq - s.newest))
 	switch {
 	case ahead > 0:
@@ -96,13 +96,13 @@ func (a *Account) follow(s *sequence, seq uint32) {
 		a.losses.Misordered++
 		if ahead > -64 { // further back, it could be a duplicate
 			s.seen |= 1 << uint(-ahead)
-			a.fill(s, seq)
+			a.fillGap(s, seq)
 		}
 	}
 }
 
-// fill counts a number below the newest that had not arrived before.
-func (a *Account) fill(s *sequence, seq uint32) {
+// fillGap counts a number below the newest that had not arrived before.
+func (a *Account) fillGap(s *sequence, seq uint32) {
 	if below := int64(int32(s.oldest - seq)); below > 0 {
 		a.losses.Missing += below - 1
 		s.oldest = seq

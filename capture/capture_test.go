@@ -264,14 +264,16 @@ func TestBadFiles(t *testing.T) {
 		{"giant length", join(header, record(0, 0, 1<<31, 1<<31, frame)), ErrFormat, "packet 1"},
 		{"giant wire length", join(header, record(0, 0, 256, 1<<31, frame)), ErrFormat, "more than any frame"},
 		{"kept more than there was", join(header, record(0, 0, 256, 255, frame)), ErrFormat, "packet 1"},
-		{"backwards", join(header, record(1, 5, 256, 256, frame), record(1, 4, 256, 256, frame)), ErrTimeBackwards, "packet 2: the capture goes backwards in time: 1 ns"},
+		{"backwards", join(header, record(1, 5, 256, 256, frame), record(1, 4, 256, 256, frame)), ErrTimeBackwards,
+			"packet 2: the capture goes backwards in time: 1 ns"},
 		{"over 106 days", join(header, record(1, 0, 256, 256, frame), record(1e7, 0, 256, 256, frame)), ErrTime, "106 days"},
 		{"not Ethernet", linux, ErrLink, "link type"},
 		{"pcapng, no section", section[:20], ErrCut, "file's header"},
 		{"pcapng, not Ethernet", join(section, cooked, enhanced(0, 0, 4, 4)), ErrLink, "packet 1"},
 		{"pcapng, no interface", join(section, enhanced(0, 0, 4, 4)), ErrFormat, "packet 1"},
 		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat, "4 bytes were kept of a packet of 3"},
-		{"pcapng, kept more than any has", join(section, ethernet, block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat, "it claims 262145 bytes"},
+		{"pcapng, kept more than any has", join(section, ethernet,
+			block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat, "it claims 262145 bytes"},
 		{"pcapng, a second before 1970", join(section, early, block(6, 0, 0, 0, 4, 4, 0)), ErrTime, "outside the years 1970 to 2261"},
 		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrFormat, "more than its block has"},
 		{"pcapng, far future", join(section, ethernet, enhanced(1<<30, 0, 4, 4)), ErrTime, "2261"},
@@ -279,7 +281,8 @@ func TestBadFiles(t *testing.T) {
 		{"pcapng, after its first packet", join(section, ethernet, enhanced(0, 1, 4, 4), []byte{6, 0}), ErrCut, "packet 2"},
 		{"no packets", header, ErrNoOLAF, "empty"},
 		{"foreign", join(header, record(0, 0, 256, 256, foreign)), ErrNoOLAF, "1 packet, mostly not an OLAF frame: UDP destination port"},
-		{"all malformed", join(header, record(0, 0, 256, 256, broken), record(0, 0, 256, 256, broken)), ErrNoOLAF, "2 packets, mostly malformed OLAF frame: wrong IPv4"},
+		{"all malformed", join(header, record(0, 0, 256, 256, broken), record(0, 0, 256, 256, broken)), ErrNoOLAF,
+			"2 packets, mostly malformed OLAF frame: wrong IPv4"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -288,7 +291,8 @@ func TestBadFiles(t *testing.T) {
 			if !errors.Is(err, tt.want) || !errors.As(err, &typed) || !strings.Contains(err.Error(), tt.say) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.say)
 			}
-			if typed != nil && (typed.File != "in.pcap" || typed.Packet < 0 || (typed.Packet > 0) != strings.Contains(err.Error(), fmt.Sprintf("in.pcap: packet %d: ", typed.Packet))) {
+			if typed != nil && (typed.File != "in.pcap" || typed.Packet < 0 ||
+				(typed.Packet > 0) != strings.Contains(err.Error(), fmt.Sprintf("in.pcap: packet %d: ", typed.Packet))) {
 				t.Errorf("%v is of packet %d of %s", err, typed.Packet, typed.File)
 			}
 		})

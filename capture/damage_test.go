@@ -47,7 +47,8 @@ func TestEndsOfYears(t *testing.T) {
 		wire  uint32
 		want  error
 	}{
-		{at(1970, 1, 1), 4, nil}, {at(2261, 1, 1), 4, nil}, {at(2261, 12, 31), 4, nil}, {at(2262, 1, 1), 4, ErrTime}, {1, maxPacket, nil}, {1, maxPacket + 1, ErrFormat}, {1, 3, ErrFormat},
+		{at(1970, 1, 1), 4, nil}, {at(2261, 1, 1), 4, nil}, {at(2261, 12, 31), 4, nil}, {at(2262, 1, 1), 4, ErrTime},
+		{1, maxPacket, nil}, {1, maxPacket + 1, ErrFormat}, {1, 3, ErrFormat},
 	} {
 		file := bytes.Join([][]byte{section, ethernet, block(6, 0, uint32(c.stamp>>32), uint32(c.stamp), 4, c.wire, 0)}, nil)
 		r, err := NewReader(bytes.NewReader(file), "in")
@@ -73,7 +74,8 @@ func TestSequencesAgainstASet(t *testing.T) {
 		seen[newest] = true
 		a.Update(&olaf.Update{Seq: uint32(newest)})
 		for range rapid.IntRange(1, 80).Draw(t, "updates") {
-			seq := newest + rapid.OneOf(rapid.Int64Range(-8, 4), rapid.Int64Range(-70, 70), rapid.SampledFrom([]int64{-65, -64, -63, 63, 64, 65})).Draw(t, "step")
+			seq := newest + rapid.OneOf(rapid.Int64Range(-8, 4), rapid.Int64Range(-70, 70),
+				rapid.SampledFrom([]int64{-65, -64, -63, 63, 64, 65})).Draw(t, "step")
 			a.Update(&olaf.Update{Seq: uint32(seq)})
 			switch {
 			case seq > newest:

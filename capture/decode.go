@@ -83,28 +83,28 @@ func (d *Decoder) Next(a *Arrival) error {
 	for {
 		err := d.src.Next(p)
 		if err == io.EOF && d.account.losses.Updates+d.account.losses.Acks == 0 {
-			return d.nothing()
+			return d.noOLAFError()
 		}
 		if err != nil {
 			return err
 		}
-		at, err := d.clock(p.UnixNS)
+		at, err := d.toRunClock(p.UnixNS)
 		if err != nil {
 			return err
 		}
 		f, err := d.account.Packet(p)
 		if err != nil {
-			d.foreign(p)
+			d.countForeign(p)
 			continue
 		}
 		*a = Arrival{Number: p.Number, At: at, Frame: f, Update: f.Update(), Truncated: len(p.Data) < p.Wire}
-		a.GeneratedNS = unwrap(at.NS(), a.Update.GenNS)
+		a.GeneratedNS = unwrapGeneration(at.NS(), a.Update.GenNS)
 		return nil
 	}
 }
 
-// clock converts a packet's time to the run clock.
-func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
+// toRunClock converts a packet's time to the run clock.
+func (d *Decoder) toRunClock(unixNS int64) (olaf.Time, error) {
 	if !d.known {
 		d.known, d.virtual = true, unixNS <= maxVirtualNS
 		if !d.virtual {
@@ -118,12 +118,12 @@ func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
 	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
 }
 
-// foreign counts a frame of another system.
-func (d *Decoder) foreign(p *Packet) {
+// countForeign counts a frame of another system.
+func (d *Decoder) countForeign(p *Packet) {
 	if d.Others == nil {
 		return
 	}
-	frame, wire, _ := untag(p, nil)
+	frame, wire, _ := removeTag(p, nil)
 	if name := d.Others(frame, wire); name != "" {
 		if d.others == nil {
 			d.others = map[string]int{}
@@ -132,7 +132,7 @@ func (d *Decoder) foreign(p *Packet) {
 	}
 }
 
-func (d *Decoder) nothing() error {
+func (d *Decoder) noOLAFError() error {
 	l := d.account.losses
 	advice := "it is empty"
 	var known []string
@@ -142,7 +142,8 @@ func (d *Decoder) nothing() error {
 	switch {
 	case known != nil:
 		advice = olaf.Plural(l.Packets, "packet") + ", " + strings.Join(known, ", ") +
-			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; tshark shows them with the script of 'olafctl system program dissector'"
+			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; " +
+			"tshark shows them with the script of 'olafctl system program dissector'"
 	case l.Packets > 0:
 		worst := FaultCount{}
 		for _, f := range d.account.Faults() {
@@ -169,8 +170,8 @@ func (d *Decoder) Losses() Losses {
 	if r, ok := d.src.(interface{ LinkErrors() int64 }); ok {
 		l.LinkErrors = r.LinkErrors()
 	}
-	if r, ok := d.src.(interface{ Dropped() int64 }); ok {
-		l.CaptureDropped = r.Dropped()
+	if r, ok := d.src.(interface{ DroppedPackets() int64 }); ok {
+		l.CaptureDropped = r.DroppedPackets()
 	}
 	return l
 }
@@ -179,7 +180,7 @@ func (d *Decoder) Losses() Losses {
 func (d *Decoder) Faults() []FaultCount { return d.account.Faults() }
 
 // unwrapGeneration returns the instant in ns that is nearest to atNS and equal to gen modulo 2^48.
-func unwrap(atNS int64, gen uint64) int64 {
+func unwrapGeneration(atNS int64, gen uint64) int64 {
 	const shift = 64 - 48
 	return atNS - int64((uint64(atNS)-gen)<<shift)>>shift
 }

@@ -36,9 +36,9 @@ func ipv4End(frame []byte) (int, bool) {
 	return at + int(binary.BigEndian.Uint16(frame[at+ipLengthAt:])), true
 }
 
-// untag removes one VLAN tag from a packet. It copies into buf and returns the buffer for the next call. Packets
+// removeTag removes one VLAN tag from a packet. It copies into buf and returns the buffer for the next call. Packets
 // without a tag are not copied.
-func untag(p *Packet, buf []byte) (frame []byte, wire int, reuse []byte) {
+func removeTag(p *Packet, buf []byte) (frame []byte, wire int, reuse []byte) {
 	if !isTagged(p.Data) {
 		return p.Data, p.Wire, buf
 	}

@@ -31,7 +31,8 @@ func TestZippedFiles(t *testing.T) {
 			t.Errorf("%v: %d updates, %v", format, len(got), err)
 		}
 	}
-	if _, err := NewReader(bytes.NewReader(append([]byte{0x1f}, make([]byte, 40)...)), "in"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "magic") {
+	if _, err := NewReader(bytes.NewReader(append([]byte{0x1f}, make([]byte, 40)...)), "in"); !errors.Is(err,
+		ErrFormat) || !strings.Contains(err.Error(), "magic") {
 		t.Errorf("half of the mark: %v", err)
 	}
 }
@@ -138,14 +139,22 @@ func TestWhatIsLeftOfFiles(t *testing.T) {
 		kind      error
 	}{
 		"a new one": {}, "one by force": {force: true},
-		"one in another's place":                 {true, func(f *File) error { return os.WriteFile(f.path, []byte(old), 0o600) }, "", nil},
-		"one that was closed":                    {false, func(f *File) error { return f.pending.File.Close() }, "file already closed", fs.ErrClosed},
-		"one that was closed, by force":          {true, func(f *File) error { return f.pending.File.Close() }, "file already closed", fs.ErrClosed},
-		"one that was written and closed":        {false, func(f *File) error { return errors.Join(f.Finish(), f.pending.File.Close()) }, "file already closed", fs.ErrClosed},
-		"one that was removed":                   {false, func(f *File) error { return os.Remove(f.pending.Name()) }, "no such file or directory", fs.ErrNotExist},
-		"one that was removed, by force":         {true, func(f *File) error { return os.Remove(f.pending.Name()) }, "no such file or directory", fs.ErrNotExist},
-		"one whose folder was removed, by force": {true, func(f *File) error { return os.RemoveAll(filepath.Dir(f.path)) }, "no such file or directory", fs.ErrNotExist},
-		"one in a folder's place, by force":      {true, func(f *File) error { return os.Mkdir(f.path, 0o700) }, "file exists", fs.ErrExist},
+		"one in another's place": {true, func(f *File) error { return os.WriteFile(f.path, []byte(old), 0o600) }, "", nil},
+		"one that was closed": {false, func(f *File) error { return f.pending.File.Close() },
+			"file already closed", fs.ErrClosed},
+		"one that was closed, by force": {true, func(f *File) error { return f.pending.File.Close() },
+			"file already closed", fs.ErrClosed},
+		"one that was written and closed": {false, func(f *File) error {
+			return errors.Join(f.Finish(),
+				f.pending.File.Close())
+		}, "file already closed", fs.ErrClosed},
+		"one that was removed": {false, func(f *File) error { return os.Remove(f.pending.Name()) },
+			"no such file or directory", fs.ErrNotExist},
+		"one that was removed, by force": {true, func(f *File) error { return os.Remove(f.pending.Name()) },
+			"no such file or directory", fs.ErrNotExist},
+		"one whose folder was removed, by force": {true,
+			func(f *File) error { return os.RemoveAll(filepath.Dir(f.path)) }, "no such file or directory", fs.ErrNotExist},
+		"one in a folder's place, by force": {true, func(f *File) error { return os.Mkdir(f.path, 0o700) }, "file exists", fs.ErrExist},
 	} {
 		for _, name := range []string{"run.pcap", "run.pcapng"} {
 			folder := filepath.Join(t.TempDir(), "runs")
@@ -250,7 +259,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 			want, named = taken+1, filepath.Join(folder, named)
 		}
 		err = f.Commit()
-		if _, now, _ := strings.Cut(fmt.Sprint(err), "this one is now "); !errors.Is(err, ErrExists) || errors.Is(err, fs.ErrExist) != (named == "") || now != named {
+		if _, now, _ := strings.Cut(fmt.Sprint(err), "this one is now "); !errors.Is(err, ErrExists) ||
+			errors.Is(err, fs.ErrExist) != (named == "") || now != named {
 			t.Errorf("beside %d: %v", taken, err)
 		}
 		if left, err := os.ReadDir(folder); err != nil || len(left) != want {

@@ -115,8 +115,10 @@ func TestTicksAreConvertedExactly(t *testing.T) {
 
 func TestGrainIsThatOfTheFile(t *testing.T) {
 	file := sample(t, PCAPNG, 2)
-	want := map[string]olaf.Duration{"µs": olaf.Microsecond, "10^-6": olaf.Microsecond, "10^-7": 100 * olaf.Nanosecond, "2^-20": 953675, "2^-0": olaf.Second}
-	copies := append(capturetest.Copies(t, file), capturetest.Copy{Name: "2^-0", Data: seconds(0x80)}, capturetest.Copy{Name: "2^-0", Data: seconds(0)})
+	want := map[string]olaf.Duration{"µs": olaf.Microsecond, "10^-6": olaf.Microsecond, "10^-7": 100 * olaf.Nanosecond,
+		"2^-20": 953675, "2^-0": olaf.Second}
+	copies := append(capturetest.Copies(t, file), capturetest.Copy{Name: "2^-0", Data: seconds(0x80)},
+		capturetest.Copy{Name: "2^-0", Data: seconds(0)})
 	for _, c := range copies {
 		r, err := NewReader(bytes.NewReader(c.Data), "in")
 		if err != nil {
@@ -151,8 +153,9 @@ func frameBytes(t testing.TB) []byte {
 // seconds returns a capture with a packet at 3 s and a resolution of a whole second.
 func seconds(resolution byte) []byte {
 	le := binary.LittleEndian
-	return bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le, capturetest.Option(le, 9, []byte{resolution})),
-		capturetest.Packet(le, 3, []byte{1}, 1)}, nil)
+	return bytes.Join([][]byte{capturetest.SectionHeader(le), capturetest.InterfaceBlock(le,
+		capturetest.BlockOption(le, 9, []byte{resolution})),
+		capturetest.PacketBlock(le, 3, []byte{1}, 1)}, nil)
 }
 
 func TestWholeSeconds(t *testing.T) {
@@ -172,11 +175,11 @@ func TestWholeSeconds(t *testing.T) {
 func TestLossesBesidePackets(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	u64 := func(n uint64) []byte { return le.AppendUint64(nil, n) }
-	flags := func(n uint32) []byte { return capturetest.Option(le, 2, le.AppendUint32(nil, n)) }
+	flags := func(n uint32) []byte { return capturetest.BlockOption(le, 2, le.AppendUint32(nil, n)) }
 	statistics := func(options ...[]byte) []byte {
-		return capturetest.Block(le, 5, bytes.Join(append([][]byte{make([]byte, 12)}, options...), nil))
+		return capturetest.NewBlock(le, 5, bytes.Join(append([][]byte{make([]byte, 12)}, options...), nil))
 	}
-	drops := capturetest.Packet(le, 1, frame, len(frame), capturetest.Option(le, 4, u64(3)))
+	drops := capturetest.PacketBlock(le, 1, frame, len(frame), capturetest.BlockOption(le, 4, u64(3)))
 	old := append(le.AppendUint16(le.AppendUint16(nil, 0), 2), make([]byte, 8)...)
 	old = append(le.AppendUint32(le.AppendUint32(old, uint32(len(frame))), uint32(len(frame))), frame...)
 	for _, tt := range []struct {
@@ -184,18 +187,18 @@ func TestLossesBesidePackets(t *testing.T) {
 		blocks        []byte
 		lost, damaged int64
 	}{
-		{"none", capturetest.Packet(le, 1, frame, len(frame), flags(1)), 0, 0},
+		{"none", capturetest.PacketBlock(le, 1, frame, len(frame), flags(1)), 0, 0},
 		{"epb_dropcount", drops, 3, 0},
 		{"twice", append(bytes.Clone(drops), drops...), 6, 0},
-		{"link error", capturetest.Packet(le, 1, frame, len(frame), flags(1<<31|1)), 0, 1},
-		{"CRC error", capturetest.Packet(le, 1, frame, len(frame), flags(1<<24)), 0, 1},
-		{"isb_ifdrop", append(capturetest.Packet(le, 1, frame, len(frame)), statistics(capturetest.Option(le, 5, u64(7)))...), 7, 0},
-		{"isb_osdrop", append(capturetest.Packet(le, 1, frame, len(frame)), statistics(capturetest.Option(le, 7, u64(2)))...), 2, 0},
-		{"unknown", append(capturetest.Packet(le, 1, frame, len(frame)), statistics(capturetest.Option(le, 5, u64(1<<64-1)))...), 0, 0},
-		{"both, of the same", append(bytes.Clone(drops), statistics(capturetest.Option(le, 5, u64(3)))...), 3, 0},
-		{"obsolete block", capturetest.Block(le, 2, append(old, make([]byte, -len(frame)&3)...)), 2, 0},
+		{"link error", capturetest.PacketBlock(le, 1, frame, len(frame), flags(1<<31|1)), 0, 1},
+		{"CRC error", capturetest.PacketBlock(le, 1, frame, len(frame), flags(1<<24)), 0, 1},
+		{"isb_ifdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 5, u64(7)))...), 7, 0},
+		{"isb_osdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 7, u64(2)))...), 2, 0},
+		{"unknown", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 5, u64(1<<64-1)))...), 0, 0},
+		{"both, of the same", append(bytes.Clone(drops), statistics(capturetest.BlockOption(le, 5, u64(3)))...), 3, 0},
+		{"obsolete block", capturetest.NewBlock(le, 2, append(old, make([]byte, -len(frame)&3)...)), 2, 0},
 	} {
-		file := bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le), tt.blocks}, nil)
+		file := bytes.Join([][]byte{capturetest.SectionHeader(le), capturetest.InterfaceBlock(le), tt.blocks}, nil)
 		if _, l, err := decodeAll(file); err != nil || l.CaptureDropped != tt.lost || l.LinkErrors != tt.damaged {
 			t.Errorf("%s: lost %d and damaged %d, want %d and %d: %v", tt.name, l.CaptureDropped, l.LinkErrors, tt.lost, tt.damaged, err)
 		}
@@ -205,8 +208,9 @@ func TestLossesBesidePackets(t *testing.T) {
 // TestDamagedBlocks changes the lengths of valid blocks.
 func TestDamagedBlocks(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
-	sound := bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le), capturetest.Packet(le, 1, frame, len(frame))}, nil)
-	last := len(sound) - len(capturetest.Packet(le, 1, frame, len(frame)))
+	sound := bytes.Join([][]byte{capturetest.SectionHeader(le), capturetest.InterfaceBlock(le),
+		capturetest.PacketBlock(le, 1, frame, len(frame))}, nil)
+	last := len(sound) - len(capturetest.PacketBlock(le, 1, frame, len(frame)))
 	change := func(at int, v uint32) []byte {
 		b := bytes.Clone(sound)
 		le.PutUint32(b[at:], v)
@@ -223,10 +227,12 @@ func TestDamagedBlocks(t *testing.T) {
 		{"giant", "a block claims 4294967280 bytes", change(last+4, 0xfffffff0)},
 		{"other interface", "interface 1, which the file does not describe", change(last+8, 1)},
 		{"order", "byte-order magic", change(8, 7)},
-		{"option", "an option of 65535 bytes does not fit", bytes.Join([][]byte{capturetest.Section(le), capturetest.Interface(le, []byte{9, 0, 255, 255})}, nil)},
-		{"section", "too short", capturetest.Block(le, 0x0a0d0d0a, le.AppendUint32(nil, 0x1a2b3c4d))},
+		{"option", "an option of 65535 bytes does not fit", bytes.Join([][]byte{capturetest.SectionHeader(le),
+			capturetest.InterfaceBlock(le, []byte{9, 0, 255, 255})}, nil)},
+		{"section", "too short", capturetest.NewBlock(le, 0x0a0d0d0a, le.AppendUint32(nil, 0x1a2b3c4d))},
 		{"version", "pcapng version is 2", change(12, 2)},
-		{"interface", "an interface description of 4 bytes", append(capturetest.Section(le), capturetest.Block(le, 1, make([]byte, 4))...)},
+		{"interface", "an interface description of 4 bytes", append(capturetest.SectionHeader(le),
+			capturetest.NewBlock(le, 1, make([]byte, 4))...)},
 	} {
 		_, _, err := decodeAll(tt.file)
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.say) {
@@ -242,10 +248,10 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 		return bytes.Join([][]byte{b[:12], {0x81, kind, 0x20, 7}, b[12:]}, nil)
 	}
 	fcs := append(bytes.Clone(frame), 1, 2, 3, 4)
-	interfaceFCS := func(n byte) []byte { return capturetest.Interface(le, capturetest.Option(le, 13, []byte{n})) }
-	packet := func(b []byte, options ...[]byte) []byte { return capturetest.Packet(le, 1, b, len(b), options...) }
-	flags := capturetest.Option(le, 2, le.AppendUint32(nil, 4<<5))
-	plain := capturetest.Interface(le)
+	interfaceFCS := func(n byte) []byte { return capturetest.InterfaceBlock(le, capturetest.BlockOption(le, 13, []byte{n})) }
+	packet := func(b []byte, options ...[]byte) []byte { return capturetest.PacketBlock(le, 1, b, len(b), options...) }
+	flags := capturetest.BlockOption(le, 2, le.AppendUint32(nil, 4<<5))
+	plain := capturetest.InterfaceBlock(le)
 	for _, tt := range []struct {
 		name                string
 		described, captured []byte
@@ -258,10 +264,10 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 		{"FCS beside the packet", plain, packet(fcs, flags), Losses{Packets: 1, Updates: 1}},
 		{"FCS that nothing states", plain, packet(fcs), Losses{Packets: 1, Malformed: 1}},
 		{"FCS that is not there", interfaceFCS(4), packet(frame), Losses{Packets: 1, Updates: 1}},
-		{"FCS cut off", interfaceFCS(4), capturetest.Packet(le, 1, frame[:100], len(fcs)), Losses{Packets: 1, Updates: 1, Truncated: 1}},
-		{"FCS cut in the middle", interfaceFCS(4), capturetest.Packet(le, 1, fcs[:258], len(fcs)), Losses{Packets: 1, Updates: 1}},
+		{"FCS cut off", interfaceFCS(4), capturetest.PacketBlock(le, 1, frame[:100], len(fcs)), Losses{Packets: 1, Updates: 1, Truncated: 1}},
+		{"FCS cut in the middle", interfaceFCS(4), capturetest.PacketBlock(le, 1, fcs[:258], len(fcs)), Losses{Packets: 1, Updates: 1}},
 	} {
-		_, l, err := decodeAll(bytes.Join([][]byte{capturetest.Section(le), tt.described, tt.captured}, nil))
+		_, l, err := decodeAll(bytes.Join([][]byte{capturetest.SectionHeader(le), tt.described, tt.captured}, nil))
 		if l != tt.want {
 			t.Errorf("%s: %+v, want %+v: %v", tt.name, l, tt.want, err)
 		}
@@ -274,7 +280,8 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 }
 
 func TestCompressorsAreNamed(t *testing.T) {
-	for magic, program := range map[string]string{"\xfd7zXZ\x00": "xz", "\x28\xb5\x2f\xfd\x04": "zstd", "\x04\x22\x4d\x18d": "lz4", "BZh9": "bzip2"} {
+	for magic, program := range map[string]string{"\xfd7zXZ\x00": "xz", "\x28\xb5\x2f\xfd\x04": "zstd",
+		"\x04\x22\x4d\x18d": "lz4", "BZh9": "bzip2"} {
 		_, _, err := decodeAll([]byte(magic + "rest of the file"))
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), program+" -dc in.pcap | olafctl replay -") {
 			t.Errorf("a file of %s: %v", program, err)

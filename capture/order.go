@@ -19,7 +19,7 @@ type Order struct {
 // Push adds a copy of p.
 func (o *Order) Push(p *Packet) {
 	kept := *p
-	kept.Data = append(o.buffer(), p.Data...)
+	kept.Data = append(o.takeBuffer(), p.Data...)
 	o.newest = max(o.newest, p.UnixNS)
 	if o.head > len(o.held)/2 && len(o.held) == cap(o.held) { // move down instead of growing
 		o.held, o.head = o.held[:copy(o.held, o.held[o.head:])], 0
@@ -30,7 +30,7 @@ func (o *Order) Push(p *Packet) {
 	}
 }
 
-func (o *Order) buffer() []byte {
+func (o *Order) takeBuffer() []byte {
 	if n := len(o.free); n > 0 {
 		b := o.free[n-1]
 		o.free = o.free[:n-1]

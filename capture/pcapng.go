@@ -53,8 +53,8 @@ type ngInterface struct {
 	stated, atPackets int64
 }
 
-// lost returns the number of lost packets. An interface's statistics include the losses between its packets.
-func (i *ngInterface) lost() int64 { return max(i.stated, i.atPackets) }
+// lostPackets returns the number of lost packets. An interface's statistics include the losses between its packets.
+func (i *ngInterface) lostPackets() int64 { return max(i.stated, i.atPackets) }
 
 // ngReader reads the packets of a pcapng file. It checks the lengths of all blocks and reads the options for stamps
 // and losses, which the library's reader ignores.
@@ -140,22 +140,22 @@ func (r *ngReader) startSection() error {
 	if major := r.order.Uint16(r.body[4:]); major != 1 {
 		return fmt.Errorf("its pcapng version is %d; only version 1 can be read", major)
 	}
-	r.earlier = r.dropped()
+	r.earlier = r.countDropped()
 	r.interfaces = r.interfaces[:0]
 	return nil
 }
 
-// dropped returns the number of lost packets that the blocks so far report.
-func (r *ngReader) dropped() int64 {
+// countDropped returns the number of lost packets that the blocks so far report.
+func (r *ngReader) countDropped() int64 {
 	n := r.earlier
 	for i := range r.interfaces {
-		n += r.interfaces[i].lost()
+		n += r.interfaces[i].lostPackets()
 	}
 	return n
 }
 
-// next reads up to the next packet, which is valid until the next call. In a simple packet block it has no time.
-func (r *ngReader) next() (rawPacket, error) {
+// nextPacket reads up to the next packet, which is valid until the next call. In a simple packet block it has no time.
+func (r *ngReader) nextPacket() (rawPacket, error) {
 	for {
 		if err := r.readBlock(); err != nil {
 			return rawPacket{}, err
@@ -169,9 +169,9 @@ func (r *ngReader) next() (rawPacket, error) {
 		case blockStatistics:
 			err = r.readStatistics()
 		case blockSimple:
-			return r.simplePacket()
+			return r.readSimplePacket()
 		case blockPacket, blockEnhanced:
-			return r.packet()
+			return r.readPacket()
 		}
 		if err != nil {
 			return rawPacket{}, err
@@ -185,7 +185,7 @@ func (r *ngReader) addInterface() error {
 		return fmt.Errorf("an interface description of %d bytes is too short; %w", len(r.body), errDamaged)
 	}
 	i := ngInterface{link: layers.LinkType(r.order.Uint16(r.body)), stamps: 6}
-	err := r.options(r.body[8:], func(code uint16, v []byte) {
+	err := r.readOptions(r.body[8:], func(code uint16, v []byte) {
 		switch {
 		case code == optionResolution && len(v) >= 1:
 			i.stamps = resolution(v[0])
@@ -215,7 +215,7 @@ func (r *ngReader) readStatistics() error {
 		return err
 	}
 	dropped := int64(0)
-	err = r.options(r.body[12:], func(code uint16, v []byte) {
+	err = r.readOptions(r.body[12:], func(code uint16, v []byte) {
 		if (code == optionIfDrop || code == optionOSDrop) && len(v) >= 8 {
 			if n := int64(r.order.Uint64(v)); n > 0 { // all ones: unknown
 				dropped += n
@@ -242,8 +242,8 @@ func (r *ngReader) interfaceAt(least, idBytes int) (*ngInterface, error) {
 	return &r.interfaces[id], nil
 }
 
-// simplePacket reads a packet without a time.
-func (r *ngReader) simplePacket() (rawPacket, error) {
+// readSimplePacket reads a packet without a time.
+func (r *ngReader) readSimplePacket() (rawPacket, error) {
 	if len(r.body) < 4 || len(r.interfaces) == 0 {
 		return rawPacket{}, fmt.Errorf("a simple packet without a length or an interface; %w", errDamaged)
 	}
@@ -252,8 +252,8 @@ func (r *ngReader) simplePacket() (rawPacket, error) {
 	return rawPacket{untimed: true, link: r.interfaces[0].link, data: data[:min(len(data), wire)], wire: wire}, nil
 }
 
-// packet reads an enhanced packet or an obsolete packet block.
-func (r *ngReader) packet() (rawPacket, error) {
+// readPacket reads an enhanced packet or an obsolete packet block.
+func (r *ngReader) readPacket() (rawPacket, error) {
 	idBytes := 4
 	if r.kind == blockPacket {
 		idBytes = 2
@@ -272,7 +272,7 @@ func (r *ngReader) packet() (rawPacket, error) {
 	}
 	p := rawPacket{link: i.link, data: r.body[20 : 20+kept], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps}
 	p.ticks, p.offset = uint64(r.order.Uint32(r.body[4:]))<<32|uint64(r.order.Uint32(r.body[8:])), i.offset
-	err = r.options(r.body[20+padded:], func(code uint16, v []byte) {
+	err = r.readOptions(r.body[20+padded:], func(code uint16, v []byte) {
 		switch {
 		case code == optionFlags && len(v) >= 4:
 			flags := r.order.Uint32(v)
@@ -289,8 +289,8 @@ func (r *ngReader) packet() (rawPacket, error) {
 	return p, err
 }
 
-// options calls take for each option of a block. The end is an option of code 0 or the end of the block.
-func (r *ngReader) options(b []byte, take func(code uint16, value []byte)) error {
+// readOptions calls take for each option of a block. The end is an option of code 0 or the end of the block.
+func (r *ngReader) readOptions(b []byte, take func(code uint16, value []byte)) error {
 	for len(b) >= 4 {
 		code, length := r.order.Uint16(b), int(r.order.Uint16(b[2:]))
 		if code == 0 {

@@ -76,7 +76,7 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 	if magic, _ := in.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, r.wrap(err)
+			return nil, r.wrapError(err)
 		}
 		in = bufio.NewReaderSize(z, bufferBytes)
 	}
@@ -88,7 +88,7 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 		return nil, &Error{name, 0, ErrFormat, "the file is empty"}
 	}
 	if len(magic) < 4 {
-		return nil, r.wrap(io.ErrUnexpectedEOF)
+		return nil, r.wrapError(io.ErrUnexpectedEOF)
 	}
 	if binary.BigEndian.Uint32(magic) == 0x0a0d0d0a {
 		err = r.openNg(in)
@@ -129,7 +129,7 @@ func (r *Reader) openClassic(in *bufio.Reader) error {
 	head, _ := in.Peek(classicHeader) // the library does not expose the FCS flags
 	p, err := pcapgo.NewReader(in)
 	if err != nil {
-		return r.wrap(err)
+		return r.wrapError(err)
 	}
 	order := binary.ByteOrder(binary.LittleEndian)
 	if head[0] == 0xa1 {
@@ -162,22 +162,22 @@ func (r *Reader) openClassic(in *bufio.Reader) error {
 func (r *Reader) openNg(in io.Reader) error {
 	ng, err := newNgReader(in)
 	if err != nil {
-		return r.wrap(err)
+		return r.wrapError(err)
 	}
-	r.ng, r.next = ng, ng.next
+	r.ng, r.next = ng, ng.nextPacket
 	return nil
 }
 
 // Name returns the capture's name in errors.
 func (r *Reader) Name() string { return r.name }
 
-// Dropped returns the number of lost packets that the capture reports, in statistics or with packets, as far as it
+// DroppedPackets returns the number of lost packets that the capture reports, in statistics or with packets, as far as it
 // was read.
-func (r *Reader) Dropped() int64 {
+func (r *Reader) DroppedPackets() int64 {
 	if r.ng == nil {
 		return 0
 	}
-	return r.ng.dropped()
+	return r.ng.countDropped()
 }
 
 // LinkErrors returns the number of packets so far that are marked as damaged on the wire.
@@ -205,18 +205,18 @@ func (r *Reader) Next(p *Packet) error {
 	if r.failed != nil {
 		return r.failed
 	}
-	r.failed = r.read(p)
+	r.failed = r.readPacket(p)
 	return r.failed
 }
 
-func (r *Reader) read(p *Packet) error {
+func (r *Reader) readPacket(p *Packet) error {
 	raw, err := r.next()
 	if err == io.EOF {
 		return io.EOF
 	}
 	r.number++
 	if err != nil {
-		return r.wrap(err)
+		return r.wrapError(err)
 	}
 	refuse := func(kind error, format string, args ...any) error {
 		return &Error{r.name, r.number, kind, fmt.Sprintf(format, args...)}
@@ -274,8 +274,8 @@ func (r *Reader) wrongLink(link layers.LinkType) error {
 	return &Error{r.name, r.number, ErrLink, fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }
 
-// wrap converts errors of the libraries to our kinds.
-func (r *Reader) wrap(err error) error {
+// wrapError converts errors of the libraries to our kinds.
+func (r *Reader) wrapError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		advice := "it ends in the file's header"
 		if r.number > 0 {

@@ -22,7 +22,8 @@ import (
 
 // TestFormatOf derives formats from file names of any case.
 func TestFormatOf(t *testing.T) {
-	for name, want := range map[string]Format{"a.pcap": PCAP, "a.PCAP": PCAP, "b/a.b.pcap": PCAP, "a.pcapng": PCAPNG, "a": PCAPNG, "pcap": PCAPNG, "a.pcap.gz": PCAPNG, "": PCAPNG} {
+	for name, want := range map[string]Format{"a.pcap": PCAP, "a.PCAP": PCAP, "b/a.b.pcap": PCAP, "a.pcapng": PCAPNG,
+		"a": PCAPNG, "pcap": PCAPNG, "a.pcap.gz": PCAPNG, "": PCAPNG} {
 		if got := FormatOf(name); got != want {
 			t.Errorf("%q is %d, want %d", name, got, want)
 		}
@@ -33,13 +34,13 @@ func TestFormatOf(t *testing.T) {
 func TestFilesNameThemselves(t *testing.T) {
 	f := &File{path: "run.pcapng"}
 	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
-	if err := f.named(broken); !errors.Is(err, fs.ErrPermission) || err.Error() != "write run.pcapng: permission denied" {
+	if err := f.wrapError(broken); !errors.Is(err, fs.ErrPermission) || err.Error() != "write run.pcapng: permission denied" {
 		t.Error(err)
 	}
-	if err := f.named(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) || err.Error() != "write run.pcapng: short write" {
+	if err := f.wrapError(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) || err.Error() != "write run.pcapng: short write" {
 		t.Error(err)
 	}
-	if err := f.named(nil); err != nil {
+	if err := f.wrapError(nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,8 +63,9 @@ func TestFilesThatCannotBe(t *testing.T) {
 		force bool
 		says  string
 	}{
-		"below a file": {filepath.Join(plain, "a.pcap"), false, "not a directory"}, "below a file, by force": {filepath.Join(plain, "a.pcap"), true, "not a directory"},
-		"in no folder": {filepath.Join(folder, "none", "a.pcap"), true, "none does not exist"},
+		"below a file":           {filepath.Join(plain, "a.pcap"), false, "not a directory"},
+		"below a file, by force": {filepath.Join(plain, "a.pcap"), true, "not a directory"},
+		"in no folder":           {filepath.Join(folder, "none", "a.pcap"), true, "none does not exist"},
 	} {
 		if f, err := Create(c.path, c.force, 0); f != nil || err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", what, f, err)
@@ -157,7 +159,8 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 		want = append(want, FaultCount{f, n})
 	}
 	a.Fault(errors.New("something else"))
-	if l := a.Losses(); !slices.Equal(a.Faults(), want) || l.Packets != packets || l.Malformed != malformed || l.Bypassed != packets-malformed || malformed == 0 {
+	if l := a.Losses(); !slices.Equal(a.Faults(), want) || l.Packets != packets || l.Malformed != malformed ||
+		l.Bypassed != packets-malformed || malformed == 0 {
 		t.Errorf("%v and %+v, want %v and %d of %d malformed", a.Faults(), l, want, malformed, packets)
 	}
 }
@@ -166,7 +169,8 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 func TestErrorsInWords(t *testing.T) {
 	for want, e := range map[string]*Error{
 		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0, ErrCut, "stop it"},
-		"a.pcap: packet 1: the capture is cut": {"a.pcap", 1, ErrCut, ""}, "a.pcap: packet 2: the capture is cut: stop it": {"a.pcap", 2, ErrCut, "stop it"},
+		"a.pcap: packet 1: the capture is cut":          {"a.pcap", 1, ErrCut, ""},
+		"a.pcap: packet 2: the capture is cut: stop it": {"a.pcap", 2, ErrCut, "stop it"},
 	} {
 		if e.Error() != want {
 			t.Errorf("%q, want %q", e, want)
@@ -178,7 +182,8 @@ func TestErrorsInWords(t *testing.T) {
 // not a panic.
 func TestInterfacesOfFiles(t *testing.T) {
 	var b bytes.Buffer
-	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", Comment: "first", Filter: "udp", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 200})
+	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", Comment: "first", Filter: "udp", SnapBytes: 100},
+		Interface{Name: "b", SnapBytes: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +222,8 @@ func TestInterfacesOfFiles(t *testing.T) {
 func TestErrorsOfLibraries(t *testing.T) {
 	disk := &fs.PathError{Op: "read", Path: "a.pcap", Err: fs.ErrPermission}
 	other := errors.New("a length that cannot be")
-	for packet, cut := range []string{"it ends in the file's header", "it ends inside this packet, or the packet's length is wrong; stop the capture before copying the file"} {
+	for packet, cut := range []string{"it ends in the file's header",
+		"it ends inside this packet, or the packet's length is wrong; stop the capture before copying the file"} {
 		for _, c := range []struct {
 			err, kind error
 			advice    string
@@ -226,7 +232,8 @@ func TestErrorsOfLibraries(t *testing.T) {
 		} {
 			for _, err := range []error{c.err, fmt.Errorf("%w", c.err)} {
 				var got *Error
-				if !errors.As((&Reader{name: "a.pcap", number: packet}).wrap(err), &got) || got.File != "a.pcap" || got.Packet != packet || !errors.Is(got, c.kind) || got.Advice != c.advice {
+				if !errors.As((&Reader{name: "a.pcap", number: packet}).wrapError(err), &got) || got.File != "a.pcap" ||
+					got.Packet != packet || !errors.Is(got, c.kind) || got.Advice != c.advice {
 					t.Errorf("%v of packet %d: %+v", err, packet, got)
 				}
 			}

@@ -76,15 +76,16 @@ func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*
 		return out, out.classic.WriteFileHeader(uint32(from[0].SnapBytes), layers.LinkTypeEthernet)
 	}
 	var err error
-	out.ng, err = pcapgo.NewNgWriterInterface(w, from[0].section(), pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
+	out.ng, err = pcapgo.NewNgWriterInterface(w, from[0].toSection(),
+		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
 	for i := 1; i < len(from) && err == nil; i++ {
-		_, err = out.ng.AddInterface(from[i].section())
+		_, err = out.ng.AddInterface(from[i].toSection())
 	}
 	return out, err
 }
 
-// section returns the interface's description for the file.
-func (i *Interface) section() pcapgo.NgInterface {
+// toSection returns the interface's description for the file.
+func (i *Interface) toSection() pcapgo.NgInterface {
 	return pcapgo.NgInterface{
 		Name: i.Name, Comment: i.Comment, Filter: i.Filter,
 		LinkType: layers.LinkTypeEthernet, SnapLength: uint32(i.SnapBytes), TimestampResolution: 9,
@@ -93,12 +94,12 @@ func (i *Interface) section() pcapgo.NgInterface {
 
 // WriteFrame writes a frame whose last bit was seen at the given time.
 func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
-	return w.write(0, w.origin+at.NS(), frame, len(frame), "")
+	return w.writePacket(0, w.origin+at.NS(), frame, len(frame), "")
 }
 
 // WritePacket writes a captured packet with its own time, independent of the origin.
 func (w *Writer) WritePacket(p *Packet) error {
-	return w.write(p.Interface, p.UnixNS, p.Data, p.Wire, p.Comment)
+	return w.writePacket(p.Interface, p.UnixNS, p.Data, p.Wire, p.Comment)
 }
 
 // SetDropped sets the number of lost packets that a pcapng file reports at its end; default 0.
@@ -110,7 +111,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	if err != nil {
 		return err
 	}
-	return w.write(0, w.origin+at.NS(), w.frame[:n], n, "")
+	return w.writePacket(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
 // WriteAck encodes and writes an ACK. nil lanes are written as zeros.
@@ -119,10 +120,10 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 	if err != nil {
 		return err
 	}
-	return w.write(0, w.origin+at.NS(), w.frame[:n], n, "")
+	return w.writePacket(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-func (w *Writer) write(from int, unixNS int64, kept []byte, wire int, comment string) error {
+func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comment string) error {
 	w.packets++
 	w.last = unixNS
 	if from < len(w.kept) {
@@ -173,16 +174,16 @@ type File struct {
 // Create prepares the file at path, in the format of its name, without changing an existing file. An existing file
 // gives ErrExists unless force is set.
 func Create(path string, force bool, originNS int64) (*File, error) {
-	return create(path, force, originNS, queueOutput)
+	return createFile(path, force, originNS, queueOutput)
 }
 
 // CreateFrom is like Create for packets captured from one interface or, for a pcapng file, from several.
 func CreateFrom(path string, force bool, from ...Interface) (*File, error) {
-	return create(path, force, 0, from...)
+	return createFile(path, force, 0, from...)
 }
 
-func create(path string, force bool, originNS int64, from ...Interface) (*File, error) {
-	if err := absent(path, force); err != nil {
+func createFile(path string, force bool, originNS int64, from ...Interface) (*File, error) {
+	if err := checkAbsent(path, force); err != nil {
 		return nil, err
 	}
 	folder := filepath.Dir(path)
@@ -191,7 +192,7 @@ func create(path string, force bool, originNS int64, from ...Interface) (*File, 
 	}
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, unnamed(err))
+		return nil, fmt.Errorf("create %s: %w", path, dropPath(err))
 	}
 	w, err := newWriter(pending, FormatOf(path), originNS, from...)
 	if err != nil {
@@ -201,23 +202,23 @@ func create(path string, force bool, originNS int64, from ...Interface) (*File, 
 }
 
 // WritePacket writes a packet; its error names the file.
-func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
+func (f *File) WritePacket(p *Packet) error { return f.wrapError(f.Writer.WritePacket(p)) }
 
 // WriteUpdate writes an update; its error names the file.
 func (f *File) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
-	return f.named(f.Writer.WriteUpdate(at, addr, u, lanes))
+	return f.wrapError(f.Writer.WriteUpdate(at, addr, u, lanes))
 }
 
 // wrapError adds the file to an error.
-func (f *File) named(err error) error {
+func (f *File) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("write %s: %w", f.path, unnamed(err))
+	return fmt.Errorf("write %s: %w", f.path, dropPath(err))
 }
 
 // dropPath removes the temporary file's name from an error.
-func unnamed(err error) error {
+func dropPath(err error) error {
 	var (
 		at    *fs.PathError
 		moved *os.LinkError
@@ -238,22 +239,22 @@ func (f *File) Commit() error { return errors.Join(f.place(), f.pending.Cleanup(
 
 func (f *File) place() error {
 	if err := f.Finish(); err != nil {
-		return f.named(err)
+		return f.wrapError(err)
 	}
 	if f.force {
-		return f.named(f.pending.CloseAtomicallyReplace())
+		return f.wrapError(f.pending.CloseAtomicallyReplace())
 	}
 	if err := f.pending.Sync(); err != nil {
-		return f.named(err)
+		return f.wrapError(err)
 	}
 	switch err := os.Link(f.pending.Name(), f.path); { // unlike a rename, a link never replaces a file
 	case err == nil:
 		return nil
-	case absent(f.path, false) == nil: // a file system without links
-		return f.named(f.pending.CloseAtomicallyReplace())
+	case checkAbsent(f.path, false) == nil: // a file system without links
+		return f.wrapError(f.pending.CloseAtomicallyReplace())
 	}
 	err := fmt.Errorf("%s %w since a moment ago", f.path, ErrExists)
-	other, linked := f.beside()
+	other, linked := f.linkBeside()
 	if linked == nil {
 		err = fmt.Errorf("%w; this one is now %s", err, other)
 	}
@@ -261,7 +262,7 @@ func (f *File) place() error {
 }
 
 // linkBeside links the file to a free name next to its path.
-func (f *File) beside() (path string, err error) {
+func (f *File) linkBeside() (path string, err error) {
 	ending := filepath.Ext(f.path)
 	for n := 2; n < 100; n++ {
 		path = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(f.path, ending), n, ending)
@@ -275,7 +276,7 @@ func (f *File) beside() (path string, err error) {
 // Abandon drops the file; an earlier file stays. After Commit it does nothing.
 func (f *File) Abandon() error { return f.pending.Cleanup() }
 
-func absent(path string, force bool) error {
+func checkAbsent(path string, force bool) error {
 	if force {
 		return nil
 	}

@@ -32,14 +32,15 @@ type Ages struct {
 	Clusters []results.ClusterMetric `json:"clusters,omitempty"`
 }
 
-// Known reports whether there are ages.
-func (a *Ages) Known() bool { return a.Why == "" }
+// Available reports whether there are ages.
+func (a *Ages) Available() bool { return a.Why == "" }
 
 // coarsest is the greatest ratio of the stamps' resolution to the mean age, like a bench's --age-error.
 const coarsest = 0.1
 
 // Remedy tells a user how to get a capture with fine enough stamps.
-const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring back what is not in the file"
+const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring " +
+	"back what is not in the file"
 
 // Meter measures captured updates in order of time. It is not safe for concurrent use.
 type Meter struct {
@@ -62,7 +63,8 @@ type Meter struct {
 
 // New returns a meter for the age metrics of a declaration.
 func New(d *metric.Declaration) *Meter {
-	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics), func(m *metric.Metric) bool { return !m.Age })}
+	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics),
+		func(m *metric.Metric) bool { return !m.Age })}
 	return &Meter{declared: of, collector: results.NewCollector(results.Config{Declared: of}), numbers: map[uint32]olaf.WorkerID{}}
 }
 
@@ -75,24 +77,26 @@ func (m *Meter) Start(originNS int64, virtual bool) {
 	}
 }
 
-// wrapped is the number of bits of a generation time.
-const wrapped = 48
+// generationBits is the number of bits of a generation time.
+const generationBits = 48
 
-// since returns a generation time on the clock of arrivals.
-func (m *Meter) since(genNS uint64) uint64 { return (genNS - uint64(m.origin)) & (1<<wrapped - 1) }
+// sinceStart returns a generation time on the clock of arrivals.
+func (m *Meter) sinceStart(genNS uint64) uint64 {
+	return (genNS - uint64(m.origin)) & (1<<generationBits - 1)
+}
 
 // age returns how old an update is at an instant, negative if it is generated later.
 func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
-	const shift = 64 - wrapped
-	return int64((uint64(at.NS())-m.since(genNS))<<shift) >> shift
+	const shift = 64 - generationBits
+	return int64((uint64(at.NS())-m.sinceStart(genNS))<<shift) >> shift
 }
 
-// generated returns a generation time, or the arrival time if only the stamps' resolution puts it later than that.
-func (m *Meter) generated(at olaf.Time, genNS uint64) uint64 {
+// generatedAt returns a generation time, or the arrival time if only the stamps' resolution puts it later than that.
+func (m *Meter) generatedAt(at olaf.Time, genNS uint64) uint64 {
 	if age := m.age(at, genNS); age < 0 && -age <= m.grainNS() {
 		return uint64(at.NS())
 	}
-	return m.since(genNS)
+	return m.sinceStart(genNS)
 }
 
 // grainNS returns by how many whole ns a stamp may be early.
@@ -117,21 +121,21 @@ func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 func (m *Meter) Deliver(o *olaf.Observation) {
 	m.deliveries++
 	seen := *o
-	seen.Update.GenNS = m.generated(o.At, o.Update.GenNS)
-	seen.Update.Worker = m.number(o.Update.Cluster, o.Update.Worker)
+	seen.Update.GenNS = m.generatedAt(o.At, o.Update.GenNS)
+	seen.Update.Worker = m.workerNumber(o.Update.Cluster, o.Update.Worker)
 	if o.Contributors != nil {
 		m.inside = append(m.inside[:0], o.Contributors...)
 		for i := range m.inside {
 			k := &m.inside[i]
-			k.GenNS, k.Worker = m.generated(o.At, k.GenNS), m.number(o.Update.Cluster, k.Worker)
+			k.GenNS, k.Worker = m.generatedAt(o.At, k.GenNS), m.workerNumber(o.Update.Cluster, k.Worker)
 		}
 		seen.Contributors = m.inside
 	}
 	m.collector.Observe(&seen)
 }
 
-// number returns a worker's number, unique over all clusters.
-func (m *Meter) number(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
+// workerNumber returns a worker's number, unique over all clusters.
+func (m *Meter) workerNumber(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 	key := uint32(c)<<16 | uint32(w)
 	n, known := m.numbers[key]
 	if known {
@@ -148,7 +152,7 @@ func (m *Meter) number(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 
 // Report ends the measurement and returns the ages.
 func (m *Meter) Report() *Ages {
-	if why := m.why(); why != "" {
+	if why := m.missingReason(); why != "" {
 		return &Ages{Why: why}
 	}
 	run := m.collector.Finish(olaf.NewCounts(m.declared.Ledger))
@@ -167,8 +171,8 @@ func (m *Meter) Report() *Ages {
 	return a
 }
 
-// why returns why there are no ages, or "".
-func (m *Meter) why() string {
+// missingReason returns why there are no ages, or "".
+func (m *Meter) missingReason() string {
 	switch {
 	case m.deliveries == 0:
 		return "no update was delivered"
@@ -179,13 +183,14 @@ func (m *Meter) why() string {
 	case m.virtual:
 		return ""
 	case m.shortest < -m.grainNS() || m.oldest > longest:
-		return fmt.Sprintf("the clock that timed the packets is not the one that the workers stamp by: by it updates are %s to %s old when they arrive",
-			rounded(m.shortest), rounded(m.oldest))
+		return fmt.Sprintf("the clock that timed the packets is not the one that the workers stamp by: by it updates are "+
+			"%s to %s old when they arrive",
+			roundToMS(m.shortest), roundToMS(m.oldest))
 	}
 	return ""
 }
 
 // roundToMS formats a span in ns, rounded down to a millisecond.
-func rounded(ns int64) string {
+func roundToMS(ns int64) string {
 	return (olaf.Duration(ns) * olaf.Nanosecond / olaf.Millisecond * olaf.Millisecond).String()
 }

@@ -38,7 +38,8 @@ func observe(m *Meter, origin, off int64, deliveries []delivery) {
 
 // two contains two workers of number 0 in clusters 3 and 9, delivered twice each. Ages grow from 100 to 1100 ns, so
 // that their mean is 600 in both.
-var two = []delivery{{at: 1000, age: 100, cluster: 3}, {at: 1500, age: 100, cluster: 9}, {at: 2000, age: 50, cluster: 3}, {at: 2500, age: 70, cluster: 9}}
+var two = []delivery{{at: 1000, age: 100, cluster: 3}, {at: 1500, age: 100, cluster: 9},
+	{at: 2000, age: 50, cluster: 3}, {at: 2500, age: 70, cluster: 9}}
 
 func TestClocks(t *testing.T) {
 	const now, hour = 1_800_000_000_000_000_000, 3_600_000_000_000
@@ -64,7 +65,7 @@ func TestClocks(t *testing.T) {
 		m.Start(c.origin, c.virtual)
 		observe(m, c.origin, c.off, c.deliveries)
 		a := m.Report()
-		if a.Clock != c.clock || a.Known() != (c.why == "") || !strings.Contains(a.Why, c.why) {
+		if a.Clock != c.clock || a.Available() != (c.why == "") || !strings.Contains(a.Why, c.why) {
 			t.Errorf("%s: clock %q, why %q", c.name, a.Clock, a.Why)
 		}
 		if c.clock != "" && len(c.deliveries) == len(two) {
@@ -98,7 +99,8 @@ func TestMergedFramesHideWorkers(t *testing.T) {
 	m.Start(0, true)
 	observe(m, 0, 0, append([]delivery{{at: 10, age: 5, cluster: 3, count: 2}}, two...))
 	a := m.Report()
-	if a.Metrics.Of("aom_worker_ns").Known() || a.Missing["aom_worker_ns"] != metric.NeedsProvenance || !a.Metrics.Of("aom_cluster_ns").Known() {
+	if a.Metrics.Of("aom_worker_ns").Known() || a.Missing["aom_worker_ns"] != metric.NeedsProvenance ||
+		!a.Metrics.Of("aom_cluster_ns").Known() {
 		t.Errorf("%v %v", a.Metrics, a.Missing)
 	}
 }
@@ -107,7 +109,8 @@ func TestTooManyWorkers(t *testing.T) {
 	m := New(declared)
 	m.Start(0, true)
 	for i := range 1<<16 + 1 {
-		m.Deliver(&olaf.Observation{At: olaf.Time(i), Queued: -1, Update: olaf.Update{Cluster: olaf.ClusterID(i % 3), Worker: olaf.WorkerID(i / 3), Count: 1}})
+		m.Deliver(&olaf.Observation{At: olaf.Time(i), Queued: -1, Update: olaf.Update{Cluster: olaf.ClusterID(i % 3),
+			Worker: olaf.WorkerID(i / 3), Count: 1}})
 	}
 	if a := m.Report(); a.Why != "there are more than 65536 workers" {
 		t.Errorf("%q", a.Why)
@@ -127,7 +130,8 @@ func TestAgesAreThoseOfABench(t *testing.T) {
 			cluster := rapid.IntRange(0, 3).Draw(t, "cluster")
 			for range rapid.IntRange(1, 3).Draw(t, "inside") {
 				gen := uint64(at - rapid.Int64Range(0, 9000).Draw(t, "age"))
-				o.Contributors = append(o.Contributors, olaf.Contributor{Worker: olaf.WorkerID(4*rapid.IntRange(0, 2).Draw(t, "worker") + cluster), GenNS: gen})
+				o.Contributors = append(o.Contributors, olaf.Contributor{Worker: olaf.WorkerID(4*rapid.IntRange(0, 2).Draw(t,
+					"worker") + cluster), GenNS: gen})
 			}
 			newest := o.Contributors[0]
 			for _, k := range o.Contributors {

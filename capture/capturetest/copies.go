@@ -36,25 +36,25 @@ type packet struct {
 // with decimal and binary resolutions.
 func Copies(t fataler, capture []byte) []Copy {
 	t.Helper()
-	packets := read(t, capture)
+	packets := readPackets(t, capture)
 	le, be := binary.LittleEndian, binary.BigEndian
 	return []Copy{
-		{"pcap, µs", classic(le, 0xa1b2c3d4, 1000, packets), 1000},
-		{"pcap, µs, big-endian", classic(be, 0xa1b2c3d4, 1000, packets), 1000},
-		{"pcap, ns, big-endian", classic(be, 0xa1b23c4d, 1, packets), 0},
-		{"pcapng, ns, big-endian", section(be, 9, packets), 0},
-		{"pcapng, 10^-6", section(le, 6, packets), 1000},
-		{"pcapng, 10^-7", section(le, 7, packets), 100},
-		{"pcapng, 10^-12", section(le, 12, packets), 0},
-		{"pcapng, 2^-20", section(le, 0x80|20, packets), 954},
-		{"pcapng, 2^-30", section(be, 0x80|30, packets), 1},
-		{"pcapng, 2^-32", section(le, 0x80|32, packets), 0},
-		{"pcapng, 2^-40", section(le, 0x80|40, packets), 0},
+		{"pcap, µs", classicFile(le, 0xa1b2c3d4, 1000, packets), 1000},
+		{"pcap, µs, big-endian", classicFile(be, 0xa1b2c3d4, 1000, packets), 1000},
+		{"pcap, ns, big-endian", classicFile(be, 0xa1b23c4d, 1, packets), 0},
+		{"pcapng, ns, big-endian", sectionFile(be, 9, packets), 0},
+		{"pcapng, 10^-6", sectionFile(le, 6, packets), 1000},
+		{"pcapng, 10^-7", sectionFile(le, 7, packets), 100},
+		{"pcapng, 10^-12", sectionFile(le, 12, packets), 0},
+		{"pcapng, 2^-20", sectionFile(le, 0x80|20, packets), 954},
+		{"pcapng, 2^-30", sectionFile(be, 0x80|30, packets), 1},
+		{"pcapng, 2^-32", sectionFile(le, 0x80|32, packets), 0},
+		{"pcapng, 2^-40", sectionFile(le, 0x80|40, packets), 0},
 	}
 }
 
-// read returns the packets of a capture that this project wrote.
-func read(t fataler, capture []byte) []packet {
+// readPackets returns the packets of a capture that this project wrote.
+func readPackets(t fataler, capture []byte) []packet {
 	t.Helper()
 	var source gopacket.PacketDataSource
 	var err error
@@ -85,60 +85,60 @@ type order interface {
 	binary.AppendByteOrder
 }
 
-// classic returns a pcap file whose stamps count units of unitNS within their second.
-func classic(o order, magic uint32, unitNS int64, packets []packet) []byte {
+// classicFile returns a pcap file whose stamps count units of unitNS within their second.
+func classicFile(o order, magic uint32, unitNS int64, packets []packet) []byte {
 	b := o.AppendUint32(nil, magic)
 	b = o.AppendUint16(o.AppendUint16(b, 2), 4)
-	b = append(b, words(o, 0, 0, 262144, 1)...)
+	b = append(b, appendWords(o, 0, 0, 262144, 1)...)
 	for _, p := range packets {
-		b = append(b, words(o, uint32(p.ns/1e9), uint32(p.ns%1e9/unitNS), uint32(len(p.data)), uint32(p.wire))...)
+		b = append(b, appendWords(o, uint32(p.ns/1e9), uint32(p.ns%1e9/unitNS), uint32(len(p.data)), uint32(p.wire))...)
 		b = append(b, p.data...)
 	}
 	return b
 }
 
-// section returns a pcapng file with one interface and the given if_tsresol.
-func section(o order, resolution byte, packets []packet) []byte {
-	b := append(Section(o), Interface(o, Option(o, 9, []byte{resolution}))...)
+// sectionFile returns a pcapng file with one interface and the given if_tsresol.
+func sectionFile(o order, resolution byte, packets []packet) []byte {
+	b := append(SectionHeader(o), InterfaceBlock(o, BlockOption(o, 9, []byte{resolution}))...)
 	for _, p := range packets {
-		b = append(b, Packet(o, Ticks(p.ns, resolution), p.data, p.wire)...)
+		b = append(b, PacketBlock(o, Ticks(p.ns, resolution), p.data, p.wire)...)
 	}
 	return b
 }
 
-// Section returns the header of a pcapng section.
-func Section(o order) []byte {
-	head := words(o, 0x1a2b3c4d)
+// SectionHeader returns the header of a pcapng section.
+func SectionHeader(o order) []byte {
+	head := appendWords(o, 0x1a2b3c4d)
 	head = o.AppendUint16(o.AppendUint16(head, 1), 0)
-	return Block(o, 0x0a0d0d0a, append(head, words(o, 0xffffffff, 0xffffffff)...))
+	return NewBlock(o, 0x0a0d0d0a, append(head, appendWords(o, 0xffffffff, 0xffffffff)...))
 }
 
-// Interface returns the description of an Ethernet interface.
-func Interface(o order, options ...[]byte) []byte {
+// InterfaceBlock returns the description of an Ethernet interface.
+func InterfaceBlock(o order, options ...[]byte) []byte {
 	head := o.AppendUint16(o.AppendUint16(nil, 1), 0)
-	return Block(o, 1, bytes.Join(append([][]byte{head, words(o, 262144)}, options...), nil))
+	return NewBlock(o, 1, bytes.Join(append([][]byte{head, appendWords(o, 262144)}, options...), nil))
 }
 
-// Packet returns an enhanced packet of the first interface.
-func Packet(o order, ticks uint64, data []byte, wire int, options ...[]byte) []byte {
-	head := words(o, 0, uint32(ticks>>32), uint32(ticks), uint32(len(data)), uint32(wire))
-	return Block(o, 6, bytes.Join(append([][]byte{head, padded(data)}, options...), nil))
+// PacketBlock returns an enhanced packet of the first interface.
+func PacketBlock(o order, ticks uint64, data []byte, wire int, options ...[]byte) []byte {
+	head := appendWords(o, 0, uint32(ticks>>32), uint32(ticks), uint32(len(data)), uint32(wire))
+	return NewBlock(o, 6, bytes.Join(append([][]byte{head, padWord(data)}, options...), nil))
 }
 
-// Option returns an option of a pcapng block.
-func Option(o order, code uint16, value []byte) []byte {
-	return append(o.AppendUint16(o.AppendUint16(nil, code), uint16(len(value))), padded(value)...)
+// BlockOption returns an option of a pcapng block.
+func BlockOption(o order, code uint16, value []byte) []byte {
+	return append(o.AppendUint16(o.AppendUint16(nil, code), uint16(len(value))), padWord(value)...)
 }
 
-// Block returns a pcapng block.
-func Block(o order, kind uint32, body []byte) []byte {
+// NewBlock returns a pcapng block.
+func NewBlock(o order, kind uint32, body []byte) []byte {
 	length := uint32(len(body) + 12)
-	return bytes.Join([][]byte{words(o, kind, length), body, words(o, length)}, nil)
+	return bytes.Join([][]byte{appendWords(o, kind, length), body, appendWords(o, length)}, nil)
 }
 
-func padded(b []byte) []byte { return append(bytes.Clone(b), make([]byte, -len(b)&3)...) }
+func padWord(b []byte) []byte { return append(bytes.Clone(b), make([]byte, -len(b)&3)...) }
 
-func words(o order, values ...uint32) []byte {
+func appendWords(o order, values ...uint32) []byte {
 	var b []byte
 	for _, v := range values {
 		b = o.AppendUint32(b, v)

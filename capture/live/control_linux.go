@@ -33,9 +33,9 @@ func parseControl(b []byte) (control, error) {
 		b = rest
 		switch {
 		case header.Level == unix.SOL_SOCKET && header.Type == unix.SCM_TIMESTAMPING:
-			err = c.stamps(data)
+			err = c.parseStamps(data)
 		case header.Level == unix.SOL_PACKET && header.Type == unix.PACKET_AUXDATA:
-			err = c.auxiliary(data)
+			err = c.parseAuxData(data)
 		}
 		if err != nil {
 			return control{}, err
@@ -44,8 +44,8 @@ func parseControl(b []byte) (control, error) {
 	return c, nil
 }
 
-// stamps parses three times in seconds and nanoseconds: the kernel's, an unused one, the card's.
-func (c *control) stamps(b []byte) error {
+// parseStamps parses three times in seconds and nanoseconds: the kernel's, an unused one, the card's.
+func (c *control) parseStamps(b []byte) error {
 	var err error
 	if c.kernelNS, err = stampNS(b, 0); err != nil {
 		return err
@@ -72,8 +72,8 @@ func stampNS(b []byte, i int) (int64, error) {
 	return sec*second + nsec, nil
 }
 
-// auxiliary parses a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
-func (c *control) auxiliary(b []byte) error {
+// parseAuxData parses a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
+func (c *control) parseAuxData(b []byte) error {
 	if len(b) < 20 {
 		return errControl
 	}

@@ -169,7 +169,8 @@ func FuzzParseLink(f *testing.F) {
 func TestDropsAdd(t *testing.T) {
 	d := Drops{Socket: 3}
 	d.add(&Drops{RXDropped: 10, RXMissed: 5}, &Drops{RXDropped: 12, RXMissed: 5, RXCRC: 1})
-	d.add(&Drops{RXDropped: 12, RXCRC: 1}, &Drops{RXDropped: 4, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1}) // the driver reset its counters
+	// the driver reset its counters
+	d.add(&Drops{RXDropped: 12, RXCRC: 1}, &Drops{RXDropped: 4, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1})
 	want := Drops{Socket: 3, RXDropped: 6, RXCRC: 1, RXFIFO: 1, RXOver: 1, RXFrame: 1, RXLength: 1}
 	if d != want || d.Total() != 14 || d.Interface() != 11 {
 		t.Errorf("%+v, want %+v", d, want)
@@ -179,7 +180,8 @@ func TestDropsAdd(t *testing.T) {
 func TestFinishChecksum(t *testing.T) {
 	// A datagram of 3 bytes from 10.0.0.1:20301 to 10.0.0.2:20300 before checksum offload: the field contains the
 	// sum of the pseudo header, 0a00+0001+0a00+0002+0011+000b.
-	frame, _ := hex.DecodeString("020000000002020000000001080045000000000040004011000" + "00a0000010a000002" + "4f4d4f4c000b141f" + "616263" + "0000")
+	frame, _ := hex.DecodeString("020000000002020000000001080045000000000040004011000" + "00a0000010a000002" +
+		"4f4d4f4c000b141f" + "616263" + "0000")
 	finishChecksum(frame)
 	if got, want := binary.BigEndian.Uint16(frame[40:]), sumOf(frame[26:34], []byte{0, 17, 0, 11}, frame[34:40], frame[42:45]); got != want {
 		t.Errorf("%#04x, want %#04x", got, want)
@@ -226,15 +228,16 @@ func TestStamped(t *testing.T) {
 // TestClocks counts a packet without a stamp of the chosen clock under the clock that it has.
 func TestClocks(t *testing.T) {
 	s := &Socket{info: Info{Stamps: Hardware}}
-	at := []int64{s.time(&control{hardwareNS: 50, kernelNS: 9}), s.time(&control{kernelNS: 9}), s.time(&control{hardwareNS: 60})}
+	at := []int64{s.chooseStamp(&control{hardwareNS: 50, kernelNS: 9}), s.chooseStamp(&control{kernelNS: 9}),
+		s.chooseStamp(&control{hardwareNS: 60})}
 	if at[0] != 50 || at[1] != 9 || at[2] != 60 || s.stamped != (Stamped{Hardware: 2, Kernel: 1, Backwards: 1}) {
 		t.Errorf("%v, %+v", at, s.stamped)
 	}
-	if s.time(&control{}) < 1e18 || s.stamped.Late != 1 {
+	if s.chooseStamp(&control{}) < 1e18 || s.stamped.Late != 1 {
 		t.Errorf("%+v", s.stamped)
 	}
 	s = &Socket{info: Info{Stamps: Kernel}}
-	if s.time(&control{hardwareNS: 50, kernelNS: 9}) != 9 || s.stamped.Kernel != 1 {
+	if s.chooseStamp(&control{hardwareNS: 50, kernelNS: 9}) != 9 || s.stamped.Kernel != 1 {
 		t.Errorf("%+v", s.stamped)
 	}
 }

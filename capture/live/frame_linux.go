@@ -23,9 +23,9 @@ const (
 	fragmentOffsets = 0x1fff
 )
 
-// filter returns the BPF program that runs on every packet and returns how many bytes to keep. The kernel has
+// buildFilter returns the BPF program that runs on every packet and returns how many bytes to keep. The kernel has
 // already removed a VLAN tag, so tagged OLAF frames pass and are counted as such.
-func filter(o Options) []unix.SockFilter {
+func buildFilter(o Options) []unix.SockFilter {
 	keep := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: uint32(o.SnapBytes)}
 	if o.All {
 		return []unix.SockFilter{keep}
@@ -50,7 +50,8 @@ func filter(o Options) []unix.SockFilter {
 // network card, and until then the field contains the sum of the pseudo header. Frames other than plain UDP stay
 // unchanged.
 func finishChecksum(b []byte) {
-	if len(b) < offUDP+8 || binary.BigEndian.Uint16(b[offEtherType:]) != unix.ETH_P_IP || b[offIP] != ipv4OneHeader || b[offProtocol] != unix.IPPROTO_UDP {
+	if len(b) < offUDP+8 || binary.BigEndian.Uint16(b[offEtherType:]) != unix.ETH_P_IP || b[offIP] != ipv4OneHeader ||
+		b[offProtocol] != unix.IPPROTO_UDP {
 		return
 	}
 	end := offUDP + int(binary.BigEndian.Uint16(b[offUDPLength:]))

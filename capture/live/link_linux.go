@@ -35,8 +35,8 @@ func openLink(index int) (*link, error) {
 
 func (l *link) close() error { return unix.Close(l.fd) }
 
-// look returns the interface's current state, or ENODEV if it is gone.
-func (l *link) look() (linkState, error) {
+// query returns the interface's current state, or ENODEV if it is gone.
+func (l *link) query() (linkState, error) {
 	var ask [unix.NLMSG_HDRLEN + unix.SizeofIfInfomsg]byte
 	binary.NativeEndian.PutUint32(ask[0:], uint32(len(ask)))
 	binary.NativeEndian.PutUint16(ask[4:], unix.RTM_GETLINK)
@@ -73,20 +73,21 @@ func parseLink(b []byte) (linkState, error) {
 			return linkState{}, errNetlink
 		}
 		if name == unix.IFLA_STATS64 {
-			return state, state.drops.read(at[unix.SizeofRtAttr:length])
+			return state, state.drops.parseStats(at[unix.SizeofRtAttr:length])
 		}
 		at = at[min((length+3)&^3, len(at)):]
 	}
 	return state, errNetlink
 }
 
-// read parses the loss counters of a struct rtnl_link_stats64.
-func (d *Drops) read(b []byte) error {
+// parseStats parses the loss counters of a struct rtnl_link_stats64.
+func (d *Drops) parseStats(b []byte) error {
 	if len(b) < 16*8 {
 		return errNetlink
 	}
 	word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(b[8*i:])) }
-	*d = Drops{RXDropped: word(6), RXLength: word(10), RXOver: word(11), RXCRC: word(12), RXFrame: word(13), RXFIFO: word(14), RXMissed: word(15)}
+	*d = Drops{RXDropped: word(6), RXLength: word(10), RXOver: word(11), RXCRC: word(12), RXFrame: word(13),
+		RXFIFO: word(14), RXMissed: word(15)}
 	return nil
 }
 
@@ -108,7 +109,7 @@ func (d *Drops) add(last, now *Drops) {
 }
 
 // findInterface returns the index of a named interface. The error lists the existing ones.
-func find(name string) (index int, err error) {
+func findInterface(name string) (index int, err error) {
 	all, err := net.Interfaces()
 	if err != nil {
 		return 0, fmt.Errorf("list the interfaces: %w", err)

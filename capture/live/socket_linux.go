@@ -42,7 +42,7 @@ func Open(o Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := find(o.Interface)
+	index, err := findInterface(o.Interface)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,8 @@ func Open(o Options) (*Socket, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return nil, fmt.Errorf("%w: it needs the capability CAP_NET_RAW; use sudo, or once: sudo setcap cap_net_raw,cap_net_admin=ep $(command -v olafctl)", ErrPermission)
+		return nil, fmt.Errorf("%w: it needs the capability CAP_NET_RAW; use sudo, or once: sudo setcap "+
+			"cap_net_raw,cap_net_admin=ep $(command -v olafctl)", ErrPermission)
 	case err != nil:
 		return nil, fmt.Errorf("%w: open a packet socket: %w", ErrUnsupported, err)
 	}
@@ -73,7 +74,7 @@ func (s *Socket) open(o Options, index int) error {
 	if s.link, err = openLink(index); err != nil {
 		return err
 	}
-	state, err := s.link.look()
+	state, err := s.link.query()
 	switch {
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%w: %q has just vanished", ErrInterface, o.Interface)
@@ -102,13 +103,13 @@ func networkOrder(v uint16) uint16 {
 
 // configure sets all options that must be in effect before the first packet.
 func (s *Socket) configure(o Options, index int) error {
-	if err := s.buffer(o.BufferBytes); err != nil {
+	if err := s.setBuffer(o.BufferBytes); err != nil {
 		return err
 	}
-	if err := s.stamp(o.Stamps); err != nil {
+	if err := s.enableStamps(o.Stamps); err != nil {
 		return err
 	}
-	if err := s.attach(filter(o)); err != nil {
+	if err := s.attachFilter(buildFilter(o)); err != nil {
 		return err
 	}
 	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
@@ -127,8 +128,8 @@ func (s *Socket) configure(o Options, index int) error {
 	return nil
 }
 
-// buffer sets the buffer size, beyond the system's limit if permitted.
-func (s *Socket) buffer(want int) error {
+// setBuffer sets the buffer size, beyond the system's limit if permitted.
+func (s *Socket) setBuffer(want int) error {
 	err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, want)
 	if err != nil {
 		err = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, want)
@@ -141,12 +142,12 @@ func (s *Socket) buffer(want int) error {
 		return fmt.Errorf("ask for the size of the buffer: %w", err)
 	}
 	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 { // the largest possible buffer is one byte less than 1 GiB
-		s.note("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
+		s.addNote("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
 	}
 	return nil
 }
 
-func (s *Socket) note(format string, args ...any) {
+func (s *Socket) addNote(format string, args ...any) {
 	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -156,8 +157,8 @@ func (s *Socket) Name() string { return s.info.Interface }
 // Info returns the options in effect.
 func (s *Socket) Info() Info { return s.info }
 
-// Stamped returns the number of packets so far by the source of their stamps.
-func (s *Socket) Stamped() Stamped { return s.stamped }
+// StampCounts returns the number of packets so far by the source of their stamps.
+func (s *Socket) StampCounts() Stamped { return s.stamped }
 
 // Next reads the next packet from the buffer. It never blocks: without a packet it returns capture.ErrIdle and may
 // be called again. All other errors are final. ErrGone follows everything that was captured before.
@@ -168,7 +169,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN && s.down:
-			return s.gone()
+			return s.goneError()
 		case err == unix.EAGAIN:
 			return capture.ErrIdle
 		case err == unix.ENETDOWN || err == unix.ENODEV || err == unix.ENXIO:
@@ -186,13 +187,13 @@ func (s *Socket) Next(p *capture.Packet) error {
 		if err != nil {
 			return fmt.Errorf("capture from %s: %w", s.info.Interface, err)
 		}
-		s.take(p, n, &c)
+		s.convert(p, n, &c)
 		return nil
 	}
 }
 
-// take converts a received packet.
-func (s *Socket) take(p *capture.Packet, n int, c *control) {
+// convert converts a received packet.
+func (s *Socket) convert(p *capture.Packet, n int, c *control) {
 	s.packets++
 	wire := max(n, c.wire)
 	data := s.frame[vlanBytes : vlanBytes+min(n, s.info.SnapBytes)]
@@ -203,11 +204,11 @@ func (s *Socket) take(p *capture.Packet, n int, c *control) {
 		data = restoreTag(s.frame[:vlanBytes+len(data)], c.tpid, c.tci)
 		data, wire = data[:min(len(data), s.info.SnapBytes)], wire+vlanBytes
 	}
-	*p = capture.Packet{Number: s.packets, UnixNS: s.time(c), Data: data, Wire: wire}
+	*p = capture.Packet{Number: s.packets, UnixNS: s.chooseStamp(c), Data: data, Wire: wire}
 }
 
-// time returns the packet's stamp and counts its source.
-func (s *Socket) time(c *control) int64 {
+// chooseStamp returns the packet's stamp and counts its source.
+func (s *Socket) chooseStamp(c *control) int64 {
 	var at int64
 	switch {
 	case s.info.Stamps == Hardware && c.hardwareNS != 0:
@@ -227,9 +228,9 @@ func (s *Socket) time(c *control) int64 {
 	return at
 }
 
-// gone returns the reason why the interface is gone.
-func (s *Socket) gone() error {
-	if _, err := s.link.look(); errors.Is(err, unix.ENODEV) {
+// goneError returns the reason why the interface is gone.
+func (s *Socket) goneError() error {
+	if _, err := s.link.query(); errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("%w: %s was removed", ErrGone, s.info.Interface)
 	}
 	return fmt.Errorf("%w: %s went down", ErrGone, s.info.Interface)
@@ -238,11 +239,12 @@ func (s *Socket) gone() error {
 // Stop ends the capture at once. Next still returns the packets in the buffer, then capture.ErrIdle.
 func (s *Socket) Stop() error {
 	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
-	return s.attach([]unix.SockFilter{nothing})
+	return s.attachFilter([]unix.SockFilter{nothing})
 }
 
-func (s *Socket) attach(program []unix.SockFilter) error {
-	err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+func (s *Socket) attachFilter(program []unix.SockFilter) error {
+	err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 	if err != nil {
 		return fmt.Errorf("attach a filter: %w", err)
 	}
@@ -254,7 +256,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	for {
-		err := s.raw.Read(func(uintptr) bool { return s.ready() })
+		err := s.raw.Read(func(uintptr) bool { return s.isReady() })
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
@@ -267,7 +269,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 	}
 }
 
-func (s *Socket) ready() bool {
+func (s *Socket) isReady() bool {
 	poll := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll[:], 0)
 	return s.down || n > 0 && err == nil
@@ -281,7 +283,7 @@ func (s *Socket) Drops() (Drops, error) {
 		return s.drops, fmt.Errorf("ask for the socket's drops: %w", err)
 	}
 	s.drops.Socket += int64(stats.Drops) // reading resets the counter
-	state, err := s.link.look()
+	state, err := s.link.query()
 	if errors.Is(err, unix.ENODEV) {
 		return s.drops, fmt.Errorf("%w: %s was removed, and its counters with it", ErrGone, s.info.Interface)
 	}
@@ -293,8 +295,8 @@ func (s *Socket) Drops() (Drops, error) {
 	return s.drops, nil
 }
 
-// Dropped returns the total of Drops, for a capture's decoder.
-func (s *Socket) Dropped() int64 {
+// DroppedPackets returns the total of Drops, for a capture's decoder.
+func (s *Socket) DroppedPackets() int64 {
 	d, _ := s.Drops() // the last known counts are returned; Drops itself returns the error
 	return d.Total()
 }

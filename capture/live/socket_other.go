@@ -24,8 +24,8 @@ func (*Socket) Name() string { return "" }
 // Info returns an empty Info.
 func (*Socket) Info() Info { return Info{} }
 
-// Stamped returns no counts.
-func (*Socket) Stamped() Stamped { return Stamped{} }
+// StampCounts returns no counts.
+func (*Socket) StampCounts() Stamped { return Stamped{} }
 
 // Next returns ErrUnsupported.
 func (*Socket) Next(*capture.Packet) error { return ErrUnsupported }
@@ -39,8 +39,8 @@ func (*Socket) Stop() error { return ErrUnsupported }
 // Drops returns ErrUnsupported.
 func (*Socket) Drops() (Drops, error) { return Drops{}, ErrUnsupported }
 
-// Dropped returns 0.
-func (*Socket) Dropped() int64 { return 0 }
+// DroppedPackets returns 0.
+func (*Socket) DroppedPackets() int64 { return 0 }
 
 // Close does nothing.
 func (*Socket) Close() error { return nil }

@@ -41,12 +41,12 @@ func open(t testing.TB, o live.Options) *live.Socket {
 // cable creates a connected pair of interfaces with a sender and a socket.
 func cable(t testing.TB, o live.Options) (*livetest.Transmitter, *live.Socket) {
 	t.Helper()
-	livetest.Namespace(t)
-	livetest.Up(t, "lo")
-	livetest.Veth(t, "worker", "server")
+	livetest.EnterNamespace(t)
+	livetest.SetUp(t, "lo")
+	livetest.AddVeth(t, "worker", "server")
 	o.Interface = "server"
 	s := open(t, o)
-	return livetest.Sender(t, "worker"), s
+	return livetest.NewSender(t, "worker"), s
 }
 
 // kept is a copied packet.
@@ -99,7 +99,8 @@ func TestFramesArriveAsSent(t *testing.T) {
 	var want [][]byte
 	for i := range 200 {
 		u := olaf.Update{
-			Cluster: olaf.ClusterID(random.Uint32()), Worker: olaf.WorkerID(random.Uint32()), Seq: random.Uint32(), Count: uint16(1 + random.IntN(9)),
+			Cluster: olaf.ClusterID(random.Uint32()), Worker: olaf.WorkerID(random.Uint32()), Seq: random.Uint32(),
+			Count: uint16(1 + random.IntN(9)),
 			GenNS: random.Uint64N(olaf.GenModulus), Reward: int32(random.Uint32()), Lanes: uint16(random.IntN(350)),
 		}
 		lanes := make([]int32, u.Lanes)
@@ -125,7 +126,7 @@ func TestFramesArriveAsSent(t *testing.T) {
 			t.Errorf("frame %d is stamped %d, sent between %d and %d", i, got.unixNS, before, after)
 		}
 	}
-	if st := s.Stamped(); st.Kernel != int64(len(want)) || st.Hardware+st.Late != 0 || st.Err() != nil {
+	if st := s.StampCounts(); st.Kernel != int64(len(want)) || st.Hardware+st.Late != 0 || st.Err() != nil {
 		t.Errorf("stamped %+v", st)
 	}
 	if d, err := s.Drops(); d != (live.Drops{}) || err != nil {
@@ -268,8 +269,8 @@ func TestOverflow(t *testing.T) {
 	if d, err := s.Drops(); d.Socket != overflowed || int64(received)+d.Total() != sent || err != nil {
 		t.Errorf("%d received, %+v dropped, %d sent: %v", received, d, sent, err)
 	}
-	if s.Dropped() != dropped || received == 0 {
-		t.Error(s.Dropped(), received)
+	if s.DroppedPackets() != dropped || received == 0 {
+		t.Error(s.DroppedPackets(), received)
 	}
 }
 
@@ -291,8 +292,8 @@ func TestSnap(t *testing.T) {
 // TestSocketsOfThisHost expects frames of a program on this host, whose UDP checksum the system has not finished, to
 // be valid, and to be captured once, though they are sent and received here.
 func TestSocketsOfThisHost(t *testing.T) {
-	livetest.Namespace(t)
-	livetest.Up(t, "lo")
+	livetest.EnterNamespace(t)
+	livetest.SetUp(t, "lo")
 	s := open(t, live.Options{Interface: "lo"})
 	udp, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -324,9 +325,9 @@ func TestInterfaceGone(t *testing.T) {
 		say  string
 		lost bool // the counters are lost
 	}{
-		"removed": {livetest.Remove, "server was removed", true},
-		"down":    {livetest.Down, "server went down", false},
-		"cable":   {func(t testing.TB, _ string) { livetest.Remove(t, "worker") }, "server was removed", true},
+		"removed": {livetest.RemoveLink, "server was removed", true},
+		"down":    {livetest.SetDown, "server went down", false},
+		"cable":   {func(t testing.TB, _ string) { livetest.RemoveLink(t, "worker") }, "server was removed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx, s := cable(t, live.Options{})
@@ -390,10 +391,10 @@ func TestWait(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	livetest.Namespace(t)
-	livetest.Up(t, "lo")
-	livetest.Veth(t, "worker", "server")
-	livetest.Down(t, "server")
+	livetest.EnterNamespace(t)
+	livetest.SetUp(t, "lo")
+	livetest.AddVeth(t, "worker", "server")
+	livetest.SetDown(t, "server")
 	for _, tt := range []struct {
 		options live.Options
 		kind    error
@@ -479,7 +480,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 		if !errors.Is(err, capture.ErrIdle) {
 			b.Fatal(err)
 		}
-		dropped = s.Dropped()
+		dropped = s.DroppedPackets()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
 		if err := s.Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			b.Fatal(err)
@@ -504,10 +505,10 @@ func threadTime(b *testing.B) time.Duration {
 func BenchmarkCapacity(b *testing.B) {
 	for _, lanes := range []int{48, 338, olaf.MaxLanes} {
 		b.Run(fmt.Sprintf("%dB", olaf.FrameSize(lanes)), func(b *testing.B) {
-			livetest.Namespace(b)
-			livetest.Up(b, "lo")
+			livetest.EnterNamespace(b)
+			livetest.SetUp(b, "lo")
 			s := open(b, live.Options{Interface: "lo"})
-			tx := livetest.Sender(b, "lo")
+			tx := livetest.NewSender(b, "lo")
 			frame := make([]byte, olaf.MaxFrame)
 			n, err := olaf.EncodeUpdate(frame, &livetest.Addresses, &olaf.Update{Count: 1, Lanes: uint16(lanes)}, nil)
 			if err != nil {
@@ -515,7 +516,7 @@ func BenchmarkCapacity(b *testing.B) {
 			}
 			held := 0
 			for b.Loop() {
-				for s.Dropped() == 0 {
+				for s.DroppedPackets() == 0 {
 					for range 1000 {
 						tx.Send(b, frame[:n])
 					}
@@ -529,8 +530,8 @@ func BenchmarkCapacity(b *testing.B) {
 }
 
 func TestLargestBuffer(t *testing.T) {
-	livetest.Namespace(t)
-	livetest.Up(t, "lo")
+	livetest.EnterNamespace(t)
+	livetest.SetUp(t, "lo")
 	s, err := live.Open(live.Options{Interface: "lo", BufferBytes: 1 << 30, Stamps: live.Kernel})
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // softwareStamps requests the kernel's time of arrival.
 const softwareStamps = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
-// stamp enables stamps: always the kernel's, and the card's if wanted and available.
-func (s *Socket) stamp(want Stamps) error {
+// enableStamps enables stamps: always the kernel's, and the card's if wanted and available.
+func (s *Socket) enableStamps(want Stamps) error {
 	s.info.Stamps = Kernel
 	flags := softwareStamps
 	if want != Kernel {
@@ -24,7 +24,7 @@ func (s *Socket) stamp(want Stamps) error {
 		case want == Hardware:
 			return fmt.Errorf("%w: hardware stamps on %s: %w; use --stamps kernel", ErrUnsupported, s.info.Interface, err)
 		default:
-			s.note("the kernel stamps the packets, not the network card: %v", err)
+			s.addNote("the kernel stamps the packets, not the network card: %v", err)
 		}
 	}
 	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags); err != nil {
@@ -80,7 +80,7 @@ func awaitStamps() {
 		return
 	}
 	for range 100 {
-		if stamped, err := probe(fd, self); stamped || err != nil {
+		if stamped, err := probeStamp(fd, self); stamped || err != nil {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -89,8 +89,8 @@ func awaitStamps() {
 
 var errSilent = errors.New("the datagram did not arrive")
 
-// probe sends a datagram to its own socket and reports whether it arrived with a stamp.
-func probe(fd int, self unix.Sockaddr) (bool, error) {
+// probeStamp sends a datagram to its own socket and reports whether it arrived with a stamp.
+func probeStamp(fd int, self unix.Sockaddr) (bool, error) {
 	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
 		return false, err
 	}

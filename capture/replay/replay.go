@@ -50,7 +50,8 @@ type Sink interface {
 // declared declares the counters and metrics of a replay; sent counts all packets of the capture.
 var declared = func() *metric.Declaration {
 	d := metric.OfQueue(engine.Flow(), engine.Sums())
-	for name, doc := range map[string]string{"sent": "packets in the capture", "bypassed": "not OLAF, or ACKs", "malformed": "broken OLAF frames"} {
+	for name, doc := range map[string]string{"sent": "packets in the capture", "bypassed": "not OLAF, or ACKs",
+		"malformed": "broken OLAF frames"} {
 		d.Ledger.Counters[d.Ledger.Index(name)].Doc = doc
 	}
 	return d
@@ -132,12 +133,12 @@ func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Res
 	if err != nil {
 		return nil, err
 	}
-	err = r.play(ctx, src)
+	err = r.playCapture(ctx, src)
 	if err == nil {
 		r.queue.Drain()
 		err = r.failed
 	}
-	result := r.result(src, err != nil)
+	result := r.buildResult(src, err != nil)
 	var broken *capture.Error
 	if errors.As(err, &broken) {
 		result.Valid, result.Reason = false, err.Error()
@@ -184,7 +185,7 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 	return r, nil
 }
 
-func (r *run) play(ctx context.Context, src *capture.Decoder) error {
+func (r *run) playCapture(ctx context.Context, src *capture.Decoder) error {
 	var a capture.Arrival
 	for n := 0; ; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
@@ -200,16 +201,17 @@ func (r *run) play(ctx context.Context, src *capture.Decoder) error {
 		}
 		if a.Truncated && r.cfg.Lanes {
 			r.refused++
-			return &capture.Error{File: src.Name(), Packet: a.Number, Kind: ErrTruncated, Advice: "capture with a snapshot length of 9036 or more, or replay without writing frames"}
+			return &capture.Error{File: src.Name(), Packet: a.Number, Kind: ErrTruncated,
+				Advice: "capture with a snapshot length of 9036 or more, or replay without writing frames"}
 		}
-		r.offer(&a, src)
+		r.offerUpdate(&a, src)
 		if r.failed != nil {
 			return r.failed
 		}
 	}
 }
 
-func (r *run) offer(a *capture.Arrival, src *capture.Decoder) {
+func (r *run) offerUpdate(a *capture.Arrival, src *capture.Decoder) {
 	var lanes []int32
 	if r.cfg.Lanes {
 		lanes = r.lanes[:a.Update.Lanes]
@@ -259,7 +261,7 @@ func (r *run) Deliver(d *engine.Departure) {
 	r.failed = r.sink.Deliver(&r.delivery)
 }
 
-func (r *run) result(src *capture.Decoder, partial bool) *Result {
+func (r *run) buildResult(src *capture.Decoder, partial bool) *Result {
 	d := r.queue.Discipline()
 	out := r.queue.Output()
 	s, losses := d.Stats(), src.Losses()
@@ -270,7 +272,7 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 		Counts:  olaf.NewCounts(declared.Ledger),
 		CountIn: int64(s.SumAccepted),
 		Workers: len(r.seen), MergedArrivals: r.mergedArrivals, Capture: losses,
-		Utilisation: results.Missing(), AggregationsCDF: cdf(r.merges, int64(s.Released)),
+		Utilisation: results.Missing(), AggregationsCDF: cumulativeShares(r.merges, int64(s.Released)),
 		Partial: partial,
 	}
 	s.AddTo(res.Counts, frames, updates)
@@ -280,7 +282,7 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 	}
 	res.Arriving, res.Ages = r.arriving.Report(), r.leaving.Report()
 	_, res.SameClock = src.Origin()
-	res.SameClock = res.SameClock || res.Arriving.Known()
+	res.SameClock = res.SameClock || res.Arriving.Available()
 	res.Lost = res.Counts.Lost()
 	res.LostPct = results.Float(100 * float64(res.Lost) / float64(losses.Packets))
 	clusters := make(map[uint32]struct{})
@@ -322,7 +324,7 @@ func (res *Result) judge() {
 }
 
 // cumulativeShares returns the running sums of counts as shares of total.
-func cdf(counts []int64, total int64) []float64 {
+func cumulativeShares(counts []int64, total int64) []float64 {
 	out := make([]float64, len(counts))
 	sum := int64(0)
 	for i, n := range counts {

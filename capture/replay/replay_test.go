@@ -138,7 +138,8 @@ func TestReplay(t *testing.T) {
 	}
 	var lines []line
 	for _, d := range got {
-		lines = append(lines, line{d.At.NS(), int64(d.Queued.NS()), int(d.Update.Cluster), int(d.Update.Worker), d.Update.Count, d.Lanes[3], d.Addresses.SrcIP[3]})
+		lines = append(lines, line{d.At.NS(), int64(d.Queued.NS()), int(d.Update.Cluster), int(d.Update.Worker),
+			d.Update.Count, d.Lanes[3], d.Addresses.SrcIP[3]})
 	}
 	if diff := cmp.Diff(want, lines, cmp.AllowUnexported(line{})); diff != "" {
 		t.Errorf("deliveries (-want +got):\n%s", diff)
@@ -290,7 +291,8 @@ func TestReplayFails(t *testing.T) {
 		{"cancelled", cancelled, whole, nil, olafQueue(8), context.Canceled, 0},
 		{"queue", context.Background(), whole, nil, Config{Queue: "lifo"}, engine.ErrConfig, -1},
 		{"slots", context.Background(), whole, nil, olafQueue(0), engine.ErrConfig, -1},
-		{"output", context.Background(), whole, nil, Config{Queue: "fifo", Engine: engine.Config{Slots: 8}, Output: engine.Output{MergeCycles: -1}}, engine.ErrConfig, -1},
+		{"output", context.Background(), whole, nil, Config{Queue: "fifo", Engine: engine.Config{Slots: 8},
+			Output: engine.Output{MergeCycles: -1}}, engine.ErrConfig, -1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

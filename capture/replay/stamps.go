@@ -70,8 +70,8 @@ func (res *Result) withhold(why string) {
 	res.Ages = &ages.Ages{Why: why}
 }
 
-// Declaration returns the counters and metrics of a replay.
-func Declaration() *metric.Declaration { return declared }
+// DeclareMetrics returns the counters and metrics of a replay.
+func DeclareMetrics() *metric.Declaration { return declared }
 
 // Row returns the result as a bench row with one run, for checking expectations.
 func (res *Result) Row() results.Row {

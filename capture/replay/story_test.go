@@ -55,7 +55,8 @@ func TestStories(t *testing.T) {
 	}{
 		{"olaf", olafQueue(3), false, 400},
 		{"olaf with merged arrivals", olafQueue(3), true, 200},
-		{"olaf that costs cycles", Config{Queue: "olaf", Engine: engine.Config{Slots: 2, FreeSlotOnStart: true}, Output: engine.Output{Rate: 10 << 24, DequeueCycles: 7, MergeCycles: 3, OverheadBytes: 24}}, false, 200},
+		{"olaf that costs cycles", Config{Queue: "olaf", Engine: engine.Config{Slots: 2, FreeSlotOnStart: true},
+			Output: engine.Output{Rate: 10 << 24, DequeueCycles: 7, MergeCycles: 3, OverheadBytes: 24}}, false, 200},
 		{"fifo", Config{Queue: "fifo", Engine: engine.Config{Slots: 4}, Output: engine.Output{Rate: 10 << 23}, Lanes: true}, true, 200},
 		{"without an arrival", olafQueue(2), false, 0},
 		{"one arrival", olafQueue(2), false, 1},
@@ -77,7 +78,8 @@ func TestStories(t *testing.T) {
 		name string
 		in   []arrival
 	}{{"one update", []arrival{{atNS: 7, cluster: 1, worker: 40000}}}, {"ACKs alone", []arrival{{atNS: 7, ack: true}, {atNS: 9, ack: true}}},
-		{"large numbers", []arrival{{atNS: 7, cluster: 1}, {atNS: 8, cluster: 32769}, {atNS: 9, cluster: 1, worker: 40000}, {atNS: 10, cluster: 65535, worker: 65535}}}} {
+		{"large numbers", []arrival{{atNS: 7, cluster: 1}, {atNS: 8, cluster: 32769},
+			{atNS: 9, cluster: 1, worker: 40000}, {atNS: 10, cluster: 65535, worker: 65535}}}} {
 		res, err := Run(context.Background(), decoder(t, file(t, c.in)), olafQueue(2), nil)
 		text, failed := json.MarshalIndent(res, "", " ")
 		if failed != nil {
@@ -95,7 +97,8 @@ func TestStories(t *testing.T) {
 
 // A queue that cannot be built is rejected before anything is read.
 func TestRefusedQueues(t *testing.T) {
-	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"}, {Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
+	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"},
+		{Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
 		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err, engine.ErrConfig) || res != nil {
 			t.Errorf("%+v: %+v, %v", cfg, res, err)
 		}

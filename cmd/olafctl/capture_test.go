@@ -35,15 +35,15 @@ type cable struct {
 }
 
 func newCable(t *testing.T) *cable {
-	livetest.Namespace(t)
-	livetest.Up(t, "lo")
-	livetest.Veth(t, "worker", "server")
+	livetest.EnterNamespace(t)
+	livetest.SetUp(t, "lo")
+	livetest.AddVeth(t, "worker", "server")
 	witness, err := live.Open(live.Options{Interface: "server", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { witness.Close() })
-	return &cable{t: t, tx: livetest.Sender(t, "worker"), witness: witness}
+	return &cable{t: t, tx: livetest.NewSender(t, "worker"), witness: witness}
 }
 
 // arrived returns when n more packets arrived.
@@ -124,7 +124,7 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 func TestCaptureTellsAges(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
-	if r.Ages.Known() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
+	if r.Ages.Available() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
 		t.Errorf("%+v", r.Ages)
 	}
 	code, r := c.run(func(interrupt func()) {
@@ -299,7 +299,7 @@ func (w *removing) Write(b []byte) (int, error) {
 	if !w.done && strings.Contains(string(b), "capturing from") {
 		w.done = true
 		w.c.send(7)
-		livetest.Remove(w.t, "server")
+		livetest.RemoveLink(w.t, "server")
 	}
 	return len(b), nil
 }

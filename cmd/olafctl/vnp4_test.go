@@ -75,7 +75,7 @@ func newStandIn(t *testing.T, b builtStandIn) *standIn {
 
 // The interface behind port 1, on a host that has the card's clock.
 func (s *standIn) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: live.Kernel} }
-func (s *standIn) Stamped() live.Stamped      { return live.Stamped{} }
+func (s *standIn) StampCounts() live.Stamped  { return live.Stamped{} }
 func (s *standIn) Drops() (live.Drops, error) { return live.Drops{}, nil }
 func (s *standIn) Next(p *capture.Packet) error {
 	sent, err := s.Sent(1)

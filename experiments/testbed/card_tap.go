@@ -18,7 +18,7 @@ import (
 type Frames interface {
 	capture.Source
 	Info() live.Info
-	Stamped() live.Stamped
+	StampCounts() live.Stamped
 	Drops() (live.Drops, error)
 	Close() error
 }
@@ -113,7 +113,7 @@ type noFrames struct {
 
 func (n noFrames) Next(*capture.Packet) error { return n.why }
 func (n noFrames) Info() live.Info            { return n.info }
-func (n noFrames) Stamped() live.Stamped      { return live.Stamped{} }
+func (n noFrames) StampCounts() live.Stamped  { return live.Stamped{} }
 func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
 func (n noFrames) Close() error               { return nil }
 
@@ -247,7 +247,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 		say("the capture broke off: %v", r.broken)
 		t.told = t.ended != nil
 	}
-	if err := t.frames.Stamped().Err(); err != nil {
+	if err := t.frames.StampCounts().Err(); err != nil {
 		say("%v", err)
 	}
 	if r.ahead > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Namespace moves the test's goroutine to a thread with a new network namespace. Both end with the goroutine.
-func Namespace(t testing.TB) {
+// EnterNamespace moves the test's goroutine to a thread with a new network namespace. Both end with the goroutine.
+func EnterNamespace(t testing.TB) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked: no other goroutine may use the thread
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -29,11 +29,11 @@ func Namespace(t testing.TB) {
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }
 
-// Up enables an interface.
-func Up(t testing.TB, name string) { t.Helper(); setFlag(t, name, unix.IFF_UP, 0) }
+// SetUp enables an interface.
+func SetUp(t testing.TB, name string) { t.Helper(); setFlag(t, name, unix.IFF_UP, 0) }
 
-// Down disables an interface.
-func Down(t testing.TB, name string) { t.Helper(); setFlag(t, name, 0, unix.IFF_UP) }
+// SetDown disables an interface.
+func SetDown(t testing.TB, name string) { t.Helper(); setFlag(t, name, 0, unix.IFF_UP) }
 
 func setFlag(t testing.TB, name string, set, clear uint16) {
 	t.Helper()
@@ -55,8 +55,8 @@ func setFlag(t testing.TB, name string, set, clear uint16) {
 	}
 }
 
-// attribute returns a netlink attribute, possibly with nested ones.
-func attribute(kind uint16, values ...[]byte) []byte {
+// newAttribute returns a netlink attribute, possibly with nested ones.
+func newAttribute(kind uint16, values ...[]byte) []byte {
 	b := make([]byte, unix.SizeofRtAttr)
 	for _, v := range values {
 		b = append(b, v...)
@@ -69,23 +69,23 @@ func attribute(kind uint16, values ...[]byte) []byte {
 	return b
 }
 
-// Veth creates a connected pair of interfaces and enables both.
-func Veth(t testing.TB, a, b string) {
+// AddVeth creates a connected pair of interfaces and enables both.
+func AddVeth(t testing.TB, a, b string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
-	peer := attribute(1 /* VETH_INFO_PEER */, body, attribute(unix.IFLA_IFNAME, []byte(b+"\x00")))
-	netlink(t, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, attribute(unix.IFLA_IFNAME, []byte(a+"\x00")),
-		attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, []byte("veth")), attribute(unix.IFLA_INFO_DATA, peer)))
-	Up(t, a)
-	Up(t, b)
+	peer := newAttribute(1 /* VETH_INFO_PEER */, body, newAttribute(unix.IFLA_IFNAME, []byte(b+"\x00")))
+	sendNetlink(t, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, newAttribute(unix.IFLA_IFNAME, []byte(a+"\x00")),
+		newAttribute(unix.IFLA_LINKINFO, newAttribute(unix.IFLA_INFO_KIND, []byte("veth")), newAttribute(unix.IFLA_INFO_DATA, peer)))
+	SetUp(t, a)
+	SetUp(t, b)
 }
 
-// Remove deletes an interface.
-func Remove(t testing.TB, name string) {
+// RemoveLink deletes an interface.
+func RemoveLink(t testing.TB, name string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
 	binary.NativeEndian.PutUint32(body[4:], uint32(indexOf(t, name)))
-	netlink(t, unix.RTM_DELLINK, 0, body)
+	sendNetlink(t, unix.RTM_DELLINK, 0, body)
 }
 
 func indexOf(t testing.TB, name string) int {
@@ -97,8 +97,8 @@ func indexOf(t testing.TB, name string) int {
 	return i.Index
 }
 
-// netlink sends one request and waits for the acknowledgement.
-func netlink(t testing.TB, kind, flags uint16, parts ...[]byte) {
+// sendNetlink sends one request and waits for the acknowledgement.
+func sendNetlink(t testing.TB, kind, flags uint16, parts ...[]byte) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -135,8 +135,8 @@ type Transmitter struct {
 	frame []byte
 }
 
-// Sender returns a transmitter for the interface, open until the test ends and usable from any thread.
-func Sender(t testing.TB, name string) *Transmitter {
+// NewSender returns a transmitter for the interface, open until the test ends and usable from any thread.
+func NewSender(t testing.TB, name string) *Transmitter {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -26,7 +26,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 
 // printAges prints ages for people, or why there are none.
 func printAges(env *cli.Env, of string, a *ages.Ages) error {
-	if !a.Known() {
+	if !a.Available() {
 		_, err := fmt.Fprintf(env.Stdout, "\nno ages %s: %s\n", of, a.Why)
 		return err
 	}

@@ -123,7 +123,7 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 		return err
 	}
 	at := []expect.Configuration{{System: f.queue, Rate: f.outRate}}
-	if err := f.expect.Resolve(nil, replay.Declaration(), at); err != nil {
+	if err := f.expect.Resolve(nil, replay.DeclareMetrics(), at); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -221,7 +221,7 @@ func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
 	if err := list.Write(env, f.format); err != nil || f.format == cli.CSV {
 		return err
 	}
-	if err := printAges(env, "behind "+r.Queue, r.Ages); err != nil || !r.Arriving.Known() {
+	if err := printAges(env, "behind "+r.Queue, r.Ages); err != nil || !r.Arriving.Available() {
 		return err
 	}
 	return printAges(env, "as captured", r.Arriving)

@@ -50,7 +50,7 @@ func (s *session) report(ended error) *Report {
 		Head: cli.Head{Schema: "olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.Now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
-		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Ages: s.Ages.Report(), Notes: append([]string{}, info.Notes...),
+		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.StampCounts(), Ages: s.Ages.Report(), Notes: append([]string{}, info.Notes...),
 		Partial: ended != nil,
 	}
 	if s.File != nil {
@@ -67,7 +67,7 @@ func (s *session) report(ended error) *Report {
 
 // invalid says in one line why nothing may be computed from the capture; empty if it may.
 func (s *session) invalid(ended error) string {
-	stamped := s.socket.Stamped()
+	stamped := s.socket.StampCounts()
 	switch {
 	case ended != nil && !errors.Is(ended, context.Canceled):
 		return ended.Error()

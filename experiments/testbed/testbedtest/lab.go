@@ -114,7 +114,7 @@ type Wire struct {
 }
 
 func (w *Wire) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: w.Stamps} }
-func (w *Wire) Stamped() live.Stamped      { return live.Stamped{} }
+func (w *Wire) StampCounts() live.Stamped  { return live.Stamped{} }
 func (w *Wire) Drops() (live.Drops, error) { return w.Lost, nil }
 func (w *Wire) Close() error               { return nil }
 
