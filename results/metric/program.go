@@ -39,7 +39,7 @@ const OldestStamp = "aom_oldest_ns"
 // summed are the metrics of frames that are sums, whose age depends on which contribution is asked.
 var summed = []*Metric{
 	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
-		Doc: "as `aom_cluster_ns`, a sum being as old as its contributions are on average",
+		Doc: "as `aom_cluster_ns`, a sum being as old as its contributions are on average, to 1 ps",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.MeanStamps.Mean()) }},
 	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, Why: whyNoStamps,
 		Doc: "as `aom_cluster_ns`, a sum being as old as its oldest contribution",

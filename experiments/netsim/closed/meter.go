@@ -154,7 +154,13 @@ func (m *meter) applied(h *host) {
 	if t.Vectors == 0 {
 		return
 	}
-	for i, ns := range [stamps]uint64{newest: t.NewestNS, mean: t.SumNS / uint64(t.Vectors), oldest: t.OldestNS} {
-		k.ages[i].Deliver(results.Window{}, olaf.Time(now), olaf.Time(ns)*olaf.Time(olaf.Nanosecond))
+	for i, at := range [stamps]olaf.Time{newest: instant(t.NewestNS, 1), mean: instant(t.SumNS, t.Vectors), oldest: instant(t.OldestNS, 1)} {
+		k.ages[i].Deliver(results.Window{}, olaf.Time(now), at)
 	}
+}
+
+// instant returns the mean of n ≥ 1 stamps from their sum in ns, rounded to the picosecond.
+func instant(sumNS uint64, n uint32) olaf.Time {
+	whole, rest := sumNS/uint64(n), sumNS%uint64(n)
+	return olaf.Time(whole)*olaf.Time(olaf.Nanosecond) + olaf.Time((rest*uint64(olaf.Nanosecond)+uint64(n)/2)/uint64(n))
 }

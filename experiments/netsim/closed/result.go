@@ -87,7 +87,7 @@ var rows = []Row{
 	{metric.OfHosts("staleness_updates"), func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
 	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors", Doc: "contributions inside these updates"}, func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
 	{metric.Host{Name: "aom_newest_ns", Title: "AoM, newest", Unit: "ns", Doc: "age of the model at the workers by the newest contribution inside, first to last update"}, func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
-	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
+	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions, rounded to 1 ps"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
 	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"}, func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
 	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
 	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},

@@ -262,11 +262,11 @@ func average(values []float64) float64 {
 }
 
 // age is the mean age of what a host has, from its first sum to its last, by the stamps of the contributions inside.
-func (d *diary) age(host int, stamp func(*program.Trace) uint64) float64 {
+func (d *diary) age(host int, stamp func(*program.Trace) float64) float64 {
 	area, newest := 0.0, 0.0
 	ends := d.ends(host)
 	for i, a := range d.applied[host] {
-		newest = max(newest, float64(stamp(&a.a.Trace)))
+		newest = max(newest, stamp(&a.a.Trace))
 		if i+1 < len(ends) {
 			from, to := float64(ends[i])/1000-newest, float64(ends[i+1])/1000-newest
 			area += (to*to - from*from) / 2
@@ -297,9 +297,10 @@ func (d *diary) numbers(sync bool) map[string]float64 {
 	for _, h := range workers {
 		ends := d.ends(h)
 		goodput = append(goodput, float64(len(ends)*d.j.Layout.Values*32)/(float64(ends[len(ends)-1])*1e-12))
-		for name, stamp := range map[string]func(*program.Trace) uint64{
-			"aom_newest_ns": func(t *program.Trace) uint64 { return t.NewestNS }, "aom_oldest_ns": func(t *program.Trace) uint64 { return t.OldestNS },
-			"aom_mean_ns": func(t *program.Trace) uint64 { return t.SumNS / uint64(t.Vectors) },
+		for name, stamp := range map[string]func(*program.Trace) float64{
+			"aom_newest_ns": func(t *program.Trace) float64 { return float64(t.NewestNS) },
+			"aom_oldest_ns": func(t *program.Trace) float64 { return float64(t.OldestNS) },
+			"aom_mean_ns":   func(t *program.Trace) float64 { return float64(t.SumNS) / float64(t.Vectors) },
 		} {
 			ages[name] = append(ages[name], d.age(h, stamp))
 		}
@@ -352,6 +353,20 @@ func (d *diary) numbers(sync bool) map[string]float64 {
 		out["served"] = math.NaN()
 	}
 	return out
+}
+
+// TestMeanStampIsNotTruncated checks that the mean of stamps in whole nanoseconds keeps its fraction, to the picosecond.
+func TestMeanStampIsNotTruncated(t *testing.T) {
+	const week = 7 * 24 * 3600 * uint64(1e9)
+	for _, c := range []struct {
+		sum  uint64
+		n    uint32
+		want olaf.Time
+	}{{0, 1, 0}, {7, 1, 7000}, {10, 4, 2500}, {10, 3, 3333}, {11, 3, 3667}, {3*week + 1, 3, olaf.Time(week)*1000 + 333}} {
+		if got := instant(c.sum, c.n); got != c.want {
+			t.Errorf("%d stamps that sum to %d ns have a mean of %d ps, want %d ps", c.n, c.sum, int64(got), int64(c.want))
+		}
+	}
 }
 
 // All that is measured of hosts is what a diary of them says, whoever updates the weights, in one job or in several.
