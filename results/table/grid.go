@@ -13,7 +13,8 @@ import (
 type Grid struct {
 	Columns []GridColumn
 	Rows    [][]string
-	Keys    int // leading columns that say what a row is about, repeated in every table of a stack; at least the first
+	Keys    int  // leading columns that say what a row is about, repeated in every table of a stack; at least the first
+	OneLine bool // every row takes one line: columns behind the keys share what these leave, and longer cells end in …
 	// heads are lines between rows, by the row that follows.
 	heads map[int]string
 }
@@ -52,6 +53,11 @@ func (g *Grid) head(b *strings.Builder, row, width int) {
 // Write prints the grid into lines of at most width characters.
 func (g *Grid) Write(w io.Writer, width int) error {
 	var b strings.Builder
+	if g.OneLine {
+		g.cutLines(&b, width)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	shown, left := g.within(width)
 	switch stacks := g.stacks(shown, width); {
 	case len(shown) == 0:
@@ -233,6 +239,61 @@ func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 		}
 		g.line(b, columns, widths, cells)
 	}
+}
+
+// cutLines prints every row in one line. The narrowest of the columns that are cut gets each spare character, so
+// that short cells stay whole beside long ones.
+func (g *Grid) cutLines(b *strings.Builder, width int) {
+	columns, widths := make([]int, len(g.Columns)), make([]int, len(g.Columns))
+	room := width - gap*(len(columns)-1)
+	for i := range columns {
+		columns[i], widths[i] = i, g.natural(i)
+		if i >= max(g.Keys, 1) {
+			widths[i] = utf8.RuneCountInString(g.Columns[i].Header)
+		}
+		room -= widths[i]
+	}
+	for ; room > 0; room-- {
+		narrowest := -1
+		for i := range columns {
+			if widths[i] < g.natural(i) && (narrowest < 0 || widths[i] < widths[narrowest]) {
+				narrowest = i
+			}
+		}
+		if narrowest < 0 {
+			break
+		}
+		widths[narrowest]++
+	}
+	header := make([]string, len(columns))
+	for i := range columns {
+		header[i] = g.Columns[i].Header
+	}
+	g.line(b, columns, widths, header)
+	for r := range g.Rows {
+		cells := make([]string, len(columns))
+		for i := range columns {
+			cells[i] = cut(g.cell(r, i), widths[i])
+		}
+		g.line(b, columns, widths, cells)
+	}
+}
+
+// cut shortens a text to at most width ≥ 1 characters. What is cut ends in …, between words if a line loses at most half by that:
+// a part of a number could be read as another.
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	end := width - 1
+	for at := end; at > width/2; at-- {
+		if runes[at] == ' ' {
+			end = at
+			break
+		}
+	}
+	return strings.TrimRight(string(runes[:end]), " ") + "…"
 }
 
 // line prints one row, in as many lines as its tallest cell needs.

@@ -165,3 +165,46 @@ func contains(words []string, w string) bool {
 	}
 	return false
 }
+
+// TestOneLineARow checks that a grid of one line a row fits the page, keeps its keys and short cells whole, and cuts long cells
+// between words, which … marks.
+func TestOneLineARow(t *testing.T) {
+	g := &Grid{Keys: 1, OneLine: true, Columns: []GridColumn{{Header: "ID"}, {Header: "ASKED"}, {Header: "FOUND"}}}
+	g.Add("run-1", "--runs 2", "olaf lost 8.3 %, 32.4 % fresher")
+	g.Add("run-2", "--sweep slots=4,8 --until ci=20% --updates 10 --out-rate 20G", "4 cells")
+	for width, want := range map[int]string{
+		50: `ID     ASKED                  FOUND
+run-1  --runs 2               olaf lost 8.3 %,…
+run-2  --sweep slots=4,8…     4 cells
+`,
+		200: `ID     ASKED                                                         FOUND
+run-1  --runs 2                                                      olaf lost 8.3 %, 32.4 % fresher
+run-2  --sweep slots=4,8 --until ci=20% --updates 10 --out-rate 20G  4 cells
+`,
+	} {
+		var b strings.Builder
+		if err := g.Write(&b, width); err != nil || b.String() != want {
+			t.Errorf("in %d characters the grid must be\n%s\nbut is\n%s (%v)", width, want, b.String(), err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		cells := rapid.SliceOfN(rapid.StringMatching(`[a-z0-9 ±%]{0,40}`), 3, 3)
+		g := &Grid{Keys: 1, OneLine: true, Columns: []GridColumn{{Header: "ID"}, {Header: "ASKED"}, {Header: "FOUND"}}}
+		rows := rapid.IntRange(0, 5).Draw(t, "rows")
+		for range rows {
+			g.Add(cells.Draw(t, "cells")...)
+		}
+		width := rapid.IntRange(60, 150).Draw(t, "width")
+		var b strings.Builder
+		_ = g.Write(&b, width) // a strings.Builder takes everything
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if len(lines) != rows+1 {
+			t.Fatalf("%d rows and a header take %d lines", rows, len(lines))
+		}
+		for _, line := range lines {
+			if utf8.RuneCountInString(line) > width {
+				t.Fatalf("a line has more than %d characters: %q", width, line)
+			}
+		}
+	})
+}

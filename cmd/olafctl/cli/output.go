@@ -121,6 +121,7 @@ func WriteDocument(env *Env, out Format, document any) error {
 type Grid struct {
 	Header []string
 	Rows   [][]string
+	Uncut  int // if set, every row takes one line, and cells behind the first Uncut columns are cut to fit
 }
 
 // Add adds a row.
@@ -146,7 +147,7 @@ const sentence = 3
 
 // Page is the grid as a table for a page.
 func (g *Grid) Page() *table.Grid {
-	page := &table.Grid{Rows: g.Rows}
+	page := &table.Grid{Rows: g.Rows, Keys: g.Uncut, OneLine: g.Uncut > 0}
 	for i, header := range g.Header {
 		prose := slices.ContainsFunc(g.Rows, func(row []string) bool { return i < len(row) && len(strings.Fields(row[i])) >= sentence })
 		page.Columns = append(page.Columns, table.GridColumn{Header: header, Prose: prose})

@@ -53,7 +53,7 @@ func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
 }
 
 func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
-	list := &cli.Grid{Header: []string{"ID", "AGE", "DIFFERS IN", "FOUND"}}
+	list := &cli.Grid{Header: []string{"ID", "AGE", "DIFFERS IN", "FOUND"}, Uncut: 2}
 	if out == cli.CSV {
 		list.Header = []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "DIFFERS", "FOUND", "NOTE"}
 	}
@@ -68,7 +68,7 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	return list
 }
 
-// remembered is what its user knows the run by: what was asked for, and the note.
+// remembered returns what its user knows the run by: the note, which a narrow page cuts last, and what was asked for.
 func (r *listedRun) remembered() string {
 	switch {
 	case r.Note == "":
@@ -76,7 +76,7 @@ func (r *listedRun) remembered() string {
 	case r.Differs == "":
 		return r.Note
 	}
-	return r.Differs + " · " + r.Note
+	return r.Note + " · " + r.Differs
 }
 
 // outcome is what was found, behind what a reader must know of it.

@@ -63,6 +63,7 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List stored runs, newest first",
+		Long:    "List stored runs, newest first, one a line. Cells that do not fit end in …; -o json, -o csv and runs show ID print them whole.",
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
