@@ -31,6 +31,9 @@ type hit struct {
 func (f *Frame) View() string {
 	if !f.fresh {
 		f.draw()
+		if f.options.ASCII {
+			f.grid.ASCII()
+		}
 		f.view = f.grid.ANSI(f.options.Theme.Palette())
 		f.fresh = true
 	}

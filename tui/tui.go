@@ -26,6 +26,7 @@ type Options struct {
 	Theme *theme.Theme
 	Save  func(name string, data []byte) (path string, err error) // nil: views are not written
 	Mouse bool
+	ASCII bool // the terminal shows no other characters
 	// Tick is the clock that frames are drawn by; nil is the wall clock.
 	Tick func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
 }

@@ -110,6 +110,22 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// TestFrameInASCII checks that a frame for a terminal without UTF-8 sends nothing but ASCII, and that its text for files keeps all.
+func TestFrameInASCII(t *testing.T) {
+	toy := newToy()
+	f := tui.New(toy.dashboard(), tui.Options{ASCII: true, Tick: new(tuitest.Clock).Tick, Theme: theme.New(theme.Options{})})
+	tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 24})
+	tuitest.Press(f, "?")
+	for i, c := range f.View() {
+		if c > '~' {
+			t.Fatalf("the frame sends %q at byte %d", c, i)
+		}
+	}
+	if !strings.Contains(f.Text(), "─") {
+		t.Error("the frame's text has no box, which files show everywhere")
+	}
+}
+
 // TestStates has a word for every state of a run.
 func TestStates(t *testing.T) {
 	for state, want := range map[tui.State]string{

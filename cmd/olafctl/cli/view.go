@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +67,20 @@ func (v *ViewFlags) IsPlain(env *Env) bool {
 
 // Options are what every dashboard is drawn and driven with.
 func (v *ViewFlags) Options(env *Env) (o tui.Options, err error) {
-	o = tui.Options{Save: SaveView, Mouse: v.Mouse}
+	o = tui.Options{Save: SaveView, Mouse: v.Mouse, ASCII: showsASCII(env)}
 	if o.Keys, err = v.bindings(); err != nil {
 		return o, err
 	}
 	o.Theme = v.theme(env)
 	return o, nil
+}
+
+// showsASCII reports whether the terminal shows no other characters: the Linux console, which lacks braille, and locales that
+// name another character set than UTF-8, as C and POSIX do. Without a locale in the environment UTF-8 is taken.
+func showsASCII(env *Env) bool {
+	locale := cmp.Or(env.Getenv("LC_ALL"), env.Getenv("LC_CTYPE"), env.Getenv("LANG"))
+	name := strings.ReplaceAll(strings.ToLower(locale), "-", "")
+	return env.Getenv("TERM") == "linux" || locale != "" && !strings.Contains(name, "utf8")
 }
 
 // bindings reads the user's keys, if there are any.

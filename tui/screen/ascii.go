@@ -1,0 +1,98 @@
+package screen
+
+import "math/bits"
+
+// ASCII replaces all other characters by similar ones of ASCII, cell by cell, for terminals that show nothing else. Curves in
+// braille become slopes and dashes, " ± " becomes "+/-", " ≤" becomes "<=", and what has no likeness becomes a question mark.
+func (s *Screen) ASCII() {
+	for i := range s.cells {
+		c := &s.cells[i]
+		switch {
+		case c.Rune == 0: // the second half of a wide character, whose first half is one question mark
+			c.Rune = '?'
+		case c.Rune == '±' && s.blank(i, -1) && s.blank(i, 1):
+			s.cells[i-1].Rune, c.Rune, s.cells[i+1].Rune = '+', '/', '-'
+		case (c.Rune == '≤' || c.Rune == '≥') && s.blank(i, -1):
+			s.cells[i-1].Rune, c.Rune = likenesses[c.Rune], '='
+		case c.Rune > '~':
+			c.Rune = likeness(c.Rune)
+		}
+	}
+}
+
+// blank reports whether the cell beside cell i of the same row exists and is blank.
+func (s *Screen) blank(i, beside int) bool {
+	x := i%s.width + beside
+	return x >= 0 && x < s.width && s.cells[i+beside].Rune == ' '
+}
+
+// likenesses are the characters of ASCII that stand for others.
+var likenesses = map[rune]rune{
+	'─': '-', '━': '-', '┄': '-', '│': '|', '┃': '|', '┆': '|', '‖': '|',
+	'▁': '_', '▂': '.', '▃': ':', '▄': '-', '▅': '=', '▆': '+', '▇': '*', '█': '#', '▀': '"', '▐': '#',
+	'▏': ':', '▎': ':', '▍': ':', '▌': '=', '▋': '=', '▊': '=', '▉': '#', '░': '.', '▒': ':', '▓': '%', '▮': '#', '▯': '-', '■': '#',
+	'✗': 'x', '✓': 'v', '◀': '<', '▶': '>', '▸': '>', '◆': '*', '◎': 'o', '⊕': '+', '↻': '@', '❄': '*', '●': '*', '○': 'o',
+	'↑': '^', '↓': 'v', '→': '>', '←': '<', '≤': '<', '≥': '>', '≈': '~', '±': '~', '…': '~', '·': '|', '×': 'x', 'µ': 'u', 'μ': 'u',
+	'–': '-', '—': '-', '−': '-', '’': '\'', '‘': '\'', '“': '"', '”': '"', 'Δ': 'D', 'α': 'a', 'ε': 'e', '²': '2', '³': '3',
+}
+
+// likeness returns the character of ASCII that stands for another one.
+func likeness(c rune) rune {
+	switch l, ok := likenesses[c]; {
+	case ok:
+		return l
+	case c >= 0x2500 && c < 0x2580: // corners and crossings of boxes
+		return '+'
+	case c >= 0x2800 && c <= 0x28ff:
+		return slope(uint8(c - 0x2800))
+	}
+	return '?'
+}
+
+// slope returns the stroke that is nearest to a pattern of braille: bit i of a pattern is its dot i + 1.
+func slope(dots uint8) rune {
+	const left, right = 0b0100_0111, 0b1011_1000
+	if dots == 0 {
+		return ' '
+	}
+	l, r := height(dots&left), height(dots&right>>3&0b111|dots&right>>1&0b0100_0000)
+	switch {
+	case bits.OnesCount8(dots) > 5:
+		return '#'
+	case l < 0 && bits.OnesCount8(dots) > 2, r < 0 && bits.OnesCount8(dots) > 2:
+		return '|'
+	case l >= 0 && r >= 0 && r-l >= 1:
+		return '\\'
+	case l >= 0 && r >= 0 && l-r >= 1:
+		return '/'
+	}
+	if l < 0 || r < 0 {
+		return stroke(max(l, r))
+	}
+	return stroke((l + r) / 2)
+}
+
+// stroke returns a horizontal stroke at a height of 0, the top, to 3.
+func stroke(height float64) rune {
+	switch {
+	case height < 1:
+		return '\''
+	case height <= 2:
+		return '-'
+	}
+	return '_'
+}
+
+// height returns the mean row of the dots of one column of braille, 0 at the top to 3; −1 if there are none.
+func height(column uint8) float64 {
+	sum, n := 0, 0
+	for row, bit := range [4]uint8{1, 2, 4, 0x40} {
+		if column&bit != 0 {
+			sum, n = sum+row, n+1
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	return float64(sum) / float64(n)
+}
