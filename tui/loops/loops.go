@@ -39,7 +39,7 @@ type Options struct {
 	// Work is what goes on beside it, in a word, and Leaving what quitting does to that, as a sentence.
 	Work, Leaving string
 	Runs          func() Runs
-	Report        func() []string // of all runs, nil until they are over
+	Report        func() *tui.Report // of all runs, nil until they are over
 }
 
 // session is what the pages show: one look at the source, and how it is to be seen.
@@ -49,7 +49,7 @@ type session struct {
 	history  *History
 	hand     pace.Hand
 	runs     Runs
-	report   []string
+	report   *tui.Report
 	whole    bool // time axes show the whole run
 	order    int  // of the hosts, by sortings
 }

@@ -174,7 +174,7 @@ func TestEveryPageFits(t *testing.T) {
 
 // TestStatus holds what the frame says of runs in all states.
 func TestStatus(t *testing.T) {
-	report := []string{"a report"}
+	report := tui.NewReport(func(int) []string { return []string{"a report"} })
 	for _, c := range []struct {
 		scene string
 		pace  pace.Pace
@@ -189,7 +189,7 @@ func TestStatus(t *testing.T) {
 		{"pool", pace.Pace{Speed: 1}, func(o *Options) { o.Runs = func() Runs { return Runs{2, 5} } }, tui.Running, true, "bench 2/5"},
 		{"over", pace.Pace{Speed: 1}, nil, tui.Done, true, ""},
 		{"over", pace.Pace{Speed: 1}, func(o *Options) {
-			o.Runs, o.Report = func() Runs { return Runs{5, 5} }, func() []string { return report }
+			o.Runs, o.Report = func() Runs { return Runs{5, 5} }, func() *tui.Report { return report }
 		}, tui.Done, false, "bench 5/5 ✓"},
 	} {
 		source := *scenes[c.scene]()

@@ -29,12 +29,16 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	if s.report != nil {
 		title, columns = fmt.Sprintf("Results of %d run(s)", s.runs.Total), []list.Column{{}}
 	}
-	f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: columns, Rows: s.resultRows(), Focused: true})
+	inside := r.Box(screen.Thin, theme.Border, theme.Title, title)
+	if s.report != nil {
+		s.report.Fold(inside)
+	}
+	f.List(r, inside, tui.Listing{Columns: columns, Rows: s.resultRows(), Focused: true})
 }
 
 func (s *session) resultRows() list.Rows {
 	if s.report != nil {
-		return list.Texts(s.report)
+		return list.Texts(s.report.Lines())
 	}
 	if s.snapshot == nil {
 		return list.Rows{}

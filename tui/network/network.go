@@ -35,8 +35,8 @@ type Seeds struct{ Done, Total int }
 // Options say what is to be seen. Source is needed.
 type Options struct {
 	Source Source
-	Seeds  func() Seeds    // nil: the run shown is the only one
-	Report func() []string // the report of all runs, nil until they are over; nil: there is none
+	Seeds  func() Seeds       // nil: the run shown is the only one
+	Report func() *tui.Report // the report of all runs, nil until they are over; nil: there is none
 }
 
 // session is what the pages show: one look at the source, and how it is to be seen.
@@ -46,7 +46,7 @@ type session struct {
 	history  *History
 	hand     pace.Hand
 	seeds    Seeds
-	report   []string
+	report   *tui.Report
 
 	reading olaf.Reading
 	whole   bool // time axes show the whole run

@@ -267,16 +267,16 @@ func TestSeeks(t *testing.T) {
 
 // TestReport shows the report of all seeds when it is there, and how to leave.
 func TestReport(t *testing.T) {
-	var report []string
+	var report *tui.Report
 	d := shown("over", 100, 30, func(o *Options) {
 		o.Seeds = func() Seeds { return Seeds{3, 3} }
-		o.Report = func() []string { return report }
+		o.Report = func() *tui.Report { return report }
 	})
 	tuitest.Press(d.Frame, "4")
 	if text := d.Text(); !strings.Contains(text, "so far") || !strings.Contains(text, "quit prints the report") {
 		t.Errorf("before the report:\n%s", text)
 	}
-	report = []string{"twelve chars and the report"}
+	report = tui.NewReport(func(int) []string { return []string{"twelve chars and the report"} })
 	d.clock.Advance(d.Frame, time.Second)
 	if tuitest.Press(d.Frame, "right"); !strings.Contains(d.Text(), "│ and the report") || !strings.Contains(d.Text(), "Results of 3 seed(s)") {
 		t.Errorf("the report:\n%s", d.Text())

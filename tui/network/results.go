@@ -33,7 +33,7 @@ func (s *session) resultsPage() tui.Page {
 func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	if s.report != nil {
 		inside := r.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("Results of %d seed(s)", s.seeds.Total))
-		f.List(r, inside, tui.Listing{Columns: []list.Column{{}}, Rows: s.resultRows()})
+		f.List(r, inside, tui.Listing{Columns: []list.Column{{}}, Rows: list.Texts(s.report.Fold(inside))})
 		return
 	}
 	rows := s.resultRows()
@@ -133,7 +133,7 @@ func groupColumns() []list.Column {
 
 func (s *session) resultRows() list.Rows {
 	if s.report != nil {
-		return list.Texts(s.report)
+		return list.Texts(s.report.Lines())
 	}
 	if s.snapshot == nil {
 		return list.Rows{}

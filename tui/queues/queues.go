@@ -34,7 +34,7 @@ type Bench struct {
 	Done, Total, Invalid int
 	Finished             bool
 	Err                  error
-	Lines                []string      // the report, as text
+	Report               *tui.Report   // nil until there is one
 	Rows                 []results.Row // what runs came to so far, with ages beside the twin's; nil where nobody asks for these
 }
 

@@ -311,11 +311,20 @@ func TestResultsPage(t *testing.T) {
 	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") || !strings.Contains(text, "AoM/worker") {
 		t.Errorf("while it runs:\n%s", text)
 	}
-	bench = &Bench{Done: 8, Total: 8, Finished: true, Err: errors.New("two missed"), Lines: []string{"the report that is a bit long"}}
+	report := tui.NewReport(func(width int) []string {
+		return []string{"the report that is a bit long", fmt.Sprintf("folded at %d", width)}
+	})
+	bench = &Bench{Done: 8, Total: 8, Finished: true, Err: errors.New("two missed"), Report: report}
 	d.clock.Advance(d.Frame, time.Second)
 	text := d.press("right").Text()
 	if !strings.Contains(text, "│hat is a bit long") || !strings.Contains(text, "bench 8/8 ✓") || d.Cursor().Pan == 0 {
 		t.Errorf("at the end:\n%s", text)
+	}
+	for width, want := range map[int]string{100: "folded at 96", 160: "folded at 156", 60: "folded at 56"} {
+		tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: 30})
+		if text := d.press("left").Text(); !strings.Contains(text, want) {
+			t.Errorf("a report on %d columns must be %s:\n%s", width, want, text)
+		}
 	}
 }
 

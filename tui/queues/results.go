@@ -29,17 +29,19 @@ func (s *session) resultsPage() tui.Page {
 	}
 }
 
-// report is the lines of the experiment's report, or what went wrong; nil while it is not there.
+// report returns the lines of the experiment's report, or what went wrong; nil while it is not there.
 func (s *session) report() []string {
-	switch {
-	case s.bench == nil:
-		return nil
-	case s.bench.Err != nil:
-		return append([]string{"✗ " + s.bench.Err.Error(), ""}, s.bench.Lines...)
-	case len(s.bench.Lines) == 0:
+	if s.bench == nil {
 		return nil
 	}
-	return s.bench.Lines
+	var lines []string
+	if s.bench.Err != nil {
+		lines = []string{"✗ " + s.bench.Err.Error(), ""}
+	}
+	if s.bench.Report != nil {
+		lines = append(lines, s.bench.Report.Lines()...)
+	}
+	return lines
 }
 
 func (s *session) drawResults(f *tui.Frame, r screen.Region) {
@@ -55,7 +57,11 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 		listing, below = list.Split(r, len(s.snapshot.Queues))
 		s.drawCurves(below)
 	}
-	f.List(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: columns, Rows: s.resultRows()})
+	inside := listing.Box(screen.Thin, theme.Border, theme.Title, title)
+	if s.bench != nil && s.bench.Report != nil {
+		s.bench.Report.Fold(inside)
+	}
+	f.List(listing, inside, tui.Listing{Columns: columns, Rows: s.resultRows()})
 }
 
 // curveLeast is how many rows a curve needs with its border.

@@ -25,7 +25,7 @@ type Options struct {
 	ID       string
 	What     string // is varied, in words
 	Progress func() sweep.Progress
-	Report   func() []string // of the finished sweep, nil until then; nil: there is none
+	Report   func() *tui.Report // of the finished sweep, nil until then; nil: there is none
 }
 
 // session is one look at the sweep, and what was seen of it before.
@@ -34,7 +34,7 @@ type session struct {
 	progress sweep.Progress
 	history  []sample
 	every    time.Duration // between two samples
-	report   []string
+	report   *tui.Report
 	looked   bool
 }
 
@@ -223,15 +223,18 @@ func (s *session) listed(title, first, second, about string, rows func() list.Ro
 
 func (s *session) resultsPage() tui.Page {
 	rows := func() list.Rows {
-		lines := s.report
-		if lines == nil {
-			lines = []string{"the report stands here once all cells are done"}
+		if s.report == nil {
+			return list.Texts([]string{"the report stands here once all cells are done"})
 		}
-		return list.Rows{Len: len(lines), Row: func(i int) list.Row { return list.Row{ID: int64(i), Cells: []list.Cell{{Text: lines[i]}}} }}
+		return list.Texts(s.report.Lines())
 	}
 	return tui.Page{Title: "Results", About: "The report of the finished sweep, as quitting prints it. left and right shift long lines.", Rows: rows,
 		Keys: tui.Shifting(func() bool { return s.report != nil }),
 		Draw: func(f *tui.Frame, r screen.Region) {
-			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "Results"), tui.Listing{Columns: []list.Column{{}}, Rows: rows()})
+			inside := r.Box(screen.Thin, theme.Border, theme.Title, "Results")
+			if s.report != nil {
+				s.report.Fold(inside)
+			}
+			f.List(r, inside, tui.Listing{Columns: []list.Column{{}}, Rows: rows()})
 		}}
 }

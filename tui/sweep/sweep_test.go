@@ -18,7 +18,7 @@ import (
 // running is a sweep of 40 cells that stores two results a second, loses one cell, and is over after 20 s.
 type running struct {
 	done   int
-	report []string
+	report *tui.Report
 }
 
 func (r *running) progress() sweep.Progress {
@@ -36,7 +36,7 @@ func (r *running) progress() sweep.Progress {
 // watch opens a dashboard of a size and lets it look for some seconds.
 func (r *running) watch(width, height, seconds int) (*tui.Frame, *tuitest.Clock) {
 	clock := &tuitest.Clock{Now: time.Unix(0, 0)}
-	f := tui.New(New(Options{ID: "20260102-030405-sweep-bench", What: "8 × slots, 5 × out-rate of bench", Progress: r.progress, Report: func() []string { return r.report }}),
+	f := tui.New(New(Options{ID: "20260102-030405-sweep-bench", What: "8 × slots, 5 × out-rate of bench", Progress: r.progress, Report: func() *tui.Report { return r.report }}),
 		tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})
 	tuitest.Send(f, tea.WindowSizeMsg{Width: width, Height: height})
 	for range seconds {
@@ -77,7 +77,7 @@ func TestDone(t *testing.T) {
 		r.done += 2
 		clock.Advance(f, time.Second)
 	}
-	r.report = []string{"digest 0123"}
+	r.report = tui.NewReport(func(int) []string { return []string{"digest 0123"} })
 	clock.Advance(f, time.Second)
 	tuitest.Press(f, "4")
 	clock.Advance(f, tui.FrameInterval)

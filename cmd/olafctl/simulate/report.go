@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -18,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
+	"github.com/olafctl/olaf/tui"
 )
 
 const Schema = "olafctl.simulate/v2"
@@ -134,13 +134,11 @@ func (s *simulation) remark() {
 	s.Remarks = append(s.Remarks, line)
 }
 
-// linesOf is the text of the report over what was simulated.
-func (s *simulation) linesOf(of *bench.Simulated) []string {
+// reportOf returns the report over what was simulated, for a dashboard.
+func (s *simulation) reportOf(of *bench.Simulated) *tui.Report {
 	report := *s
 	report.take(of)
-	var page bytes.Buffer
-	_ = report.WriteText(&page, watch.View()) // a buffer takes everything
-	return watch.SplitLines(&page)
+	return watch.Report(report.WriteText)
 }
 
 // whole says that there is something worth keeping: a run that came to its end, or what has no runs.

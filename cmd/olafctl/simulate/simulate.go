@@ -657,7 +657,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 		o.First.Record = out.record
 	}
 	if f.tui && env.Terminal {
-		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.linesOf}
+		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.reportOf}
 		simulated, err := w.run(ctx)
 		report.take(simulated)
 		return err

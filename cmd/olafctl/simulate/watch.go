@@ -22,7 +22,7 @@ type watchedRuns struct {
 	view       cli.ViewFlags
 	simulation *bench.Simulation
 	options    bench.SimulateOptions
-	text       func(*bench.Simulated) []string // the report
+	text       func(*bench.Simulated) *tui.Report
 }
 
 // run shows the runs until the person leaves, and returns what there is of them.
@@ -39,7 +39,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	}
 	player := network.NewPlayer(olaf.Time(length), pace, watch.NewClock(w.env.Now))
 	w.options.First.Watcher = player
-	var report atomic.Pointer[[]string]
+	var report atomic.Pointer[tui.Report]
 	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
 
 	working, stop := context.WithCancel(ctx)
@@ -49,8 +49,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
 	wg.Go(func() {
 		if out, err = bench.Simulate(working, w.simulation, w.options); err == nil && w.text != nil {
-			lines := w.text(out)
-			report.Store(&lines)
+			report.Store(w.text(out))
 		}
 	})
 	_, shown := program.Run()
@@ -66,17 +65,12 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 }
 
 // pages are those of the dashboard: the first seed as player shows it, and the report once there is one.
-func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[[]string]) tui.Dashboard {
+func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[tui.Report]) tui.Dashboard {
 	return network.New(network.Options{
 		Source: player,
 		Seeds: func() network.Seeds {
 			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
 		},
-		Report: func() []string {
-			if lines := report.Load(); lines != nil {
-				return *lines
-			}
-			return nil
-		},
+		Report: report.Load,
 	})
 }

@@ -3,7 +3,6 @@
 package sweep
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 	found "github.com/olafctl/olaf/results/sweep"
+	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/tui"
 	pages "github.com/olafctl/olaf/tui/sweep"
 )
@@ -288,13 +288,8 @@ func (f *GridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Eng
 	}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	var report atomic.Pointer[[]string]
-	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress, Report: func() []string {
-		if all := report.Load(); all != nil {
-			return *all
-		}
-		return nil
-	}})
+	var report atomic.Pointer[tui.Report]
+	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress, Report: report.Load})
 	program := f.View.Program(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen()))
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -302,8 +297,13 @@ func (f *GridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Eng
 			program.Kill()
 			return
 		}
-		page := reportLines(engine.Plan, cells)
-		report.Store(&page)
+		report.Store(watch.Report(func(w io.Writer, v text.View) error {
+			d, err := engine.Plan.Document(cells)
+			if err != nil {
+				return err
+			}
+			return d.WriteText(w, v)
+		}))
 	})
 	_, shown := program.Run()
 	stop()
@@ -312,19 +312,6 @@ func (f *GridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Eng
 		err = shown
 	}
 	return cells, differences, err
-}
-
-// reportLines is the report of a sweep as the dashboard shows it.
-func reportLines(plan *sweep.Plan, cells []found.Outcome) []string {
-	var page bytes.Buffer
-	d, err := plan.Document(cells)
-	if err == nil {
-		err = d.WriteText(&page, watch.View())
-	}
-	if err != nil {
-		return []string{err.Error()}
-	}
-	return watch.SplitLines(&page)
 }
 
 // unfinished says how far the sweep came, and how to go on.

@@ -2,7 +2,6 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -159,36 +158,37 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if err != nil {
 			return err
 		}
-		var page bytes.Buffer
-		fmt.Fprintf(&page, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
-		if err := f.comparison(env, &page, s); err != nil {
+		against, err := f.comparison(env, s)
+		if err != nil {
 			return err
 		}
-		if err := text.Bench(&page, watch.View(), r.Bench); err != nil {
-			return err
-		}
-		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: watch.SplitLines(&page)}
+		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Report: watch.Report(func(w io.Writer, v text.View) error {
+			fmt.Fprintf(w, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
+			if against != nil {
+				if err := against.WriteText(w, v, false); err != nil {
+					return err
+				}
+			}
+			return text.Bench(w, v, r.Bench)
+		})}
 		shown = func() *queues.Bench { return state }
 		return nil
 	})
 	return spec, shown, err
 }
 
-func (f *tuiFlags) comparison(env *cli.Env, w io.Writer, s *store.Store) error {
+// comparison compares the run with the one of --against; nil without that.
+func (f *tuiFlags) comparison(env *cli.Env, s *store.Store) (*compare.Document, error) {
 	if f.against == "" {
-		return nil
+		return nil, nil
 	}
 	earlier, err := runscmd.Side(env, s, f.against)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	this, err := runscmd.Side(env, s, f.run)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := compare.Results(earlier, this)
-	if err != nil {
-		return err
-	}
-	return d.WriteText(w, watch.View(), false)
+	return compare.Results(earlier, this)
 }

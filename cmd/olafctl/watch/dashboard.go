@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,11 +37,15 @@ func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
 	return nil
 }
 
-// View is a report inside the least dashboard, whose borders take four characters.
-func View() text.View { return text.View{Width: text.PlainWidth - 4} }
-
-func SplitLines(b *bytes.Buffer) []string {
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+// Report is what write writes for a view, as a dashboard's report. An error of write becomes its last line.
+func Report(write func(io.Writer, text.View) error) *tui.Report {
+	return tui.NewReport(func(width int) []string {
+		var page bytes.Buffer
+		if err := write(&page, text.View{Width: width}); err != nil {
+			fmt.Fprintln(&page, err)
+		}
+		return strings.Split(strings.TrimRight(page.String(), "\n"), "\n")
+	})
 }
 
 // Dashboard shows one plan's live session on the terminal.
@@ -253,10 +258,7 @@ func (b *Background) start(ctx context.Context) {
 		final := b.progress()
 		final.Finished, final.Err = true, b.Err
 		if b.report != nil {
-			var page bytes.Buffer
-			if err := b.report.WriteText(&page, View()); err == nil {
-				final.Lines = SplitLines(&page)
-			}
+			final.Report = Report(b.report.WriteText)
 			if b.Err == nil {
 				final.Err = b.report.Err()
 			}

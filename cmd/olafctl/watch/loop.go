@@ -96,22 +96,19 @@ func (w *Loop) options(player *loops.Player) loops.Options {
 	o := w.About
 	o.Source = player
 	if w.Runs == nil {
-		o.Report = func() []string { return nil }
+		o.Report = func() *tui.Report { return nil }
 		return o
 	}
 	o.Runs = func() loops.Runs {
 		s := w.Runs.state()
 		return loops.Runs{Done: s.Done, Total: s.Total}
 	}
-	o.Report = func() []string {
-		switch s := w.Runs.state(); {
-		case !s.Finished:
-			return nil
-		case len(s.Lines) > 0:
-			return s.Lines
-		default:
-			return []string{fmt.Sprint("no report: ", s.Err)}
+	o.Report = func() *tui.Report {
+		s := w.Runs.state()
+		if s.Finished && s.Report == nil {
+			return tui.NewReport(func(int) []string { return []string{fmt.Sprint("no report: ", s.Err)} })
 		}
+		return s.Report
 	}
 	return o
 }
