@@ -149,7 +149,7 @@ func (f *Frame) head(r screen.Region) {
 		return
 	}
 	x = r.Text(x+2, 0, theme.Text, num.Instant(s.Now, s.End))
-	x = r.Text(x+1, 0, theme.Dim, "of "+num.Duration(s.End.Sub(0)))
+	x = r.Text(x+1, 0, theme.Dim, "of "+num.End(s.End))
 	right := s.Progress
 	for _, more := range []string{f.left(), s.Beside} {
 		if more != "" && x+4+screen.Width(right+more) < r.W {

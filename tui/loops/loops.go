@@ -133,7 +133,7 @@ func (s *session) caption(what string) string {
 		return what
 	}
 	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s.", what, s.options.System, s.options.About, s.options.Seed,
-		num.Instant(s.snapshot.Now, s.end()), num.Duration(s.end().Sub(0)))
+		num.Instant(s.snapshot.Now, s.end()), num.End(s.end()))
 }
 
 // span is the part of the time axis that all charts show.
@@ -159,6 +159,6 @@ func Line(v *closed.Snapshot, end olaf.Time) string {
 	for i := range v.Switches {
 		held += v.Switches[i].Held
 	}
-	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again", num.Instant(v.Now, end), num.Duration(end.Sub(0)),
+	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again", num.Instant(v.Now, end), num.End(end),
 		rounds, v.Rounds*uint32(len(v.Jobs)), olaf.Plural(held, "slot"), olaf.Plural(int(v.Frames), "frame"), v.Lost, olaf.Plural(int(v.Endpoints.Of("packets_resent")), "packet"))
 }

@@ -171,7 +171,7 @@ func (s *session) caption(what string) string {
 		of = v.Sums + ", " + of
 	}
 	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, of, v.Seed,
-		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters), s.reading)
+		num.Instant(v.Now, v.End), num.End(v.End), v.Workers, len(v.Clusters), s.reading)
 }
 
 // span is the part of the time axis that all charts show.

@@ -82,15 +82,25 @@ func Duration(d olaf.Duration) string { return NS(d.NS()) }
 // Instant writes an instant of a run clock with three decimals of the unit that fits the run's end, so that it does not
 // jump about.
 func Instant(t, end olaf.Time) string {
-	unit := times[len(times)-2]
-	for _, u := range times[:len(times)-2] {
-		if float64(end) >= 10*u.worth*float64(olaf.Nanosecond) {
-			unit = u
-			break
-		}
-	}
+	unit := unitUntil(end)
 	thousandths := math.Floor(float64(t) / unit.worth) // picoseconds are thousandths of what worth counts
 	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
+}
+
+// End writes a run's end in the unit of its instants.
+func End(end olaf.Time) string {
+	unit := unitUntil(end)
+	return figures(end.Sub(0).NS()/unit.worth) + unit.name
+}
+
+// unitUntil returns the unit of a run's instants: the largest that fits ten times into its end.
+func unitUntil(end olaf.Time) prefix {
+	for _, u := range times[:len(times)-2] {
+		if float64(end) >= 10*u.worth*float64(olaf.Nanosecond) {
+			return u
+		}
+	}
+	return times[len(times)-2]
 }
 
 // Speed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.

@@ -17,6 +17,7 @@ func TestNumbers(t *testing.T) {
 		{Count(9999), "9999"}, {Count(13500), "13.5k"}, {Count(-3), "-3"}, {Count(2_500_000), "2.50M"},
 		{Instant(1_234_567, 5_000_000), "1.234 µs"}, {Instant(1_234_567, olaf.Time(olaf.Second)), "0.001 ms"}, {Instant(0, 0), "0.000 µs"},
 		{Instant(olaf.Time(12345*olaf.Millisecond), olaf.Time(20*olaf.Second)), "12.345 s"}, {Instant(999_999, 5_000_000), "0.999 µs"},
+		{End(olaf.Time(8409298 * olaf.Microsecond)), "8409 ms"}, {End(460_800_000), "461 µs"}, {End(olaf.Time(20 * olaf.Second)), "20.0 s"},
 		{Duration(olaf.Microsecond), "1.00 µs"}, {Speed(1e-5), "10.0 µs/s"}, {Speed(1), "1.00 s/s"},
 		{Wait(-1), Unknown}, {Wait(0), "0:00"}, {Wait(61500 * time.Millisecond), "1:02"}, {Wait(3661 * time.Second), "1:01 h"},
 	} {

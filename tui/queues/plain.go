@@ -37,7 +37,7 @@ func (p *Plain) Show(s *live.Snapshot) error {
 		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, run %d of seed %d, %s\n",
 			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate, s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, sampled(s))
 	}
-	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.Instant(s.Now, s.End), num.Duration(s.End.Sub(0)), s.State, s.Sent, s.Total)
+	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.Instant(s.Now, s.End), num.End(s.End), s.State, s.Sent, s.Total)
 	for i := range s.Queues {
 		p.queue(&b, i, &s.Queues[i])
 	}

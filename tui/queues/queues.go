@@ -236,7 +236,7 @@ func (s *session) caption(what string) string {
 	}
 	w := &v.Plan.Spec.Workload
 	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d workers in %d clusters offer %v to %d slots; ages %s.", what, v.Plan.Spec.Experiment,
-		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots, s.reading)
+		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.End(v.End), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots, s.reading)
 }
 
 // stop ends the traffic when it is asked for twice in a row.
