@@ -67,6 +67,13 @@ func TestDocument(t *testing.T) {
 	if len(d.Crossings) != 1 || d.Crossings[0].After != "2" || d.Crossings[0].Before != "4" || d.Crossings[0].From != Higher {
 		t.Errorf("%+v", d.Crossings)
 	}
+	two := Crossing{Metric: "age_ns", Subject: "a", Versus: "b", Axis: "slots", From: Higher, To: Lower, After: "2", Before: "4", Parameters: map[string]Value{"rate": "5"}}
+	same, later := two, two
+	same.Parameters, later.Parameters, later.After, later.Before = map[string]Value{"rate": "10"}, map[string]Value{"rate": "20"}, "4", "8"
+	if got, want := describeCrossings([]Crossing{two, same, later}), "age_ns: a's is higher than b's up to slots 2, and lower from 4 on (rate 5; rate 10), "+
+		"up to 4 and from 8 on (rate 20)"; len(got) != 1 || got[0] != want {
+		t.Errorf("crossings of one comparison take one sentence, %q, not %q", want, got)
+	}
 	s := d.Sensitivity[0]
 	sum := float64(s.Rest)
 	for _, share := range s.Shares {
@@ -154,7 +161,7 @@ func TestAnalysisIsEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(strings.Fields(page.String()), " ")
-	for _, want := range []string{"rate \\ slots 2 4 8", "a's is higher than b's up to slots 4, and lower from 8 on, rate 5Gbps", "of the variance over the cells, slots", "no other cell beats in both age_ns", "power: in every place"} {
+	for _, want := range []string{"rate \\ slots 2 4 8", "a's is higher than b's up to slots 4, and lower from 8 on (rate 5Gbps;", "of the variance over the cells, slots", "no other cell beats in both age_ns", "power: in every place"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, &page)
 		}

@@ -197,8 +197,8 @@ func (d *Document) validity() string {
 // lines say what the sweep shows as a whole.
 func (d *Document) lines(p *text.Page) {
 	said := false
-	for i := range d.Crossings {
-		p.Say("", "%s", d.Crossings[i].String())
+	for _, line := range describeCrossings(d.Crossings) {
+		p.Say("", "%s", line)
 		said = true
 	}
 	for i := range d.Sensitivity {
@@ -221,13 +221,47 @@ func (d *Document) lines(p *text.Page) {
 	}
 }
 
-// String says where a comparison turns.
-func (c *Crossing) String() string {
-	in := ""
-	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
-		in += fmt.Sprintf(", %s %s", name, c.Parameters[name])
+// describeCrossings returns one sentence for all places where a comparison of a metric turns in the same sense along an axis.
+func describeCrossings(all []Crossing) (lines []string) {
+	type turn struct{ metric, subject, versus, axis, from, to string }
+	type step struct{ after, before Value }
+	steps, places := map[turn][]step{}, map[turn]map[step][]string{}
+	var order []turn
+	for i := range all {
+		c := &all[i]
+		t, s := turn{c.Metric, c.Subject, c.Versus, c.Axis, c.From, c.To}, step{c.After, c.Before}
+		if places[t] == nil {
+			order, places[t] = append(order, t), map[step][]string{}
+		}
+		if places[t][s] == nil {
+			steps[t] = append(steps[t], s)
+		}
+		places[t][s] = append(places[t][s], c.place())
 	}
-	return fmt.Sprintf("%s: %s's is %s than %s's up to %s %s, and %s from %s on%s", c.Metric, c.Subject, c.From, c.Versus, c.Axis, c.After, c.To, c.Before, in)
+	for _, t := range order {
+		var parts []string
+		for i, s := range steps[t] {
+			part := fmt.Sprintf("up to %s and from %s on", s.after, s.before)
+			if i == 0 {
+				part = fmt.Sprintf("up to %s %s, and %s from %s on", t.axis, s.after, t.to, s.before)
+			}
+			if in := strings.Join(places[t][s], "; "); in != "" {
+				part += " (" + in + ")"
+			}
+			parts = append(parts, part)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s's is %s than %s's %s", t.metric, t.subject, t.from, t.versus, strings.Join(parts, ", ")))
+	}
+	return lines
+}
+
+// place names the values of the other axes; "" if there are none.
+func (c *Crossing) place() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
+		parts = append(parts, fmt.Sprintf("%s %s", name, c.Parameters[name]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // String says which axes decide.
@@ -236,7 +270,11 @@ func (s *Sensitivity) String() string {
 	for _, share := range s.Shares {
 		parts = append(parts, fmt.Sprintf("%s %.0f %%", share.Axis, 100*float64(share.Share)))
 	}
-	return fmt.Sprintf("%s: of the variance over the cells, %s explain by themselves, %.0f %% only together", s.Metric, strings.Join(parts, ", "), 100*float64(s.Rest))
+	line := fmt.Sprintf("%s: of the variance over the cells, %s explain by themselves", s.Metric, strings.Join(parts, ", "))
+	if rest := 100 * float64(s.Rest); rest >= 0.5 {
+		line += fmt.Sprintf(", %.0f %% only together", rest)
+	}
+	return line
 }
 
 // mostNamed is how many cells of a front are named.
