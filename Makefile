@@ -5,7 +5,7 @@ BIN   := bin/olafctl
 LDFLAGS := -s -w
 # Releases and all tools build without cgo, and share one build cache; only race tests need it.
 export CGO_ENABLED := 0
-# As in a release, so that what tests compile serves the builds that are compared (cmd/sbom), too.
+# As in a release, so that what tests compile serves the builds that are compared (internal/tools/sbom), too.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # Property tests draw other cases in every run; in CI the same ones, so that only a change can break it (0 is at random).
 ifeq ($(CI),true)
@@ -23,7 +23,7 @@ RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/l
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
 
-.PHONY: build help test quick often unit race lint generate bench sweeps kernel idle pci fuzz faults campaign exactly mutate sbom licences reproducible peers clean
+.PHONY: build help test quick often unit race lint style generate bench sweeps kernel idle pci fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -63,6 +63,7 @@ often: ## short tests of all that has goroutines, children or clocks, 20 times e
 
 unit: ## all tests, and those of the driver's own build; lint vets them
 	$(GO) test $(SIDE) -vet=off -timeout 30m ./...
+	$(GO) test -C internal/tools $(SIDE) -vet=off -timeout 30m ./...
 	@# AMD's driver is loaded by a build of its own; a stand-in compiled from our C takes its place in the test.
 	@if command -v gcc >/dev/null; then $(GO) test -vet=off -tags vnp4 -run StandIn ./cmd/olafctl; \
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
@@ -78,10 +79,16 @@ lint: ## format, vet (the driver's build too), staticcheck, known vulnerabilitie
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags vnp4 ./cmd/olafctl/...
+	$(GO) vet -C internal/tools ./...
 	$(GO) tool staticcheck ./...
+	@check=$$($(GO) tool -n staticcheck) && cd internal/tools && $$check ./...
 	@said=$$($(GO) tool govulncheck ./... 2>&1); code=$$?; case "$$said" in \
 	 *"fetching vulnerabilities"*) echo "skipped: known vulnerabilities (govulncheck can't reach its database)";; \
 	 *) [ $$code = 0 ] || { echo "$$said" >&2; exit 1; };; esac
+
+style: ## count habits of language, and lower the limits to today's figures (CONTRIBUTING.md)
+	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./prose
+	bin/tools/prose -limits internal/tools/prose/limits.txt -lower -top 20
 
 generate: ## regenerate what is derived; a test fails when it is stale
 	$(GO) generate ./...
@@ -109,7 +116,7 @@ fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	for t in "$${targets[@]}"; do echo "$$t"; $(GO) test -run '^$$' -fuzz "^$${t#* }$$" -fuzztime $${each}s "$${t% *}" || exit 1; done
 
 # A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1; SEEN="1,2 3" draws none that
-# 1 and 2 drew, nor 3 without these. Each survivor is printed with its reason in cmd/mutate/survivors.txt.
+# 1 and 2 drew, nor 3 without these. Each survivor is printed with its reason in internal/tools/mutate/survivors.txt.
 FOR  ?= 5m
 PKG  ?= $(MUTATED)
 N    ?= 100
@@ -120,7 +127,8 @@ MUTATED := fpga/engine fpga/twin fpga/program fpga/program/atp fpga/program/iswi
 	experiments/netsim experiments/netsim/closed experiments/netsim/node experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
 
 mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
-	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) $(SEEN:%=-seen %) || exit 1; done
+	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./mutate
+	@for p in $(PKG); do bin/tools/mutate -pkg $$p -n $(N) -seed $(SEED) $(SEEN:%=-seen %) || exit 1; done
 
 # Twenty processes, for the reason that often has: 10,000 scripts in one took more than 20 GB.
 faults: ## 10,000 scripts of faults, played to the commands on a card made of software (docs/notes/reliability.md): SEED=14
@@ -145,11 +153,12 @@ peers: ## install the programs the suites test against (root on Debian), or name
 	  else echo "not installed, so their tests are skipped: $${missing[*]}"; fi; fi
 
 sbom: build ## what the programs consist of, as CycloneDX
-	@mkdir -p dist && for p in olafctl olafctl-queue; do \
-	 $(GO) run ./cmd/sbom -binary $(dir $(BIN))$$p -o dist/$$p.cdx.json && echo dist/$$p.cdx.json || exit 1; done
+	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./sbom && mkdir -p dist && for p in olafctl olafctl-queue; do \
+	 bin/tools/sbom -binary $(dir $(BIN))$$p -o dist/$$p.cdx.json && echo dist/$$p.cdx.json || exit 1; done
 
 licences: ## list the licences of all modules anew
-	$(GO) run ./cmd/sbom -licences docs/reference/licences.md
+	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./sbom
+	bin/tools/sbom -licences docs/reference/licences.md
 
 reproducible: ## two builds in two folders with caches of their own, which must be equal; minutes
 	@set -e; t=$$(mktemp -d); trap 'chmod -R u+w $$t; rm -rf $$t' EXIT; for d in a b; do mkdir $$t/$$d; \

@@ -326,8 +326,8 @@ func TestJudged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads packages with their types")
 	}
-	t.Chdir("../..")
-	lists := []string{"cmd/mutate/equivalent.txt", "cmd/mutate/survivors.txt"}
+	t.Chdir("../../..")
+	lists := []string{"internal/tools/mutate/equivalent.txt", "internal/tools/mutate/survivors.txt"}
 	named := map[string]bool{}
 	for _, list := range lists {
 		text, err := os.ReadFile(list)

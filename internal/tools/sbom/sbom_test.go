@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func page(t *testing.T) map[string]string {
 	t.Helper()

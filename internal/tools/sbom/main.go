@@ -1,8 +1,8 @@
 // Command sbom says what a built program consists of, as a CycloneDX document made from the build information inside the
 // program, and lists the licences of all modules that go.mod names.
 //
-//	go run ./cmd/sbom -binary bin/olafctl -o dist/olafctl.cdx.json
-//	go run ./cmd/sbom -licences docs/reference/licences.md
+//	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
+//	sbom -licences docs/reference/licences.md
 package main
 
 import (
