@@ -12,16 +12,13 @@ func newConfigCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show per-user settings, and print a Grafana dashboard",
-		Long: `Show what is set for all commands. What belongs to a place or a person rather than to a run (the device, the store, how an
-agent is trusted, how the dashboard looks) can be said once: in the environment, as OLAFCTL_DEVICE says --device, or in a
-file of lines such as
+		Long: `Show the settings that apply to all commands. Put per-machine settings in a config file (olafctl/config.yaml in your
+configuration folder, or the file named by OLAFCTL_CONFIG) or in the environment:
 
-  device: grpc://lab:9559
+  device: grpc://lab:9559      # the same as OLAFCTL_DEVICE
   tls-ca: lab.pem
 
-A flag goes before the environment, and that before the file. The file is olafctl/config.yaml in the user's configuration
-folder, or what OLAFCTL_CONFIG names; paths in it are relative to its folder. What runs stands in files of its own: see
-'olafctl bench -f'.`,
+A flag overrides the environment, and the environment overrides the file. Paths in the file are relative to its folder.`,
 		Example: "  olafctl config show",
 	}
 	cmd.AddCommand(newConfigShowCmd(env), newMetricsDashboardCmd(env))

@@ -21,8 +21,7 @@ func newManCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "Write manual pages, one per command",
-		Long: `Write the manual pages of all commands, in which no flag is left out, into a folder. They are made from the help, so
-that the two cannot disagree.`,
+		Long:  `Write the manual pages of all commands to a folder. They are generated from the help and list every flag.`,
 		Example: `  olafctl man -w man1 && man ./man1/olafctl-bench.1
   olafctl man -w ~/.local/share/man/man1`,
 		Args: cobra.NoArgs,

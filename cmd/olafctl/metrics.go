@@ -11,9 +11,9 @@ func newMetricsCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
 		Short: "Watch long runs with Prometheus and Grafana",
-		Long: `Watch long work by Prometheus and Grafana. 'serve', 'train', 'reproduce', 'simulate' and 'tui' tell how it goes with --metrics PORT, as
-OpenMetrics text under /metrics; a bench writes what it found for the node exporter with --metrics-file FILE.prom.
-docs/guide/monitoring.md lists what is told.`,
+		Long: `Watch long runs with Prometheus and Grafana. 'device serve', 'train', 'reproduce', 'simulate' and 'tui' serve OpenMetrics
+text under /metrics with --metrics PORT; bench writes a file for the node exporter with --metrics-file FILE.prom. See
+docs/guide/monitoring.md.`,
 		Example: `  olafctl reproduce --quick --metrics 19100
   olafctl config dashboard -w grafana.json`,
 	}

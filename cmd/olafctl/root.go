@@ -63,14 +63,15 @@ func newRootCmd(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "olafctl",
 		Short: "Run an in-network-aggregation testbed on a card or its software twin",
-		Long: `olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the packet
-generator, captures the packets that reach the parameter server, and reports Age of Model, loss, speed-up and
-aggregation beside the published numbers.
+		Long: `olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the packet generator,
+captures the packets at the parameter server, and reports Age of Model (AoM), loss, speed-up and aggregation beside the
+published numbers. Without --device everything runs on the software twin in virtual time.
 
-Without --device everything runs on the software twin, in virtual time at 250 MHz, and needs nothing else.
+Which command? 'bench' measures one system under your traffic, 'simulate' a network, and 'train' a training. 'experiment run'
+repeats one table or figure of a paper, and 'reproduce' judges all published numbers.
 
-Which command? 'bench' measures one queue under your traffic, 'simulate' a network of queues, and 'train' a training over
-it. 'experiment run' repeats one table or figure of a paper, and 'reproduce' all of them with a verdict for every number.`,
+Common flags: -d the device, -o the output format, -w a file to write, -q no progress, --force to overwrite files, --store the
+folder of stored runs, --keep=false not to store a run.`,
 		Example: `  olafctl bench --queue olaf --rate 60G            # the paper's Table 1, our numbers beside the published ones
   olafctl experiment list                          # the other tables and figures
   olafctl tui --demo                               # a guided tour of one run

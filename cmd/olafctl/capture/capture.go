@@ -40,13 +40,9 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture",
 		Short: "Capture OLAF frames from a network interface and count every loss",
-		Long: `Capture what arrives at a network interface, as the parameter server's, until Ctrl-C, --duration or --count, and account for
-it: updates, ACKs, broken and foreign frames, gaps in sequence numbers, and what the socket and the network card dropped. A
-capture that lost packets gives exit code 1, because no age or loss that is computed from it would be true.
-
-Only frames to OLAF's UDP port enter the buffer, unless --all is given. Times are the network card's where it stamps every
-packet, else the kernel's. It needs Linux and the capability CAP_NET_RAW: use sudo. docs/guide/capture.md tells how to prepare a
-server. Ctrl-C is the normal end of a capture without --duration and --count; with one of them the result is marked partial.`,
+		Long: `Capture packets at a network interface until Ctrl-C, --duration or --count, and count updates, ACKs, damaged and foreign
+frames, sequence gaps, and packets dropped by the socket or the network card. A capture that lost packets exits with code 1.
+It needs Linux and CAP_NET_RAW: use sudo. See docs/guide/capture.md.`,
 		Example: `  sudo olafctl capture -i eth0 -w run.pcapng
   sudo olafctl capture -i eth0 --duration 10s --stamps hardware -o json
   sudo olafctl capture -i eth0 --all --count 100 -w everything.pcapng

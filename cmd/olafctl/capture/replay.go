@@ -44,15 +44,9 @@ func NewReplay(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay CAPTURE",
 		Short: "Replay a capture of OLAF frames through a queue",
-		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
-and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims. "-" reads
-the capture from standard input. One VLAN tag, and a frame check sequence that the file declares, are removed.
-
-Where the stamps are coarser than the time of a frame at --out-rate, losses, merges and ages are withheld: a capture in
-microseconds cannot tell which frames the queue saw together. Capture with 'tcpdump --time-stamp-precision=nano'.
-
-Where packets and updates were stamped by one clock, the Age of Model is told, too: as captured, and as it would be behind the
-queue. Where they were not, it says so. With --tui the queue is shown while the capture goes through it.`,
+		Long: `Read a pcap or pcapng file ("-" for standard input), pass its OLAF frames through a queue, and count the outcomes. Ages are
+printed if packets and updates carry stamps from one clock. If the stamps are coarser than a frame at --out-rate, losses,
+merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'.`,
 		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
   olafctl replay in.pcapng --slots 64 --profile ideal -o json
   olafctl replay in.pcapng --out-rate 20G --tui

@@ -31,12 +31,9 @@ func newDeviceConformanceCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance",
 		Short: "Drive two devices with the same traffic and stop at the first difference",
-		Long: `Lead two devices through the same streams, random and adversarial, and compare everything that there is to see: frames
-byte for byte, classes and cycles, every counter and every register, after each piece of time. Streams are trains onto a locked
-head, full queues, every length, saturation, reconfiguration, reset in the middle, malformed and bypassed frames, freezing,
-inspection, flushing, and the line at its limit. Where devices differ the first cycle is found, and the register or packet.
-
-Both keep the time of the card's logic (docs/reference/semantics.md, Measured). Exit code 4 when they differ.`,
+		Long: `Drive two devices with the same random and adversarial traffic, and compare frames, outcomes, cycles, counters and registers.
+The first difference is printed with its cycle and register or packet, and the command exits with code 4. Both devices must
+keep the card's clock (docs/reference/semantics.md).`,
 		Example: `  olafctl device conformance --a twin: --b rtl: --seeds 200
   olafctl device conformance --ports 1 --seed 7 --seeds 1 -o json`,
 		Args: cobra.NoArgs,

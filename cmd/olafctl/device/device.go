@@ -17,8 +17,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "device",
 		Short: "Find, check and control cards: registers, counters, agents",
-		Long: `Find cards, check them, and say what they were built with. docs/guide/card.md leads through a first use of a card;
-docs/reference/safety.md says what these commands never do to one.`,
+		Long: `Find, check and control cards. docs/guide/card.md describes a card's first use; docs/reference/safety.md lists what these
+commands never do to a card.`,
 	}
 	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env),
 		NewReg(env), NewServe(env))

@@ -27,10 +27,9 @@ func newDeviceDoctorCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check a device step by step and print a remedy for each fault",
-		Long: `Check a device step by step: what was seen, and what to do next. Checks that would need what failed are skipped.
-
---full also runs the conformance suite that the twin passes. It resets the OLAF blocks of the card before every case, so
-that nothing else may use it. Exit code 3 when a check failed, 4 when only the suite found something.`,
+		Long: `Check a device step by step and print what was found and what to do next. Checks that depend on a failed one are skipped.
+--full also runs the conformance suite, which resets the OLAF blocks before every case. Exit code 3: a check failed; 4: only
+the suite found a difference.`,
 		Example: `  olafctl device doctor -d pci:0000:3b:00.0
   olafctl device doctor --full
   olafctl device doctor --full -d pci:0000:3b:00.0 --record card.session`,

@@ -24,8 +24,8 @@ func newDeviceListCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List Xilinx PCI functions and whether each can be used",
-		Long: `List Xilinx PCI functions by what sysfs tells. Cards of the right shape are read (a few registers, nothing is written)
-to say which image they run; --sysfs leaves that out.`,
+		Long: `List Xilinx PCI functions from sysfs. A few registers of matching cards are read to identify the image, and nothing is
+written; --sysfs skips these reads.`,
 		Example: "  olafctl device list\n  olafctl device list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -77,9 +77,8 @@ func newRegDumpCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump [BLOCK]",
 		Short: "Print all registers that can be read without side effects",
-		Long: `Read every register that can be read without changing anything, with its fields decoded. Counters are latched first.
-
-A software twin starts fresh with every command; --after runs an experiment's first run on it before the dump.`,
+		Long: `Print every register that can be read without side effects, with its fields decoded. Counters are latched first. A software
+twin starts fresh with every command; --after runs an experiment on it first.`,
 		Example: `  olafctl device reg dump queue
   olafctl device reg dump queue --after table1 -o json`,
 		Args:              cobra.MaximumNArgs(1),

@@ -41,11 +41,9 @@ func newRegFlowsCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flows",
 		Short: "List the generator's flows: worker and vector fragment of each",
-		Long: `List the flow table of the packet generator, an entry a sender and segment of its vector: addresses, cluster and worker, and with
-the capability wire_formats whose frames these are (format), their type of service (tos) and which segment of the vector they carry
-(seg). Of hosts that wait for answers, which no generator plays, it says who they are and whose frames theirs are.
-
-A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another system's.`,
+		Long: `List the packet generator's flow table: addresses, cluster, worker, wire format, type of service and vector segment of each
+entry. For closed-loop hosts, which no generator plays, it lists the hosts. A software twin starts fresh with every command;
+--after runs an experiment on it first.`,
 		Example: `  olafctl device reg flows --after table1
   olafctl device reg flows --after table1 --system iswitch
   olafctl device reg flows -d grpc:testbed:9559 -o json`,

@@ -40,13 +40,9 @@ func newRegSlotsCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slots",
 		Short: "List the partial sums held by the switch program",
-		Long: `List the slots of the switch program in front of the queue that hold a partial sum: whose cluster and which segment of its vector,
-how many of H contributions are inside, and the newest of them; registers do not say whose the others are. The queue must
-stand: a disabled one is frozen for the while, and so is one that runs where time passes only when it is asked to, as the
-twin's; elsewhere the clock of one that runs must be stopped first.
-
-A software twin starts fresh with every command; --after runs an experiment's first run on it before, with --system another
-system's. An H that does not divide what a cluster's workers send leaves partial sums.`,
+		Long: `List the switch program's slots that hold a partial sum: cluster, vector segment, number of contributions, and the newest
+contributor. The queue is frozen while its slots are read. A software twin starts fresh with every command; --after runs an
+experiment on it first.`,
 		Example: `  olafctl device reg slots --after table1 --system iswitch --h 7
   olafctl device reg slots -d grpc:testbed:9559
   olafctl device reg slots -d grpc:testbed:9559 -o json`,

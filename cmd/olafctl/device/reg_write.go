@@ -23,11 +23,9 @@ func newRegWriteCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write NAME[.FIELD]=VALUE…",
 		Short: "Write registers or single fields by name",
-		Long: `Write registers by name, in the order given. A field keeps the register's other fields; fields of one register that stand
-together are one write. Values are decimal, 0x…, or the name of an enumerated value. All arguments are understood before
-the first write. What the device refuses changes nothing and ends the command with exit code 3.
-
---raw takes BAR2 byte offsets, in ranges that are safe to write alone; see docs/reference/safety.md.`,
+		Long: `Write registers by name, in the given order. A field keeps the register's other fields. Values are decimal, 0x…, or the
+name of an enumerated value. All arguments are checked before the first write. With --raw the names are BAR2 byte offsets in
+ranges that are safe to write (docs/reference/safety.md).`,
 		Example: `  olafctl device reg write queue.depth=16 queue.mode.discipline=olaf queue.mode.reward_filter=1
   olafctl device reg write queue.command.flush=1 -d pci:0000:3b:00.0
   olafctl device reg write queue.depth=16 --dry-run`,

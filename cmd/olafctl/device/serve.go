@@ -26,18 +26,10 @@ func NewServe(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a device to other processes: registers, tap and P4Runtime tables",
-		Long: `Own a device and lend it to other processes at one address, until interrupted: its registers, time and tap to olafctl (-d
-grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
-have P4Runtime's own election.
-
-Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
-clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/reference/p4runtime.md). A card is lent at a
-socket that only you can open, and at a loopback address, which every user of the host reaches, with --insecure alone.
-
-Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
-makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
-(docs/guide/card.md). A bench needs all three. An agent whose card was replaced, reset or switched off and on ends with
-exit code 3.`,
+		Long: `Serve a device to other processes at one address until interrupted: registers, time and tap to olafctl (-d
+grpc://HOST:PORT), and the tables to any P4Runtime controller. One session at a time may write registers. Other than loopback
+and unix sockets need --tls-cert and --tls-key. A card's packets need --capture, and its tables a build with -tags vnp4. The
+agent exits with code 3 if its card is replaced, reset or power-cycled. See docs/reference/p4runtime.md.`,
 		Example: `  olafctl device serve --listen 127.0.0.1:9559
   olafctl device serve --system iswitch                  # with isw.members: who may contribute to which job
   olafctl device serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0

@@ -27,13 +27,9 @@ func newDeviceWatchCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print a device's counters at an interval",
-		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
-card, one behind an agent too, the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
-in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
-each took counts away.
-
-Interrupting a watch is its normal end and gives exit code 0. Without --count the software twin, whose time is its own, is
-looked at no more often than once in an interval of the host's time.`,
+		Long: `Latch and print a device's counters, one line per reading, until interrupted or --count is reached. On a card the counters
+of MACs and packet adapters are included. Latches by other programs, such as ethtool -S, are counted, because each of them
+takes counts away. An interrupt exits with code 0.`,
 		Example: `  olafctl device watch -d pci:0000:3b:00.0
   olafctl device watch --after table1 --count 2 --interval 1ms -o csv`,
 		Args: cobra.NoArgs,

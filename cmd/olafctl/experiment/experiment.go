@@ -22,9 +22,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
 		Short: "List and run the papers' tables and figures, one at a time",
-		Long: `List and run what papers show, one table or figure at a time, with its own traffic, sizes and seeds. An experiment prints
-what was published beside ours; 'olafctl reproduce' runs all of them and counts verdicts, and 'olafctl bench' measures with
-traffic of your own.`,
+		Long: `List and run the papers' tables and figures, one at a time, each with its own traffic and seeds. An experiment prints our
+numbers beside the published ones. 'olafctl reproduce' runs all of them.`,
 		Example: `  olafctl experiment list
   olafctl experiment run olaf/table1`,
 	}
@@ -70,9 +69,8 @@ func newExperimentRunCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
 		Short: "Run experiments and print our numbers beside the paper's",
-		Long: `Run experiments and print ours beside the paper's. An experiment is named by its paper and the artefact that it stands
-beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1. A result of full length that is below what
-its claim expects ends with exit code 4.`,
+		Long: `Run experiments and print our numbers beside the paper's. An experiment is named PAPER/ARTEFACT; for the OLAF paper the
+artefact is enough, such as table1. A full-length result below its claim's expectation exits with code 4.`,
 		Example: `  olafctl experiment run olaf/table1
   olafctl experiment run olaf/fig6 --runs 100 -o json
   olafctl experiment run olaf/fig7 --plots pictures

@@ -37,16 +37,10 @@ func NewReproduce(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
 		Short: "Run every experiment and judge each published number",
-		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
-and verdict. The last lines count verdicts by basis, then list results that came out opposite to what was printed, papers that
-contradict themselves, and whether anything is worse than recorded with its claim. Only the last ends with exit code 4. With
---quick or fewer --runs, a number is judged where more runs are not likely to change the verdict, and is "too short" otherwise;
-neither ends with exit code 4. docs/notes/reproduction.md explains what moves each number.
-
-All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
-them and everything else to a few minutes. With --workers, experiments and single trainings are done side by side, by processes of
-this machine or by machines that take jobs from a work queue ('olafctl sweep serve' and 'sweep work'), with the same numbers; what is
-done is kept in the store and never done twice. On two idle cores:
+		Long: `Run all experiments, or the named ones, and print every published number beside ours with difference, 95 % interval and
+verdict. The last lines count verdicts, contradictions and results worse than recorded; only the latter exit with code 4. All
+of it takes more than an hour; --short leaves out trainings, and --quick shortens everything to minutes. --workers runs
+experiments side by side, here or on other machines. See docs/notes/reproduction.md. On two idle cores:
 
 ` + durations(env.Published),
 		Example: `  olafctl reproduce olaf/table1 olaf/fig6

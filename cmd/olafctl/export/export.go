@@ -16,10 +16,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID",
 		Short: "Export a stored run as workbook, CSV, Parquet, JSON, HTML or figures",
-		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV or Parquet file a sheet, the JSON
-document, a report in one HTML file that needs no network, and single figures. Figures show ours with its interval and what
-the paper printed as crosses. The same run gives the same bytes. A run is named by its id, an unambiguous beginning of it, or
-"last".`,
+		Long: `Export a stored run: a workbook with charts, one CSV or Parquet file per sheet, the JSON document, a self-contained HTML
+report, or figures. The same run gives the same bytes. A run is named by its id, a unique beginning of it, or "last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
   olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/ --pdf figures/`,
 		Args:              cobra.ExactArgs(1),

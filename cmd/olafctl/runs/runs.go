@@ -35,9 +35,9 @@ func New(env *cli.Env) *cobra.Command {
 		Use:        "runs",
 		SuggestFor: []string{"compare", "show", "ls"},
 		Short:      "List, show, compare and verify stored runs",
-		Long: `Every bench, simulation and experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
-computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb, or with list, the
-kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+		Long: `List and manage stored runs. Every bench, simulation and experiment is stored in a folder with its plan, numbers and digests,
+from which everything can be recomputed. Without a subcommand the runs are listed, newest first. A run is named by its id, a
+unique beginning of it, or "last".`,
 		Example: `  olafctl runs
   olafctl runs show last
   olafctl runs compare 20260101-120000 last
@@ -121,15 +121,9 @@ func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare run B with run A, metric by metric",
-		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, and a verdict in words. Where
-seeds are common the paired t test decides, with Wilcoxon's signed rank beside it; without, the exact permutation of rank
-sums. P is Holm's over all metrics of the comparison. Metrics without a difference are counted; --all lists them.
-Where either side left real wires, or was set beside the twin, the ages of single clusters stand side by side too, untested.
-Configurations of one name are set against each other; where each side has just one at the same output rate, these two
-whatever their names, such as two simulated networks. -o csv and -o json have every digit.
-
-Trainings under several seeds are compared by their learning curves, a line a tenth, and by what was lost. Those of real packets and
-simulated ones are each set against their own kind, or against each other by --between, also within one run.`,
+		Long: `Compare two stored runs: means with 95 % intervals, differences and a verdict. Runs with common seeds are compared by the
+paired t test with Wilcoxon's signed rank beside it, others by the exact permutation of rank sums; P values are corrected by
+Holm's method over all metrics. Trainings are compared by their learning curves. See docs/guide/compare.md.`,
 		Example: `  olafctl runs compare 20260101-120000 last
   olafctl runs compare 20260101-120000 last --md >> pull-request.md
   olafctl runs compare last last --between simulated,real --plots curves   # of 'train -d xdp:'`,
@@ -193,11 +187,9 @@ func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify ID",
 		Short: "Recompute a stored run and compare it with the stored result",
-		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
-from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
-from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
-must fulfil the identities that were held then. Numbers are compared exactly, files of the same build byte for byte. What this olafctl measures and the one that kept the run did
-not is named, and not compared.`,
+		Long: `Check every file of a stored run against its digest, measure every run again from its stored frames, rebuild the document,
+and repeat runs of twin and simulator from the plan. Numbers must be equal, and files of the same build identical. Metrics
+that this build measures and the storing one did not are listed and not compared.`,
 		Example:           "  olafctl runs verify last\n  olafctl runs verify last -o json | jq -r .verified",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),

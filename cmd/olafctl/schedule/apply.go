@@ -32,17 +32,10 @@ func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply PLAN.json",
 		Short: "Write one unit's plan to a switch's tables, all or nothing",
-		Long: `Tell the switch of one unit which jobs it aggregates for in a slot: the hosts of each job go into its cluster, and their ports
-into the cluster's multicast group. Hosts are those that the switch's tables know; a job that goes on keeps its hosts, and
-who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
-
-Each job's workers and its segment of aggregators go into the tables p4inc.jobs and p4inc.segments, which the pipeline gets
-where it lacks them; --groups leaves them out, for a switch without such tables. The cross-connects that the plan sets up are
-printed by 'olafctl schedule show'; nothing here drives them.
-
---traffic shows that on a device which holds its time: every slot of the plan from --slot on is told while the device's
-generator sends frames of all hosts, and every frame and answer that leaves is compared with the tables of before and after
-the batch at hand. A batch with one impossible change is tried first. Exit code 4 says that a frame found anything else.`,
+		Long: `Write one slot of a plan to a unit's switch: each job's hosts go into its cluster and multicast group, and its workers and
+aggregators into the tables p4inc.jobs and p4inc.segments (--groups leaves these out). All changes are one P4Runtime batch,
+applied fully or not at all. --traffic applies every slot while the device sends, and checks each frame against the tables
+before and after. Exit code 4: a frame matched neither.`,
 		Example: `  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64
   olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64 --traffic
   olafctl schedule apply plan.json --unit r1 --slot 3 -d grpc://127.0.0.1:9559 --for jobs.yaml`,

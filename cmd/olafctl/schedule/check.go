@@ -19,8 +19,8 @@ func newScheduleCheckCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PLAN.json",
 		Short: "Check any plan against every rule",
-		Long: `Check a plan against every rule of its network and jobs, and its claims against its rates. The checker shares no code
-with the planners. Exit codes: 0 every rule is kept, 4 some are broken.`,
+		Long: `Check a plan against every rule of its network and jobs. The checker shares no code with the planners. Exit code 0: every
+rule is kept; 4: some are broken.`,
 		Example: `  olafctl schedule check plan.json
   olafctl schedule check plan.json --for jobs.yaml      # and refuse a plan for another network`,
 		Args: cobra.ExactArgs(1),

@@ -24,9 +24,9 @@ func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "Generate a jobs file like those of the paper's evaluation",
-		Long: `Make jobs and a network like those of the paper's evaluation, from a seed: dml (2 to 16 workers of 102 to 548 MB),
-mapreduce (heavy-tailed shuffles), testbed (four racks, two of them with workers). What the paper does not print, such as
-how many jobs are spread over racks, has a flag or a value of ours (docs/guide/scheduling.md).`,
+		Long: `Generate jobs and a network like those of the paper's evaluation, from a seed: dml (2 to 16 workers of 102 to 548 MB),
+mapreduce (heavy-tailed shuffles) or testbed (four racks, two with workers). Parameters the paper does not print have flags
+or stated defaults (docs/guide/scheduling.md).`,
 		Example: `  olafctl schedule jobs --jobs 40 --units 8 --ports 4 -w jobs.yaml`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.write(cmd, env) },

@@ -35,10 +35,9 @@ func newSchedulePlanCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan JOBS.yaml",
 		Short: "Plan the jobs in a file",
-		Long: `Plan the jobs of a file by time windows (tw), in the order of arrival (fcfs), or with a solver for the least CT-BTI
-(milp). Every plan is checked by code that shares nothing with the planners.
-
-Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) or none within the horizon.`,
+		Long: `Plan the jobs in a file by time windows (tw), in order of arrival (fcfs), or with a solver for the smallest CT-BTI (milp).
+Every plan is checked by independent code. Exit code 0: the plan keeps every rule; 4: it does not (with --repair), or there is
+none within the horizon.`,
 		Example: `  olafctl schedule plan jobs.yaml --policy tw -w plan.json
   olafctl schedule plan jobs.yaml --policy milp --solver cbc --limit 30s --gap 1% --lp model.lp
   olafctl schedule plan jobs.yaml --policy tw --repair none      # the printed text, and what is wrong with it`,

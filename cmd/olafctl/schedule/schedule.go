@@ -18,8 +18,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
 		Short: "Schedule jobs: switch memory, start times and optical links",
-		Long: `Given jobs with gradients to move and racks with programmable switches behind an optical cross-connect: who should
-aggregate where, when does each job send, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
+		Long: `Schedule jobs on racks with programmable switches behind an optical cross-connect: which switch aggregates for which job,
+when each job sends, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
 	}
 	cmd.AddCommand(newScheduleJobsCmd(env), newSchedulePlanCmd(env), newScheduleCheckCmd(env), newScheduleShowCmd(env), newScheduleApplyCmd(env), newScheduleSweepCmd(env))
 	return cmd

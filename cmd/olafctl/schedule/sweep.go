@@ -46,9 +46,8 @@ func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
 		Use:    "sweep",
 		Hidden: true, // olafctl sweep varies schedules as well
 		Short:  "Compare both policies over numbers of jobs and seeds",
-		Long: `Plan made-up jobs in the paper's four scenarios (first come first served or time windows, with and without switches that
-aggregate), for several numbers of jobs, or values of --sweep, and seeds. All scenarios of a seed have the same jobs; every
-plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the grammar of all sweeps (docs/guide/sweeps.md).`,
+		Long: `Plan generated jobs in the paper's four scenarios (fcfs or tw, with and without aggregation) for several numbers of jobs or
+values of --sweep, and seeds. All scenarios of a seed have the same jobs. See docs/guide/scheduling.md.`,
 		Example: `  olafctl schedule sweep --jobs 40,60,100 --units 8 --ports 4 --seeds 10 --xlsx out.xlsx --report out.html
   olafctl schedule sweep --jobs 200 --sweep inc=0,1..16:x2 --svg figures`,
 		Args: cobra.NoArgs,

@@ -121,9 +121,8 @@ func newSweepResumeCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume ID",
 		Short: "Resume a stopped sweep",
-		Long: `Go on with a sweep: what is stored is not done again, and what comes out is what would have come out in one go. Of a
-finished sweep its report is printed. A sweep is named by its id, the beginning of just one, or "last": here the newest that is not
-finished, elsewhere the newest.`,
+		Long: `Resume a sweep. Stored results are not computed again, and the outcome is the same as that of an uninterrupted sweep. A sweep
+is named by its id, a unique beginning of it, or "last" for the newest unfinished one.`,
 		Example: "  olafctl sweep resume last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -162,8 +161,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Print a sweep's results so far",
-		Long: `Print a sweep from its results: of one that is not finished, what there is so far. With --metric, others of the metrics that
-every result holds.`,
+		Long:  `Print a sweep's results, for an unfinished sweep those so far. --metric shows other stored metrics.`,
 		Example: `  olafctl sweep show last
   olafctl sweep show last --metric peak_aom_ns,jain -o csv`,
 		Args: cobra.ExactArgs(1),

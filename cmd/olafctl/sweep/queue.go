@@ -221,13 +221,10 @@ func newSweepServeCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a work queue for sweeps on several machines",
-		Long: `Start the work queue that sweeps over several machines share, until interrupted: the program olafctl-queue, a NATS server with
-JetStream, which 'make' builds beside olafctl. Jobs and results wait in the store. Any number of sweeps may use it
-('olafctl sweep run --workers'), and any number of machines join and leave ('olafctl sweep work --from').
-
-Without TLS only a loopback address is listened on, unless --insecure says otherwise. Clients need a token: that of --token-file, or
-else one that the command makes in its store (queue-token), and that your own commands on this host find. With --tls-client-ca their
-certificates take its place.`,
+		Long: `Start the work queue for sweeps on several machines, until interrupted. It runs the program olafctl-queue, which 'make'
+builds beside olafctl. Clients need the token from --token-file, or the one this command creates in its store and your own
+commands on this host find; with --tls-client-ca certificates replace it. Addresses other than loopback need TLS or
+--insecure. See docs/guide/sweep-cluster.md.`,
 		Example: `  olafctl sweep serve
   olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
 		Args: cobra.NoArgs,
@@ -352,11 +349,8 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "work [FILE.yaml]",
 		Short: "Work on sweeps from a queue, or on one share of a sweep",
-		Long: `With --from, take jobs from the work queue of another machine until interrupted, and send the results there. Only jobs of this very
-build are taken; where work of another build is handed out, that is said and the command ends.
-
-With --shard I/N, work on the I-th of N shares of a sweep and keep the results in the store, which all shares have in common: this
-is what scripts for clusters call ('olafctl sweep export'). 'olafctl sweep run' of the same file then finds all results.`,
+		Long: `With --from, take jobs from another machine's work queue until interrupted; only jobs of the same build are taken. With
+--shard I/N, compute share I of N and store the results in the common store, as the scripts of 'olafctl sweep export' do.`,
 		Example: `  olafctl sweep work --from nats://lab:4222
   olafctl sweep work slots.yaml --shard 3/16 --store /lab/olaf`,
 		Args: cobra.MaximumNArgs(1),

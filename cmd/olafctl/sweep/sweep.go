@@ -37,11 +37,9 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Run a command over a grid of options, on all cores or many machines",
-		Long: `Carry out a command over every combination of some of its options, in worker processes. Each result is stored under the
-key of everything that decides it, so that nothing is done twice: what was stopped or killed goes on, and the same sweep has the
-same digest from any number of processes. A finished sweep is one run of the store ('olafctl runs').
-
-'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form, and hand their cells out as well (--workers nats://…). docs/guide/sweeps.md explains files and what comes out.`,
+		Long: `Run a command for every combination of some of its options, in worker processes. Results are stored under a key of
+everything that determines them, so nothing is computed twice and a stopped sweep can resume. The digest does not depend on
+the number of processes. 'olafctl bench --sweep' is the short form. See docs/guide/sweeps.md.`,
 		Example: `  olafctl sweep run slots.yaml
   olafctl sweep status
   olafctl sweep resume last`,
@@ -116,7 +114,7 @@ func newSweepRunCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE.yaml",
 		Short: "Run a sweep from a file",
-		Long: `Carry out a sweep that a file describes: a command, options for all cells, and what is varied.
+		Long: `Run a sweep from a file:
 
   command: bench
   options: {clusters: 9}
@@ -125,8 +123,8 @@ func newSweepRunCmd(env *cli.Env) *cobra.Command {
     - out-rate=5G..40G:5G
   runs: 30
 
-Values are single ones or ranges, comma-separated: 2..64:x2 doubles, 5G..40G:5G goes in steps, 0..100ms/20 has 20 equal steps.
-With 'list' in place of 'sweep' the cells are listed. All cells are checked before anything runs.`,
+Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/20 has 20 equal steps. 'list' instead of
+'sweep' lists the cells. All cells are checked before any runs.`,
 		Example: `  olafctl sweep run slots.yaml
   olafctl sweep run slots.yaml --until ci=2% --processes 8 -o json`,
 		Args: cobra.MaximumNArgs(1),

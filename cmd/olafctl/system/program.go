@@ -80,9 +80,9 @@ func newProgramTraceCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "trace FILE…",
 		Short: "Play golden vectors on the switch program they name",
-		Long: `Play golden vectors: every packet of a file is presented to the switch program that its first line names, and what becomes of
-it, what leaves and what the slots hold is compared with what the file says. The first difference ends with exit code 4 and
-names file, line, expected and got. "-" reads standard input. The grammar is in docs/reference/vectors.md.`,
+		Long: `Play golden vectors: each packet in a file is given to the switch program named in its first line, and the outcome, output
+and slots are compared with the file. The first difference is printed with file and line, and the command exits with code 4.
+"-" reads standard input. See docs/reference/vectors.md.`,
 		Example: "  olafctl system program trace sum.txt order.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -16,8 +16,8 @@ func newProgramDissectorCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dissector",
 		Short: "Print a Wireshark dissector for all systems' frames",
-		Long: `Print a script in Lua that shows OLAF's, iSwitch's, SwitchML's and ATP's frames in Wireshark and tshark, field by field and lane by
-lane. It is made from the tables that olafctl itself writes and reads frames by (docs/reference/wire.md).`,
+		Long: `Print a Lua dissector for Wireshark and tshark with every field and lane of the systems' frames. It is generated from the
+tables by which olafctl encodes and decodes frames (docs/reference/wire.md).`,
 		Example: `  olafctl system program dissector -w inagg.lua
   tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'`,
 		Args: cobra.NoArgs,

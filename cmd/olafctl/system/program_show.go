@@ -66,9 +66,8 @@ func newProgramShowCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PROGRAM",
 		Short: "Describe a switch program: state, packet outcomes, counters and identities",
-		Long: `Say what a switch program holds, how many contributions complete a sum, what becomes of packets in it, and what always holds
-between its counts. With -d it also says what of that is so on a device now: the H and the slots that its registers tell, and, of one
-that an agent serves, the members that its tables admit. Nothing is written there.`,
+		Long: `Describe a switch program: its state, the number of contributions per sum, packet outcomes, counters and accounting
+identities. With -d it also prints the device's current H, slots and members. Nothing is written.`,
 		Example: `  olafctl system program show iswitch
   olafctl system program show iswitch --slots 4594 --profile isw-x
   olafctl system program show iswitch -d grpc://127.0.0.1:9559`,

@@ -22,8 +22,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "system",
 		Short: "List and describe the published systems and their switch programs",
-		Long: `A system is a published way to aggregate in the network, as a whole: its switch program, the discipline of its ports, and its
-workers and servers. --system names one wherever something runs.`,
+		Long: `A system is a published way to aggregate in the network: a switch program, a queueing discipline, and the behaviour of
+workers and servers. --system selects one in every command that runs something.`,
 	}
 	cmd.AddCommand(newSystemListCmd(env), newSystemShowCmd(env), NewProgram(env))
 	return cmd

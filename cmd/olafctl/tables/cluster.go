@@ -18,9 +18,8 @@ func NewCluster(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Add, move and remove workers and clusters while traffic runs",
-		Long: `Group workers into clusters. A cluster is a training job: its workers' entries in VNP4-1, its entry in VNP4-2 and its
-multicast group. Every change is one batch that is done wholly or not at all, up to 100 updates, so that traffic meets the
-old grouping or the new one and nothing is lost in the accounting.`,
+		Long: `Group workers into clusters (training jobs) while traffic runs. A cluster consists of its workers' entries in VNP4-1, an entry
+in VNP4-2 and a multicast group. A change of up to 100 updates is one batch that is applied fully or not at all.`,
 	}
 	cmd.AddCommand(newClusterListCmd(env), newClusterAddCmd(env), newClusterMoveCmd(env), newClusterRemoveCmd(env))
 	return cmd

@@ -33,12 +33,9 @@ func newTablesConformanceCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance",
 		Short: "Test any P4Runtime server against the specification",
-		Long: `Try what the P4Runtime specification promises on any server, one clause after the other, and say what was seen. The pipeline
-must have a table with exact keys and an action with parameters; it is the server's own, ours where it has none, or --p4info.
-
-Only clauses that change nothing are tried, unless --write says so: then the pipeline is pushed, which empties the tables,
-and the primary's place taken again and again. The server remembers the election ids until it restarts. A server with a live
-primary is refused. Exit code 4 when a clause failed.`,
+		Long: `Test any P4Runtime server against the specification, clause by clause. By default only clauses that change nothing are
+tested; --write also pushes the pipeline, which empties the tables, and takes over as primary. A server with a live primary is
+refused. Exit code 4: a clause failed.`,
 		Example: `  olafctl tables conformance -d 127.0.0.1:9559
   olafctl tables conformance -d 127.0.0.1:9559 --write -o json
   olafctl tables conformance -d 10.0.0.7:9559 --device-id 3 --p4info switch.p4info.txtpb --p4-config switch.bin --write`,

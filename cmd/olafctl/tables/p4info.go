@@ -18,9 +18,8 @@ func newTablesP4InfoCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "p4info",
 		Short: "Print a system's P4Info for other controllers",
-		Long: `Print the P4Info of a pipeline as text: that of both blocks, and with --system also the tables by which that system's switch
-program is told about jobs and members. Other P4Runtime controllers load it, and with --config the device config that goes with
-it; pushing both chooses the pipeline of a running 'olafctl device serve'.`,
+		Long: `Print the P4Info of both table blocks as text; --system adds the tables of that system's switch program. Other P4Runtime
+controllers push it, with the device config from --config, to select the pipeline of a running 'olafctl device serve'.`,
 		Example: `  olafctl tables p4info
   olafctl tables p4info --system iswitch -w isw.p4info.txtpb --config isw.bin`,
 		Args: cobra.NoArgs,

@@ -34,10 +34,8 @@ func newTablesShowCmd(env *cli.Env) *cobra.Command {
 		Use:     "show",
 		Aliases: []string{"list"},
 		Short:   "Print workers, servers, clusters, multicast groups and program entries",
-		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
---p4rt can be looked at with --target while it runs.
-
-A software twin starts with empty tables; --after runs an experiment's first run on it before the look.`,
+		Long: `Print the tables, read over P4Runtime. Reading needs no election: --target reads a running bench's tables (bench --p4rt). A
+software twin starts with empty tables; --after runs an experiment on it first.`,
 		Example: `  olafctl tables show --after table1
   olafctl tables show --target 127.0.0.1:9559 -o json`,
 		Args: cobra.NoArgs,

@@ -63,8 +63,8 @@ func newTablesApplyCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Write a file's tables to a server",
-		Long: `Make a server's tables what a file says: read, compare, write the difference, read back. Up to 100 changes are one batch that
-is done wholly or not at all; more go in batches of 100, groups before clusters before workers, and what is left out last.`,
+		Long: `Write a file's tables to a server: read, compare, write the difference, and read back. Up to 100 changes are one batch,
+applied fully or not at all; larger changes are split into batches of 100.`,
 		Example: `  olafctl tables apply tables.yaml --dry-run
   olafctl tables apply tables.yaml --target 127.0.0.1:9559`,
 		Args: cobra.ExactArgs(1),
@@ -137,9 +137,8 @@ func newTablesTakeoverCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "takeover",
 		Short: "Take over as a server's primary controller",
-		Long: `Become a server's primary controller by an election id above the highest one it ever saw. The controller that was primary
-can no longer write; a bench that it runs ends. The server remembers the id until it restarts; later commands without
---election-id take the next one.`,
+		Long: `Take over as a server's primary controller with an election id above the highest one it has seen. The former primary can no
+longer write, and a bench that it runs ends. Later commands without --election-id use the next id.`,
 		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

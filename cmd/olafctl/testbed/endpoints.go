@@ -126,17 +126,10 @@ func NewWorker(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run one worker: send vectors over UDP and receive the results",
-		Long: `Be one worker, over an ordinary UDP socket. What is in a vector follows from its worker and its number, so that what comes of it can be
-held against what it must be.
-
-Through a queue (--system olaf or fifo) a worker sends an update whenever one is ready, by an absolute schedule, and waits for nobody:
-a newer update stands for one that was lost, and with --timeout what nobody answered is sent again. ACKs bring the queue's status, by
-which --tc decides whether the next update is sent. With --training its vectors are gradients of LunarLander, and ACKs bring weights.
-Packets of a vector that takes several leave from as many addresses, from --listen on: the switch knows them by these.
-
-With --system xagg a worker asks the aggregator above it for a rate, sends its vectors at that, sends again what the aggregator's agent
-finds missing of a group, and asks for sums that do not come: the same state machine as in the simulator. 'olafctl testbed demo' and
-'olafctl train -d xdp:' start workers like these.`,
+		Long: `Run one worker on a UDP socket. Through a queue (--system olaf or fifo) it sends updates on a schedule and does not wait for
+answers; --tc enables transmission control and --training sends gradients of LunarLander. With --system xagg it requests a
+rate, sends its vectors, resends what is missing, and asks for sums that do not arrive. The contents of a vector follow from
+the worker's number, so the result can be checked. See docs/reference/testbed-file.md.`,
 		Example: `  olafctl testbed worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
   olafctl testbed worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
 		Args: cobra.NoArgs,
@@ -176,14 +169,10 @@ func NewPS(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Run the parameter server: receive updates or sums and answer workers",
-		Long: `Be the parameter server, over an ordinary UDP socket, until Ctrl-C; then it says what it did.
-
-Behind a queue (--system olaf or fifo) it answers every update with an ACK to who sent it, and one in which several were merged to all
-workers of the cluster. With --training it steps the clusters' weights by every gradient, and ACKs bring these.
-
-With --system xagg it is the root of the tree: it passes every sum that the aggregator sends on to all workers, keeps the last of every
-packet for those that ask again, and grants the aggregator a rate. With --adopt it changes the tree where the aggregator falls silent in the middle
-of the job: workers that were started with --above become its own children and send their vectors again.`,
+		Long: `Run the parameter server on a UDP socket until Ctrl-C, then print its counts. Behind a queue (--system olaf or fifo) it
+answers every update with an ACK, a merged one to all workers of the cluster; --training applies the gradients. With --system
+xagg it is the root of the tree: it sends each sum to all workers and keeps the last ones for resending; --adopt takes over
+workers whose aggregator fails.`,
 		Example: `  olafctl testbed ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
   olafctl testbed ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,

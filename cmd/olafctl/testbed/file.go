@@ -47,8 +47,8 @@ func newTestbedPlanCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Check a testbed file and print what up would create",
-		Long: `Check a testbed file, and say every namespace, cable, route and program that 'olafctl testbed up' would make of it. Where a testbed of
-that name is up, what would go begins with a minus and what would come with a plus. Nothing is made, and no rights are needed.`,
+		Long: `Check a testbed file and print every namespace, link, route and program that 'olafctl testbed up' would create. If a testbed
+of that name is up, the differences are marked with - and +. Nothing is changed, and no rights are needed.`,
 		Example: "  olafctl testbed plan lab.yaml\n  olafctl testbed plan --schema > testbed.schema.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -130,9 +130,10 @@ func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.
 
 func newTestbedDownCmd(env *cli.Env) *cobra.Command {
 	return onLab(env, &cobra.Command{
-		Use:     "down [NAME|FILE]",
-		Short:   "Take a testbed down",
-		Long:    `Take a testbed down and wait until it is: every namespace, cable and program of it. Without a name the only one that is up.`,
+		Use:   "down [NAME|FILE]",
+		Short: "Take a testbed down",
+		Long: `Take down a testbed and wait until all its namespaces, links and programs are gone. The name may be left out if only one is
+up.`,
 		Example: "  sudo olafctl testbed down lab",
 	}, func(name string) error {
 		if err := lab.Down(name); err != nil {
@@ -149,8 +150,7 @@ func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
 		Use:    "epoch [NAME|FILE]",
 		Hidden: true,
 		Short:  "Print the epoch with which the next job may begin",
-		Long: `Say the first epoch of a job on a testbed that is up, for --epoch of all its workers: ahead of everything that any aggregator has met, and
-of all jobs that asked before. It is asked once for each job; the holder answers one question after the other, so that no two jobs meet.`,
+		Long:   `Print the first epoch of the next job on a running testbed, for --epoch of all its workers. Each call reserves new epochs.`,
 		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
   sudo nsenter --net=/proc/PID/fd/8 olafctl testbed worker --epoch $E --vectors 20 …`,
 	}, func(name string) error {
@@ -170,9 +170,8 @@ func newTestbedShowCmd(env *cli.Env) *cobra.Command {
 	cmd := onLab(env, &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Show a running testbed: namespaces, program counters and faults",
-		Long: `Tell of a testbed that is up: nodes with their addresses and namespaces, what programs have counted since they were loaded, and
-what is not as it was made, such as an interface that is gone or a program that somebody took off; that ends with exit code 3.
-A namespace is entered by its path: nsenter --net=PATH COMMAND.`,
+		Long: `Show a running testbed: nodes, addresses, namespaces, program counters, and faults such as a missing interface or a detached
+program, which exit with code 3. Enter a namespace by its path: nsenter --net=PATH COMMAND.`,
 		Example: "  sudo olafctl testbed show\n  sudo olafctl testbed show lab -o json",
 	}, func(name string) error {
 		s, err := lab.Show(name)

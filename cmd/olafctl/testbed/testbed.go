@@ -12,9 +12,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "testbed",
 		Short: "Run testbeds with real packets on this machine",
-		Long: `Real packets on this machine: network namespaces, processes in them, and the Linux kernel as the switch between them. Everything is
-held by descriptors of one process, and nothing is pinned: when that ends, in whatever way, nothing is left. docs/reference/testbed-file.md tells
-what is real about it.`,
+		Long: `Run testbeds with real packets on this machine: network namespaces, processes in them, and the Linux kernel as the switch.
+One process holds everything by file descriptors, so nothing is left when it ends. See docs/reference/testbed-file.md.`,
 	}
 	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedPlanCmd(env), newTestbedUpCmd(env), newTestbedShowCmd(env), newTestbedEpochCmd(env), newTestbedDownCmd(env),
 		NewWorker(env), NewPS(env))

@@ -52,10 +52,9 @@ func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a demo job in namespaces with aggregation in the kernel",
-		Long: `Make a network namespace for each worker, one for the parameter server and one for the switch between them, with virtual cables; let the
-kernel of the switch add with the XDP program xagg; start the workers and the server as processes; and hold every value of every
-sum and what the kernel counted. Workers leave out packets now and then, so that what is missing is found and sent again.
-It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards nothing of it is left.`,
+		Long: `Run a demo job: a network namespace for each worker, the parameter server and the switch, where the XDP program xagg
+aggregates in the kernel. Every value of every sum is checked, and workers drop packets so that recovery is exercised. It needs
+root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed demo --record demo.svg",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
@@ -163,9 +162,8 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what this machine can do with real packets, with remedies",
-		Long: `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock, and, for half
-a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing; what is only better
-to have, as CAP_SYS_NICE, is no such thing.`,
+		Long: `Check what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clocks, and, for half a
+second, the frames per second of senders, program and pacer. Exit code 3: something required is missing.`,
 		Example: "  sudo olafctl testbed doctor",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

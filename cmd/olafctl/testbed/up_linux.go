@@ -38,11 +38,9 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up FILE",
 		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
-		Long: `Bring up a testbed from a file, after its plan: a process in the background makes namespaces, cables, routes and programs, and holds all
-of them by descriptors. Nothing is pinned: when that process ends, by 'olafctl testbed down' or by kill -9, nothing is left. What is
-up as the file says stays as it is; what is up and differs is refused, unless --replace takes it down first.
-Around a queue ('queue: {system: olaf, workers: 8, …}') the workers that are given a rate send, and a server answers them, until it goes down.
-It needs root, or the rights that 'olafctl testbed doctor' lists.`,
+		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and holds them by file
+descriptors, so nothing is left when it ends. A testbed that already matches the file is left alone; one that differs is
+refused without --replace. It needs root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
   sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,

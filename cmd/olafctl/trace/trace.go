@@ -32,8 +32,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "Record, inspect, convert and scale training traces",
-		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/reference/trace-format.md). It does
-not depend on the network that it will be replayed through. builtin:lander8 is a recorded one.`,
+		Long: `A trace records when each worker of a training had an update ready, and its reward and size (docs/reference/trace-format.md).
+It does not depend on the network it is replayed through. builtin:lander8 is a recorded example.`,
 	}
 	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env), newTracePlotCmd(env))
 	return cmd
@@ -54,9 +54,9 @@ func newTraceRecordCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record -w FILE",
 		Short: "Train LunarLander with many workers and record their updates",
-		Long: `Train a LunarLander pilot by asynchronous PPO, for real, and record every worker's updates. In virtual time (the default)
-the same options give the same bytes; on the wall clock the recording holds what this machine did. An interrupt ends
-the recording early and leaves a complete file of what was done.`,
+		Long: `Train LunarLander with asynchronous PPO and record every worker's updates. In virtual time (the default) the same options
+give the same bytes; on the wall clock the trace shows what this machine did. An interrupt ends the recording early and keeps
+what was recorded.`,
 		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
   olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,
 		Args: cobra.NoArgs,
@@ -380,11 +380,8 @@ func newTraceConvertCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert FROM TO",
 		Short: "Convert between trace, CSV and capture files",
-		Long: `Read a .trace, .csv, .pcap or .pcapng and write a .trace or .csv. A CSV needs the columns gen_ns, worker, cluster and
-reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.
-
-Of a trace that is cut off, such as the .partial of a recording that was killed, the updates before the cut are written;
-the exit code is then 2, as for any damaged trace.`,
+		Long: `Read a .trace, .csv, .pcap or .pcapng file and write a .trace or .csv file. A CSV needs the columns gen_ns, worker, cluster
+and reward. A truncated trace is converted up to the cut, with exit code 2.`,
 		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -491,9 +488,8 @@ func newTraceScaleCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale TRACE -w FILE",
 		Short: "Scale a recording to another number of workers and rate",
-		Long: `Make a trace of many workers out of a recording of a few: every emulated worker replays a recorded one in random blocks,
-which keeps the autocorrelation of its intervals, and one factor compresses all of time to the target rate. The report
-says which statistics were kept and how far they are off.`,
+		Long: `Scale a recording to more workers: each emulated worker replays blocks of a recorded one, which keeps the autocorrelation of
+its intervals, and one factor compresses time to the target rate. The report lists the preserved statistics and their errors.`,
 		Example: `  olafctl trace scale builtin:lander8 --workers 300 --clusters 100 --rate 60G -w big.trace
   olafctl trace scale lander.trace --averaging whole-run --spread 7 -w table1.trace`,
 		Args: cobra.ExactArgs(1),

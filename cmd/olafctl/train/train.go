@@ -65,16 +65,10 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train LunarLander over an emulated network",
-		Long: `Train LunarLander pilots by asynchronous PPO whose updates travel through a congested queue: gradients as Q16.16 lanes
-of one frame, merged on the way under olaf, dropped under fifo. Everything happens in virtual time; workers' periods are
-normalised so that together they offer --rate. The same options give the same numbers.
-
-Systems whose workers wait for answers (` + "`olafctl system list`" + `) train one job on simulated hosts, packet by packet: gradients are
-float32, every host steps by the mean of what it applies, and an iteration takes what the cost model says.
-
-With --seeds or --versus the same is trained under several seeds and through several queues: learning curves with intervals. With
--d xdp: workers and parameter server are processes in network namespaces, packets are real, and the Linux kernel merges them, beside
-the same trainings in the simulated network (docs/notes/kernel.md). That takes real time, which is said beforehand.`,
+		Long: `Train LunarLander with asynchronous PPO whose updates pass through a congested queue, in virtual time. Gradients are Q16.16
+lanes, merged by olaf and dropped by fifo. Systems with closed-loop workers (olafctl system list) train one job packet by
+packet with float32 gradients. --seeds and --versus print learning curves with intervals. With -d xdp: workers and server are
+processes, packets are real, and the Linux kernel merges them. See docs/guide/own-training.md.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
   olafctl train --system olaf --versus fifo --seeds 5 --plots curves

@@ -41,11 +41,9 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tui",
 		Short: "Watch a run live: queue, AoM, losses, tables, registers",
-		Long: `Watch one run while it happens, in slow motion if you like: the slots of the queue in departure order, merges and
-drops, the Age of Model of every cluster, loss and aggregation, tables and registers. Pause, step from event to event,
-go back in time, press enter on an update to read its life. '?' lists the keys; docs/reference/dashboard.md explains the rest.
-
-Without a terminal, or with --plain, the same is told as lines of text.`,
+		Long: `Watch one run live or in slow motion: queue slots in departure order, merges, drops, AoM per cluster, loss, tables and
+registers. Pause, step, go back in time, or press enter on an update for its history; '?' lists the keys. Without a terminal,
+or with --plain, the run is printed as text. See docs/reference/dashboard.md.`,
 		Example: `  olafctl tui --demo                       # the story in a minute
   olafctl tui --speed 1us                  # a microsecond a second
   olafctl tui --run last                   # a kept run again, with time travel

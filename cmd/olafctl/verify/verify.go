@@ -24,11 +24,9 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Prove an AoM objective for every arrival pattern, or find a counter-example",
-		Long: `Decide whether an objective on the Age of Model holds for every arrival pattern that a description of clusters allows.
-The question goes to the SMT solvers z3 and cvc5 (Debian packages of the same names) as linear arithmetic; the answer is
-holds, violated or unknown. A violation comes with arrivals that were replayed on the queue engine and really break it.
-
-Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
+		Long: `Decide whether an Age-of-Model objective holds for every arrival pattern that a description of clusters allows, with the
+SMT solvers z3 and cvc5. A counter-example is replayed on the queue engine before it is reported. Exit codes: 0 holds, 4
+violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
 		Example: `  olafctl verify max-peak --clusters 3 --interval 100ms --service 2ms --bound 110ms
   olafctl verify fairness --clusters 2 --interval 100ms,300ms --delta-t 400ms --service 2ms --epsilon 0.1ms --horizon 40
   olafctl verify -f objective.yaml --dump model.smt2
@@ -357,9 +355,8 @@ func newAdmitCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admit",
 		Short: "Accept a new cluster if the objective still holds, or print a counter-example",
-		Long: `Admission control: verify the running clusters together with the new ones. The new ones are accepted (exit 0) only if
-the objective is proved for all; otherwise they are rejected with a counter-example (exit 4), or nothing is decided in
-time (exit 5).`,
+		Long: `Verify the running clusters together with new ones. The new ones are accepted (exit code 0) only if the objective is proved
+for all; otherwise they are rejected with a counter-example (4), or the time limit is reached (5).`,
 		Example: "  olafctl verify admit -f running.yaml --add new-cluster.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
