@@ -59,6 +59,16 @@ func (c *child) present(i *injection) (engine.Class, error) {
 	return engine.Class(b[0]), nil
 }
 
+// leastClocks are enough for the way of a posted write over the bus.
+const leastClocks = 8
+
+// post writes a register, with effect once so many clocks of the next commands have passed.
+func (c *child) post(addr, value uint32, clocks uint16) error {
+	command := binary.LittleEndian.AppendUint32([]byte{'p'}, addr)
+	command = binary.LittleEndian.AppendUint32(command, value)
+	return c.send(binary.LittleEndian.AppendUint16(command, clocks), 0)
+}
+
 // step lets cycles of the output's clock pass, each with more clocks for everything else, or stops once it is idle.
 func (c *child) step(cycles int64, untilIdle bool) error {
 	command := binary.LittleEndian.AppendUint64([]byte{'s'}, uint64(cycles))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,38 +50,70 @@ func TestGoldenVectors(t *testing.T) {
 }
 
 // TestFlushAroundLocks states that a flush discards everything inside, a frame that was just locked included: it counts as
-// locked and as flushed, nothing of it leaves, and updates that come later are not harmed. The flush comes before, between
-// and after two locks, and the queue of package engine returns the counts to expect. The output's clock stands while the
-// bench writes the command, so a flush in the very clock of a lock is not reached: a core whose cut ignores locks passes.
+// locked and as flushed, nothing of it leaves, and updates that come later are not harmed. The command is on its way while
+// the output's clock runs, and takes effect a clock later in each row: before, with and after two locks. The queue of package
+// engine returns the counts to expect.
 func TestFlushAroundLocks(t *testing.T) {
+	const begin = 4
 	b := openBench(t, Build{})
 	for _, discipline := range []string{"olaf", "fifo"} {
-		for cycle := range int64(10) {
-			in := func(at int64, cluster olaf.ClusterID, lanes uint16) enginetest.Event {
-				return enginetest.Event{Kind: enginetest.In, Cycle: at,
-					Update: olaf.Update{Cluster: cluster, Worker: olaf.WorkerID(cluster), Count: 1, Lanes: lanes}}
-			}
-			v := &enginetest.Vector{Name: "flush-around-locks", Engine: discipline, Config: engine.Config{Slots: 4, Clusters: 9},
-				Output: engine.Output{Rate: 1 << 30},
-				Events: []enginetest.Event{in(0, 0, 48), in(0, 1, 48), {Kind: enginetest.Flush, Cycle: cycle}, in(cycle+20, 2, 32),
-					in(cycle+20, 3, 16)}}
-			if cycle >= 4 {
-				v.Events = slices.Insert(v.Events, 2, in(4, 4, 48))
-			}
+		for b.flushIn = leastClocks; b.flushIn < leastClocks+40; b.flushIn++ {
+			cycle := begin + int64(b.flushIn+1)/2 // after a clock to begin with, each cycle of the output takes two
+			v := flushVector(discipline,          // each of the first frames takes 7 cycles
+				arrival(0, 0, 96), arrival(0, 1, 96), arrival(begin, 4, 96),
+				enginetest.Event{Kind: enginetest.Flush, Cycle: cycle}, arrival(cycle+20, 2, 32), arrival(cycle+20, 3, 16))
 			expected, err := enginetest.Replay(v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want, got bytes.Buffer
-			if err := errors.Join(enginetest.Write(&want, expected), enginetest.Write(&got, b.replay(t, v))); err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(want.String(), got.String()); d != "" {
-				t.Errorf("%s, flushed in cycle %d: the logic must count and send as the queue does (-queue +logic):\n%s", discipline,
-					cycle, d)
+			if d := cmp.Diff(expected, b.replay(t, v)); d != "" {
+				t.Errorf("%s, flushed in cycle %d: the logic must count and send as the queue does (-queue +logic):\n%s",
+					discipline, cycle, d)
 			}
 		}
 	}
+}
+
+// TestFlushAroundArrival states that a flush in the clock in which an update is decided, and its frame locked, discards it
+// like one that was there before. One that takes effect earlier leaves it alone, and so does one after its frame is over. The
+// command takes effect a clock later in each row.
+func TestFlushAroundArrival(t *testing.T) {
+	b := openBench(t, Build{})
+	flush := enginetest.Event{Kind: enginetest.Flush}
+	for _, discipline := range []string{"olaf", "fifo"} {
+		spared, err1 := enginetest.Replay(flushVector(discipline, flush, arrival(0, 0, 48), arrival(20, 1, 32)))
+		discarded, err2 := enginetest.Replay(flushVector(discipline, arrival(0, 0, 48), flush, arrival(20, 1, 32)))
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		rows := ""
+		for b.flushIn = leastClocks; b.flushIn < leastClocks+20; b.flushIn++ {
+			got := b.replay(t, flushVector(discipline, flush, arrival(0, 0, 48), arrival(20, 1, 32)))
+			switch {
+			case cmp.Equal(got.Stats, spared.Stats):
+				rows += "s"
+			case cmp.Equal(got.Stats, discarded.Stats):
+				rows += "d"
+			default:
+				t.Errorf("%s, flushed after %d clocks: the update must count as spared or discarded (-discarded +logic):\n%s",
+					discipline, b.flushIn, cmp.Diff(discarded.Stats, got.Stats))
+			}
+		}
+		if !regexp.MustCompile(`^s+d+s+$`).MatchString(rows) {
+			t.Errorf("%s: by the clock of the flush, the update was spared or discarded: %s; one block of d inside was expected",
+				discipline, rows)
+		}
+	}
+}
+
+func arrival(cycle int64, cluster olaf.ClusterID, lanes uint16) enginetest.Event {
+	u := olaf.Update{Cluster: cluster, Worker: olaf.WorkerID(cluster), Count: 1, Lanes: lanes}
+	return enginetest.Event{Kind: enginetest.In, Cycle: cycle, Update: u}
+}
+
+func flushVector(discipline string, events ...enginetest.Event) *enginetest.Vector {
+	return &enginetest.Vector{Engine: discipline, Config: engine.Config{Slots: 4, Clusters: 9},
+		Output: engine.Output{Rate: 1 << 30}, Events: events}
 }
 
 // replay runs the arrivals and flushes of v on the logic and returns v with what came out.
@@ -103,8 +136,7 @@ func (b *bench) replay(t *testing.T, v *enginetest.Vector) *enginetest.Vector {
 				}
 			}
 		case enginetest.Flush:
-			b.step(t, start+ev.Cycle)
-			b.write(t, regmap.QueueCommand, regmap.QueueCommandFlush)
+			b.flush(t, start+ev.Cycle)
 		default:
 			continue
 		}
@@ -116,6 +148,17 @@ func (b *bench) replay(t *testing.T, v *enginetest.Vector) *enginetest.Vector {
 	got.Stats = b.stats(t, accepted)
 	got.Stats = append(got.Stats, enginetest.Stat{Name: "idle_at", Value: uint64(idle - start)})
 	return got
+}
+
+// flush flushes the queue in a cycle, while the output's clock stands, or during what follows.
+func (b *bench) flush(t *testing.T, cycle int64) {
+	t.Helper()
+	if b.flushIn == 0 {
+		b.step(t, cycle)
+		b.write(t, regmap.QueueCommand, regmap.QueueCommandFlush)
+	} else if err := b.child.post(regmap.QueueCommand-boxBase, regmap.QueueCommandFlush, b.flushIn); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // woven puts departures before the arrivals of their cycle.
@@ -184,6 +227,7 @@ type bench struct {
 	decisions []decision
 	passed    [][]byte // frames that went around the queue, where they are reported
 	cut       int
+	flushIn   uint16 // clocks until a flush takes effect, while time passes; 0 flushes while the output's clock stands
 }
 
 // seen is a frame that left, kept.

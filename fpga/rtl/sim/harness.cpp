@@ -121,6 +121,9 @@ class Card {
     clock();
     clock();
     while (read(status_of_memories, nullptr) & 1) {}
+    const uint64_t before = clocks_;
+    write(scratch, 0x5a5aa5a5);
+    way_ = clocks_ - before - 1;  // the answer comes a clock after the effect
   }
   ~Card() { v_.final(); }
 
@@ -129,6 +132,7 @@ class Card {
         case 'h': hello(); break;
         case 'r': answer_read(); break;
         case 'w': answer_write(); break;
+        case 'p': take_posted(); break;
         case 'b': answer_burst(); break;
         case 'g': answer_run(); break;
         case 'i': take_frame(); break;
@@ -143,10 +147,12 @@ class Card {
   }
 
  private:
-  static constexpr uint32_t status_of_memories = 0x3098, command_of_memories = 0x3094;
+  static constexpr uint32_t status_of_memories = 0x3098, command_of_memories = 0x3094, scratch = 0x20;
 
   // clock is one clock, of which every change of clk is one here. Inputs were set before and count from the next one on.
   void clock() {
+    v_.next_write = writes_in_ == 0;
+    if (writes_in_ >= 0) writes_in_--;
     v_.clk = !v_.clk;
     v_.eval();
     clocks_++;
@@ -165,14 +171,17 @@ class Card {
 
   // AXI-Lite accesses take clocks, but no cycle of the card's time.
   uint8_t write(uint32_t address, uint32_t value) {
-    v_.next_address = address;
-    v_.next_data = value;
-    v_.next_write = 1;
-    clock();
-    v_.next_write = 0;
+    post(address, value, way_);
     do clock();
     while (!v_.s_axil_bvalid);
     return v_.s_axil_bresp;
+  }
+  // post puts a write on the bus, so that it takes effect once so many clocks have passed. Its answer is not awaited.
+  void post(uint32_t address, uint32_t value, int clocks) {
+    v_.next_address = address;
+    v_.next_data = value;
+    writes_in_ = clocks - way_;
+    if (writes_in_ < 0) exit(3);
   }
   uint32_t read(uint32_t address, uint8_t *response) {
     v_.next_address = address;
@@ -201,6 +210,10 @@ class Card {
     if (address == command_of_memories && response == 0)
       while (read(status_of_memories, nullptr) & 1) {}
     io_.put(response);
+  }
+  void take_posted() {
+    const uint32_t address = io_.get<uint32_t>(), value = io_.get<uint32_t>();
+    post(address, value, io_.get<uint16_t>());
   }
   // A burst ends at the first word that is refused.
   void answer_burst() {
@@ -437,6 +450,8 @@ class Card {
   Volaf_sim v_;
   uint64_t clocks_ = 0;
   uint32_t report_ = 0;
+  int writes_in_ = -1;  // clocks until the write is on the bus
+  int way_ = 0;         // clocks from there to its effect
   bool run_ = false;  // the clock of the output runs in the next clock
   Ready ready_, bypass_ready_;
   std::deque<Frame> frames_;
