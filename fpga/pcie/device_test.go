@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 			pcie.ErrNotOurs, "another map"},
 		{"ESnet image, 8 MiB", with(func(f *pcietest.Function) { f.BAR2 = 8 << 20 }), nil, pcie.ErrNotOurs, "ESnet"},
 		{"BAR2 smaller than assumed", with(func(f *pcietest.Function) { f.BAR2 = 1 << 20 }), nil, pcie.ErrNotOurs, "1048576 bytes"},
-		{"no BAR2", with(func(f *pcietest.Function) { f.BAR2 = 0 }), nil, pcie.ErrNotOurs, "no BAR2"},
+		{"no BAR2, or a 32-bit one without address", with(func(f *pcietest.Function) { f.BAR2 = 0 }), nil, pcie.ErrNotReady, "no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc"},
 		{"factory image", with(func(f *pcietest.Function) { f.Device = 0x505c }), nil, pcie.ErrNotOurs, "factory"},
 		{"no OpenNIC device", with(func(f *pcietest.Function) { f.Device = 0x7038 }), nil, pcie.ErrNoCard, "no OpenNIC function"},
 		{"another vendor", with(func(f *pcietest.Function) { f.Vendor = 0x8086 }), nil, pcie.ErrNoCard, "not Xilinx"},

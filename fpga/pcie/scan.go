@@ -204,7 +204,7 @@ func (c *Card) judge(power string, config configuration) {
 	case c.BAR2Bytes == 0 && config[bar2]&barType != 0:
 		refuse(ErrNotReady, "BAR2 has no address: the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == 0:
-		refuse(ErrNotOurs, "no BAR2; the image changed without a warm reboot, or this user may not see it")
+		refuse(ErrNotReady, "BAR2 is missing or has no address: the image changed, or the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == esnetBarBytes:
 		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere")
 	case c.BAR2Bytes != barBytes:
@@ -233,7 +233,7 @@ type configuration [64]byte
 const (
 	command = 0x04
 	bar2    = 0x18
-	barType = 0xf // bits of a BAR that say what it is; they are 0 where there is none, and for a 32-bit one
+	barType = 0xf // bits of a BAR for its type; 0 for no BAR, and for a 32-bit one
 )
 
 // readConfig reads the head of the configuration space, which every user may. What can't be read is 0.

@@ -13,7 +13,6 @@ import (
 // Offsets in the configuration space, as the PCI and PCI Express specifications have them.
 const (
 	regCommand   = 0x04
-	regHeader    = 0x0E
 	regBAR0      = 0x10
 	regBAR2      = 0x18
 	regPower     = 0x44 // of the power management capability
@@ -21,19 +20,23 @@ const (
 	configBytes  = 256
 
 	memoryEnabled = 1 << 1
-	addressable64 = 1 << 2 // the type of a BAR; the upper half is wired to 0, as QEMU sizes each half alone
+	addressable64 = 1 << 2 // type of a BAR; the upper half is wired to 0, as QEMU sizes each half alone
 	powerD3       = 3
 	functionReset = 1 << 15
 	bar2Bytes     = 4 << 20
 )
 
-// identity is what a function shows of itself, as in OpenNIC's images.
+// identity is what a function shows of itself.
 type identity struct {
-	device    uint16
-	bar2Bytes uint32
+	device uint16
+	bar    uint32 // the type of its BARs
 }
 
-var openNIC = identity{0x903f, bar2Bytes}
+// openNIC is the identity of OpenNIC's images; narrow has 32-bit BARs.
+var (
+	openNIC = identity{0x903f, addressable64}
+	narrow  = identity{0x903f, 0}
+)
 
 // board is the PCI side of one card: its functions, its link, and the accesses that arrive.
 type board struct {
@@ -77,37 +80,37 @@ func newBoard(card backing, id identity, functions int) *board {
 
 // describe fills the configuration space.
 func (f *function) describe(id identity, several bool) {
-	put16 := func(at int, v uint16) { binary.LittleEndian.PutUint16(f.config[at:], v) }
-	put32 := func(at int, v uint32) { binary.LittleEndian.PutUint32(f.config[at:], v) }
-	allow := func(at int, v uint32) { binary.LittleEndian.PutUint32(f.writable[at:], v) }
-	put16(0x00, 0x10ee)
-	put16(0x02, id.device+uint16(f.number)<<8)
-	put16(0x06, 0x10) // it has capabilities
-	put16(0x0A, 0x0280)
+	header := uint32(0)
 	if several {
-		f.config[regHeader] = 0x80
+		header = 0x80 << 16
 	}
-	put32(0x2C, 0x0007_10ee)
-	put32(0x34, 0x40)
-	put32(0x40, 0x0003_6001)
-	put32(regPower, 1<<3) // registers outlive D3hot
-	put32(0x60, 0x0002_0010)
-	put32(0x64, 1<<28|2)      // FLR, 512 bytes
-	put32(0x6C, 0x103)        // x16, 8 GT/s
-	put32(0x70, 0x0103_0000)  // as trained
-	put32(0x8C, 0x0000_000E)  // speeds
-	allow(regCommand, 0x0547) // not the status above
-	put32(regBAR0, addressable64)
-	put32(regBAR2, addressable64)
-	allow(regBAR0, ^uint32(256<<10-1))
-	allow(regBAR2, ^(id.bar2Bytes - 1))
-	allow(0x0C, 0xFF)
-	allow(0x3C, 0xFF)
-	allow(regPower, powerD3)
-	allow(regDeviceCtl, 0x7FFF)
-	allow(0x70, 0x01C3)
-	allow(0x88, 0xFFFF)
-	allow(0x90, 0x000F)
+	for _, r := range []struct {
+		at              int
+		value, writable uint32
+	}{
+		{0x00, uint32(id.device+uint16(f.number)<<8)<<16 | 0x10ee, 0},
+		{regCommand, 0x0010_0000, 0x0547}, // it has capabilities
+		{0x08, 0x0280_0000, 0},
+		{0x0C, header, 0xFF},
+		{regBAR0, id.bar, ^uint32(256<<10 - 1)},
+		{regBAR2, id.bar, ^uint32(bar2Bytes - 1)},
+		{0x2C, 0x0007_10ee, 0},
+		{0x34, 0x40, 0},
+		{0x3C, 0, 0xFF},
+		{0x40, 0x0003_6001, 0},
+		{regPower, 1 << 3, powerD3}, // registers outlive D3hot
+		{0x60, 0x0002_0010, 0},
+		{0x64, 1<<28 | 2, 0}, // FLR, 512 bytes
+		{regDeviceCtl, 0, 0x7FFF},
+		{0x6C, 0x103, 0},            // x16, 8 GT/s
+		{0x70, 0x0103_0000, 0x01C3}, // as trained
+		{0x88, 0, 0xFFFF},
+		{0x8C, 0x0000_000E, 0}, // speeds
+		{0x90, 0, 0x000F},
+	} {
+		binary.LittleEndian.PutUint32(f.config[r.at:], r.value)
+		binary.LittleEndian.PutUint32(f.writable[r.at:], r.writable)
+	}
 }
 
 // connect returns the file to hand to QEMU for a function, and serves its accesses until QEMU lets go.

@@ -8,6 +8,7 @@
 //	board_test.go   the PCI side of a card: configuration space, power, link, functions, and counts of accesses
 //	card_test.go    what is behind BAR2: the shell, the box and its clock
 //	qemu_test.go    a virtual machine: its process, hot plug by QMP, commands to the guest
+//	machine_test.go a machine whose slot takes one card after the other, and what cases expect
 //	kernel_test.go  Debian's kernel, the programs of the guest, and its initramfs
 //	guest           the guest's first process, which runs commands that arrive over a serial port
 //	*_case_test.go  the cases

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +14,17 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/olafctl/olaf/internal/lockfile"
 	"github.com/olafctl/olaf/internal/peer"
 )
+
+var matrix = flag.Bool("matrix", false, "run all cases, not only the core ('make pci')")
+
+func needMatrix(t *testing.T) {
+	t.Helper()
+	if !*matrix {
+		t.Skip("only with -matrix; 'make pci' runs it")
+	}
+}
 
 // kernelPackage depends on the newest kernel of its kind. Its drivers for what QEMU emulates are built in, or modules.
 const kernelPackage = "linux-image-cloud-amd64"
@@ -28,7 +33,8 @@ const kernelPackage = "linux-image-cloud-amd64"
 var modules = []string{
 	"uio", "uio_pci_generic", "uio_cif",
 	"irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci",
-	"failover", "net_failover", "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_net",
+	"failover", "net_failover",
+	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_net",
 }
 
 // findKernel returns the folder of an unpacked kernel package. It downloads the newest one that apt-get serves, once.
@@ -45,19 +51,7 @@ var findKernel = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache = filepath.Join(cache, "olafctl", "kernels")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
-	lock, err := lockfile.Open(filepath.Join(cache, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return "", err
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, name)
+	dir := filepath.Join(cache, "olafctl", "kernels", name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
@@ -66,6 +60,9 @@ var findKernel = sync.OnceValues(func() (string, error) {
 
 // download fetches a package and unpacks it into dir, which appears whole or not at all.
 func download(name, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp(filepath.Dir(dir), "new-")
 	if err != nil {
 		return err
@@ -83,71 +80,35 @@ func download(name, dir string) error {
 	if _, err := output("dpkg-deb", "-x", files[0], filepath.Join(work, "unpacked")); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(work, "unpacked"), dir)
+	err = os.Rename(filepath.Join(work, "unpacked"), dir)
+	if errors.Is(err, os.ErrExist) {
+		return nil // another process was quicker
+	}
+	return err
 }
 
-// needKernel returns the kernel's image and the paths of its modules by name, or skips the test.
-func needKernel(t *testing.T) (image string, found map[string]string) {
+// needImages returns the paths of the kernel and of the initramfs, or skips the test.
+func needImages(t *testing.T) (image, initramfs string) {
 	t.Helper()
-	peer.Need(t, "qemu-system-x86_64")
-	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
+	for _, program := range []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"} {
 		peer.Need(t, program)
+	}
+	if *matrix {
+		peer.Need(t, "gcc")
 	}
 	dir, err := findKernel()
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skipf("without Debian's kernel: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		initramfs, err = buildInitramfs()
 	}
 	images, _ := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-*"))
-	if len(images) != 1 {
-		t.Fatalf("%s has %d kernels; delete it", dir, len(images))
+	if err != nil || len(images) != 1 {
+		t.Fatalf("%s has %d kernels: %v", dir, len(images), err)
 	}
-	found = map[string]string{}
-	err = filepath.WalkDir(filepath.Join(dir, "lib", "modules"), func(path string, _ os.DirEntry, err error) error {
-		if name, ok := strings.CutSuffix(filepath.Base(path), ".ko"); ok {
-			found[name] = path
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return images[0], found
+	return images[0], initramfs
 }
-
-var built = flag.String("built", "", "folder to build the guests' programs in, and to take those from that are there")
-
-// buildFolder returns the folder of the guests' programs.
-var buildFolder = sync.OnceValues(func() (string, error) {
-	if *built != "" {
-		return *built, os.MkdirAll(*built, 0o755)
-	}
-	dir, err := os.MkdirTemp("", "olafctl-pcivm-")
-	cleanups = append(cleanups, func() { _ = os.RemoveAll(dir) })
-	return dir, err
-})
-
-// buildProgram builds a program for guests, unless it is there.
-func buildProgram(path, source string, tags ...string) error {
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	build := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", path}, append(tags, source)...)...)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", source, err, text)
-	}
-	return nil
-}
-
-// buildPrograms builds the programs of all guests, and returns them by their names in the guest.
-var buildPrograms = sync.OnceValues(func() (map[string]string, error) {
-	dir, err := buildFolder()
-	p := map[string]string{"init": filepath.Join(dir, "init"), "bin/olafctl": filepath.Join(dir, "olafctl")}
-	return p, errors.Join(err, buildProgram(p["init"], "./guest"), buildProgram(p["bin/olafctl"], "../../../cmd/olafctl"))
-})
 
 // standInSymbol is the configuration that the stand-in for AMD's driver exports.
 const standInSymbol = ":XilVitisNetP4TargetConfig_standin"
@@ -155,28 +116,35 @@ const standInSymbol = ":XilVitisNetP4TargetConfig_standin"
 // driverFlags name the stand-in drivers of the guest.
 const driverFlags = "--vnp4-1 /lib/driver1.so" + standInSymbol + " --vnp4-2 /lib/driver2.so" + standInSymbol
 
-// buildDriver builds olafctl with the driver for the card's tables, and two stand-ins for AMD's library. They come with the
-// C library that they need.
-var buildDriver = sync.OnceValues(func() (map[string]string, error) {
-	dir, err := buildFolder()
-	if err != nil {
-		return nil, err
+// buildFolder is where the guests' programs are built.
+var buildFolder string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if buildFolder != "" {
+		_ = os.RemoveAll(buildFolder)
 	}
-	p := map[string]string{"bin/olafctl": filepath.Join(dir, "olafctl-vnp4")}
-	err = buildProgram(p["bin/olafctl"], "../../../cmd/olafctl", "-tags", "vnp4")
-	for _, name := range []string{"driver1.so", "driver2.so"} { // one shared object has one set of tables
-		p["lib/"+name] = filepath.Join(dir, name)
-		_, failed := output("gcc", "-shared", "-fPIC", "-o", p["lib/"+name], "../../../p4ctl/vnp4/testdata/standin.c")
-		err = errors.Join(err, failed)
+	os.Exit(code)
+}
+
+// buildInitramfs builds the initramfs of all guests: the programs, modules, and for the matrix the drivers for the card's
+// tables with the C library that they need.
+var buildInitramfs = sync.OnceValues(func() (path string, err error) {
+	if buildFolder, err = os.MkdirTemp("", "olafctl-pcivm-"); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return nil, err
+	var a archive
+	olafctl := []string{"../../../cmd/olafctl"}
+	if *matrix {
+		olafctl = []string{"-tags", "vnp4", "../../../cmd/olafctl"}
 	}
-	libraries, err := output("ldd", p["bin/olafctl"])
-	for _, path := range regexp.MustCompile(`/[^ \n]+`).FindAllString(libraries, -1) {
-		p[strings.TrimPrefix(path, "/")] = path
+	err = errors.Join(a.addProgram("init", "./guest"), a.addProgram("bin/olafctl", olafctl...), a.addModules())
+	if *matrix {
+		err = errors.Join(err, a.addDrivers())
 	}
-	return p, err
+	a.add("TRAILER!!!", 0, nil)
+	path = filepath.Join(buildFolder, "initramfs")
+	return path, errors.Join(err, os.WriteFile(path, a.Bytes(), 0o644))
 })
 
 // archive is an initramfs in the format newc.
@@ -214,31 +182,53 @@ func (a *archive) addFile(name, from string) error {
 	return err
 }
 
-// pack writes the initramfs: all modules, and programs by their names in the guest.
-func pack(path string, found map[string]string, programs ...map[string]string) error {
-	var a archive
-	files := map[string]string{}
-	for _, m := range modules {
-		if found[m] != "" { // else it is built in, or of another kernel
-			files["modules/"+m+".ko"] = found[m]
+// addProgram builds a program and appends it. Its source comes last in args.
+func (a *archive) addProgram(name string, args ...string) error {
+	path := filepath.Join(buildFolder, filepath.Base(name))
+	args = append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", path}, args...)
+	if _, err := output("go", args...); err != nil {
+		return err
+	}
+	return a.addFile(name, path)
+}
+
+// addModules appends the modules that the kernel has as files. The others are built in, or of another kernel.
+func (a *archive) addModules() error {
+	dir, err := findKernel()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(filepath.Join(dir, "lib", "modules"), func(path string, _ os.DirEntry, err error) error {
+		name, ok := strings.CutSuffix(filepath.Base(path), ".ko")
+		if err == nil && ok && slices.Contains(modules, name) {
+			err = a.addFile("modules/"+name+".ko", path)
 		}
-	}
-	for _, p := range programs {
-		maps.Copy(files, p)
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := a.addFile(name, files[name]); err != nil {
+		return err
+	})
+}
+
+// addDrivers appends two stand-ins for AMD's driver, since one shared object has one set of tables, and the C library.
+func (a *archive) addDrivers() error {
+	for _, name := range []string{"driver1.so", "driver2.so"} {
+		path := filepath.Join(buildFolder, name)
+		if _, err := output("gcc", "-shared", "-fPIC", "-o", path, "../../../p4ctl/vnp4/testdata/standin.c"); err != nil {
+			return err
+		}
+		if err := a.addFile("lib/"+name, path); err != nil {
 			return err
 		}
 	}
-	a.add("TRAILER!!!", 0, nil)
-	return os.WriteFile(path, a.Bytes(), 0o644)
+	libraries, err := output("ldd", filepath.Join(buildFolder, "olafctl"))
+	for _, path := range regexp.MustCompile(`/[^ \n]+`).FindAllString(libraries, -1) {
+		err = errors.Join(err, a.addFile(strings.TrimPrefix(path, "/"), path))
+	}
+	return err
 }
 
 func output(name string, args ...string) (string, error) {
 	text, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(append([]string{name}, args...), " "), err, text)
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, text)
 	}
 	return string(text), nil
 }

@@ -75,42 +75,39 @@ func (w *wire) send(frame []byte) {
 	}
 }
 
-// bootWithTables starts a guest that owns a card whose frames reach its eth0.
-func bootWithTables(t *testing.T, blocks string, w *wire) *machine {
+// insertLive puts a card into the slot whose frames go to the wire.
+func (m *machine) insertLive(t *testing.T, w *wire) {
 	t.Helper()
-	m := &machine{blocks: blocks}
-	m.card = m.newCard(t, openNIC, 1)
-	m.card.card.(*realCard).send = w.send
-	m.guest = boot(t, profile{card: m.card, tables: true, wire: w.attach(t, "owner")})
-	m.wireUp(t)
-	m.card.live(t)
-	return m
+	b := m.replace(t)
+	b.with(func() { b.card.(*realCard).send, w.count = w.send, 0 })
+	b.live(t)
 }
 
-// wireUp loads the driver of eth0 and switches it on.
-func (m *machine) wireUp(t *testing.T) {
+// bootOnWire starts a guest whose eth0 is on the wire.
+func bootOnWire(t *testing.T, w *wire, name string) *machine {
 	t.Helper()
+	m := &machine{blocks: "twin", guest: boot(t, profile{wire: w.attach(t, name)})}
 	for _, module := range modules[len(modules)-8:] {
 		m.do(t, "insmod /modules/"+module+".ko")
 	}
 	m.do(t, "await /sys/class/net/eth0")
 	m.do(t, "up eth0")
+	return m
 }
 
-// TestTables benches and writes tables on a card with the twin behind its bus.
-func TestTables(t *testing.T) { needMatrix(t); runTableCases(t, "twin") }
-
-// TestTablesRTL does the same with the RTL.
-func TestTablesRTL(t *testing.T) { needMatrix(t); runTableCases(t, "rtl") }
-
-func runTableCases(t *testing.T, blocks string) {
+// TestTables benches and writes tables on a card. A second machine on the wire captures as the parameter server.
+func TestTables(t *testing.T) {
+	needMatrix(t)
 	t.Parallel()
 	w := newWire(t)
-	m := bootWithTables(t, blocks, w)
-	t.Run("bench", func(t *testing.T) { checkBench(t, m, w) })
-	t.Run("link dies in a table batch", func(t *testing.T) { checkDyingBatch(t, m) })
-	t.Run("replugged behind an agent with tables", func(t *testing.T) { checkReplugTables(t, m) })
-	t.Run("link dies in a bench", func(t *testing.T) { checkDyingBench(t, m) })
+	m := bootOnWire(t, w, "owner")
+	m.runCases(t, []busCase{
+		{"bench", func(t *testing.T, m *machine) { checkBench(t, m, w) }, false},
+		{"link dies in a table batch", checkDyingBatch, false},
+		{"replugged behind an agent with tables", checkReplugTables, false},
+		{"link dies in a bench", checkDyingBench, false},
+	})
+	t.Run("two guests", func(t *testing.T) { checkTwoGuests(t, m, w) })
 }
 
 // checkBench compares what a bench counted on the card with a bench on the twin: the card's registers, and the run where
@@ -120,6 +117,7 @@ func checkBench(t *testing.T, m *machine, w *wire) {
 	if want["received"] == 0 || want["aggregated"] == 0 {
 		t.Fatalf("the twin counts %v", want)
 	}
+	m.insertLive(t, w)
 	const onCard = bench + card + " --capture eth0 " + driverFlags
 	if m.blocks == "rtl" {
 		m.expect(t, 1, onCard, "a clock was set during the run")
@@ -212,15 +210,11 @@ func checkDyingBench(t *testing.T, m *machine) {
 	expectAnswer(t, "bench", a, 3)
 }
 
-// TestTwoGuests puts two machines on one wire: one owns the card and benches, and the other captures as the parameter server.
-func TestTwoGuests(t *testing.T) {
-	needMatrix(t)
-	t.Parallel()
-	w := newWire(t)
-	owner := bootWithTables(t, "twin", w)
-	server := &machine{}
-	server.guest = boot(t, profile{wire: w.attach(t, "server")})
-	server.wireUp(t)
+// checkTwoGuests benches in the machine that owns the card, and captures in another one as the parameter server.
+func checkTwoGuests(t *testing.T, owner *machine, w *wire) {
+	server := bootOnWire(t, w, "server")
+	owner.blocks = "twin"
+	owner.insertLive(t, w)
 	const command = bench + card + " --capture eth0 " + driverFlags
 	owner.expect(t, 0, command)
 	frames := 0

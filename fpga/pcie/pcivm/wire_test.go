@@ -47,12 +47,13 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// serveFunction answers QEMU's messages for one function until QEMU lets go of it, which is no error.
+// serveFunction answers QEMU's messages for one function until QEMU lets go of it, which is no error. The kernel drops the
+// descriptors beside the bytes: the card does no DMA and has no interrupts.
 func serveFunction(conn *net.UnixConn, answer func(access) uint64) error {
 	defer conn.Close()
 	buffer := make([]byte, mostBytes)
 	for {
-		if err := receive(conn, buffer[:headBytes]); err != nil {
+		if _, err := io.ReadFull(conn, buffer[:headBytes]); err != nil {
 			return ignoreEnd(err)
 		}
 		kind, n := binary.LittleEndian.Uint32(buffer), binary.LittleEndian.Uint64(buffer[8:])
@@ -60,7 +61,7 @@ func serveFunction(conn *net.UnixConn, answer func(access) uint64) error {
 			return fmt.Errorf("QEMU sent a message of %d bytes", n)
 		}
 		data := buffer[headBytes : headBytes+n]
-		if err := receive(conn, data); err != nil {
+		if _, err := io.ReadFull(conn, data); err != nil {
 			return ignoreEnd(err)
 		}
 		if kind == syncMemory || kind == setIRQ {
@@ -99,35 +100,6 @@ func appendAnswer(b []byte, value uint64) []byte {
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, 8)
 	return binary.LittleEndian.AppendUint64(b, value)
-}
-
-// receive fills a buffer and closes the descriptors that arrive beside the bytes: the card does no DMA and has no interrupts.
-func receive(conn *net.UnixConn, buffer []byte) error {
-	beside := make([]byte, unix.CmsgSpace(16*4))
-	for len(buffer) > 0 {
-		n, beyond, _, _, err := conn.ReadMsgUnix(buffer, beside)
-		if err != nil {
-			return err
-		}
-		if n == 0 && beyond == 0 {
-			return io.EOF
-		}
-		buffer = buffer[n:]
-		messages, err := unix.ParseSocketControlMessage(beside[:beyond])
-		if err != nil {
-			return err
-		}
-		for i := range messages {
-			fds, err := unix.ParseUnixRights(&messages[i])
-			if err != nil {
-				return err
-			}
-			for _, fd := range fds {
-				_ = unix.Close(fd)
-			}
-		}
-	}
-	return nil
 }
 
 // ignoreEnd drops the errors of a connection that either side closed.

@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,8 +52,8 @@ func serve() error {
 			return fmt.Errorf("mount %s: %w", m.path, err)
 		}
 	}
-	if err := errors.Join(os.Chmod("/tmp", 0o1777), os.Mkdir("/run/lock", 0o777), os.Setenv("PATH", "/bin"),
-		os.Chmod("/run/lock", 0o1777), up("lo")); err != nil {
+	err := errors.Join(os.Setenv("PATH", "/bin"), os.Mkdir("/run/lock", 0o777), os.Chmod("/run/lock", 0o1777), os.Chmod("/tmp", 0o1777))
+	if err != nil {
 		return err
 	}
 	line, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)
@@ -115,14 +114,12 @@ func (s *server) handle(c *pcivm.Command) {
 		return
 	}
 	go func() {
-		out := lines{s, pcivm.Event{ID: c.ID}}
-		end := pcivm.Event{ID: c.ID, Ended: true}
 		var text strings.Builder
-		err := tool(&text, c.Args)
-		out.copy(strings.NewReader(text.String()))
-		if err != nil {
+		end := pcivm.Event{ID: c.ID, Ended: true}
+		if err := tool(&text, c.Args); err != nil {
 			end.Line, end.Code = err.Error(), 1
 		}
+		s.copy(strings.NewReader(text.String()), pcivm.Event{ID: c.ID})
 		s.send(end)
 	}()
 }
@@ -130,8 +127,7 @@ func (s *server) handle(c *pcivm.Command) {
 // start runs a program and reports its lines and its end.
 func (s *server) start(c *pcivm.Command) {
 	p := exec.Command(c.Args[0], c.Args[1:]...)
-	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb",
-		"GOTRACEBACK=all"}
+	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb", "GOTRACEBACK=all"}
 	p.Dir = "/tmp"
 	if c.User != 0 {
 		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.User), Gid: uint32(c.User)}}
@@ -150,8 +146,8 @@ func (s *server) start(c *pcivm.Command) {
 	s.mu.Unlock()
 	go func() {
 		var copies sync.WaitGroup
-		copies.Go(func() { lines{s, pcivm.Event{ID: c.ID}}.copy(stdout) })
-		copies.Go(func() { lines{s, pcivm.Event{ID: c.ID, Stderr: true}}.copy(stderr) })
+		copies.Go(func() { s.copy(stdout, pcivm.Event{ID: c.ID}) })
+		copies.Go(func() { s.copy(stderr, pcivm.Event{ID: c.ID, Stderr: true}) })
 		copies.Wait()
 		_ = p.Wait()
 		s.mu.Lock()
@@ -161,19 +157,14 @@ func (s *server) start(c *pcivm.Command) {
 	}()
 }
 
-// lines reports what a command prints, a line at a time.
-type lines struct {
-	to    *server
-	event pcivm.Event
-}
-
-func (l lines) copy(r io.Reader) {
+// copy reports each line as an event.
+func (s *server) copy(r io.Reader, e pcivm.Event) {
 	text := bufio.NewReader(r)
 	for {
 		line, err := text.ReadString('\n')
 		if line != "" {
-			l.event.Line = strings.TrimSuffix(line, "\n")
-			l.to.send(l.event)
+			e.Line = strings.TrimSuffix(line, "\n")
+			s.send(e)
 		}
 		if err != nil {
 			return
@@ -195,14 +186,8 @@ var tools = map[string]func(out io.Writer, args []string) error{
 		_, _ = out.Write(text)
 		return err
 	},
-	"write": func(_ io.Writer, args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) },
-	"poke":  func(_ io.Writer, args []string) error { return poke(args[0], args[1], args[2]) },
-	"list":  list,
-	"link": func(out io.Writer, args []string) error {
-		text, err := os.Readlink(args[0])
-		fmt.Fprintln(out, text)
-		return err
-	},
+	"write":  func(_ io.Writer, args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) },
+	"poke":   func(_ io.Writer, args []string) error { return poke(args[0], args[1], args[2]) },
 	"await":  func(_ io.Writer, args []string) error { return await(args[0], true) },
 	"absent": func(_ io.Writer, args []string) error { return await(args[0], false) },
 	"insmod": func(_ io.Writer, args []string) error { return insmod(args[0], strings.Join(args[1:], " ")) },
@@ -228,14 +213,6 @@ func poke(path, offset, text string) error {
 	}
 	_, err := file.WriteAt(data, at)
 	return errors.Join(err, file.Close())
-}
-
-func list(out io.Writer, args []string) error {
-	paths, err := filepath.Glob(args[0])
-	for _, p := range paths {
-		fmt.Fprintln(out, p)
-	}
-	return err
 }
 
 // await returns once a path is there, or is not. The test that asked gives up earlier.
