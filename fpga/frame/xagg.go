@@ -39,6 +39,7 @@ func xaggFormat() *Format {
 	control("first", xagg.First, "the epoch of the job's first vector", false)
 	control("still", xagg.Still, "vectors of the job", false)
 	control("leave", xagg.Leave, "vectors of the job; 0 where another one took its place", false)
+	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left", false)
 	return f
 }
 
@@ -51,7 +52,7 @@ var (
 	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost",
 		xagg.Checked: "checked",
 		xagg.Ask:     "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first", xagg.Still: "still",
-		xagg.Leave: "leave"}
+		xagg.Leave: "leave", xagg.Refuse: "refuse"}
 )
 
 // xaggHead is how every packet begins, up to the two marks of data.
@@ -95,7 +96,7 @@ func xaggData() []Field {
 
 // xaggControl is as long as the head of data, and longer where it names fragments.
 func xaggControl(action uint8, value string, names bool) []Field {
-	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still and leave the number of the question", true: "the first that can be named"}[names]
+	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still, leave and refuse the number of the question", true: "the first that can be named"}[names]
 	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)
 	f = append(f,
 		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action),

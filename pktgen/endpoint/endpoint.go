@@ -65,6 +65,8 @@ type Leaver interface {
 	Leave()
 	// Superseded says that one of the others began another job, and left nothing that this one could be ended with.
 	Superseded() bool
+	// Refused is why the job cannot begin, empty if it can.
+	Refused() string
 }
 
 // Aggregate is a sum of gradients that is about to be applied.

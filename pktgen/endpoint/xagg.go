@@ -69,6 +69,7 @@ type treeWorker struct {
 
 	ticket   uint32 // under which it was told its epoch; 0 before
 	replaced bool   // by another job, in the middle of this one
+	refused  string // why the parent gives no epoch
 	changes  uint16 // of the tree
 	first    uint16 // epoch that the vector was first sent in
 	stage    stage
@@ -136,6 +137,9 @@ func (w *treeWorker) Leave() {
 
 // Superseded says that another worker of the job was started anew, after sums of it had come.
 func (w *treeWorker) Superseded() bool { return w.replaced }
+
+// Refused returns the reason for which the parent gives no epoch.
+func (w *treeWorker) Refused() string { return w.refused }
 
 // joined begins with the epoch that was asked for, or begins again with another one.
 func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
@@ -259,6 +263,12 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 	}
 	if p.Action == xagg.First {
 		w.joined(now, p)
+		return
+	}
+	if p.Action == xagg.Refuse {
+		if w.stage == joining && p.Seg == uint64(w.xagg.Ticket) {
+			w.refused = xagg.Answer(p.Value).String()
+		}
 		return
 	}
 	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs

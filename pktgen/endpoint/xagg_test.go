@@ -105,3 +105,23 @@ func TestTicket(t *testing.T) {
 		t.Errorf("superseded %v, as it goes it says %q", e.(Leaver).Superseded(), c.said)
 	}
 }
+
+// TestRefusedTicket lets the parent refuse the epochs of a job: the worker names the reason, and a refusal of another question is none of its.
+func TestRefusedTicket(t *testing.T) {
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9}, new(clerk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Start(0)
+	e.Computed(0, []uint32{1, 2})
+	refuse := func(question uint64) string {
+		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Seg: question, Value: uint64(xagg.EpochsSpent)}, nil)
+		return e.(Leaver).Refused()
+	}
+	if why := refuse(8); why != "" {
+		t.Errorf("a refusal of another question ends the job: %s", why)
+	}
+	if why := refuse(9); why != xagg.EpochsSpent.String() {
+		t.Errorf("the refusal gives the reason %q, want %q", why, xagg.EpochsSpent)
+	}
+}

@@ -18,6 +18,9 @@ var ErrConfig = olaf.NewError(olaf.Usage, "bad worker or server")
 // ErrStalled says that nothing came for longer than a job may stand still.
 var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
 
+// ErrRefused: the aggregator does not let the job begin.
+var ErrRefused = olaf.NewError(olaf.Device, "the job was refused")
+
 // ErrOffline says that the kernel has no way any more for what a host sends: its interface, cable or address is gone.
 var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
 
@@ -41,14 +44,15 @@ type Job struct {
 	Vectors int // of every worker
 }
 
-// maxVectors keeps the epochs of a job apart, of which frames have 16 bits and every change of a tree takes two.
-const maxVectors = 1 << 15
+// MaxVectors is how many vectors a job may have. It keeps the epochs of jobs apart that follow each other: frames have 16 bits of them, and
+// what is half of that behind counts as ahead.
+const MaxVectors = 1 << 14
 
 // Check says what is wrong with a job. The error matches ErrConfig.
 func (j *Job) Check() error {
-	if j.Workers < 1 || j.Values < 1 || j.Lanes < 1 || j.Lanes > MaxOpenLanes || j.Vectors < 1 || j.Vectors > maxVectors {
+	if j.Workers < 1 || j.Values < 1 || j.Lanes < 1 || j.Lanes > MaxOpenLanes || j.Vectors < 1 || j.Vectors > MaxVectors {
 		return fmt.Errorf("%w: %d vectors of %d values, %d in a packet, of %d workers; there are 1 to %d vectors and 1 to %d values in a packet", ErrConfig,
-			j.Vectors, j.Values, j.Lanes, j.Workers, maxVectors, MaxOpenLanes)
+			j.Vectors, j.Values, j.Lanes, j.Workers, MaxVectors, MaxOpenLanes)
 	}
 	return nil
 }

@@ -179,8 +179,13 @@ func (k *playing) turn() error {
 		return err
 	}
 	k.hand()
-	if l, ok := k.end.(endpoint.Leaver); ok && l.Superseded() {
-		return fmt.Errorf("%w: another worker of it was started anew", ErrStalled)
+	if l, ok := k.end.(endpoint.Leaver); ok {
+		switch {
+		case l.Superseded():
+			return fmt.Errorf("%w: another worker of it was started anew", ErrStalled)
+		case l.Refused() != "":
+			return fmt.Errorf("%w: %s", ErrRefused, l.Refused())
+		}
 	}
 	now := k.now()
 	if k.end.Next() <= now {

@@ -283,7 +283,7 @@ func TestRefusals(t *testing.T) {
 	good := Job{Workers: 1, Values: 1, Lanes: 1, Vectors: 1}
 	for _, change := range []func(*RootConfig){
 		func(c *RootConfig) { c.Job.Workers = 0 }, func(c *RootConfig) { c.Job.Values = 0 }, func(c *RootConfig) { c.Job.Lanes = MaxOpenLanes + 1 },
-		func(c *RootConfig) { c.Job.Vectors = maxVectors + 1 },
+		func(c *RootConfig) { c.Job.Vectors = MaxVectors + 1 },
 	} {
 		c := RootConfig{Job: good}
 		change(&c)

@@ -50,7 +50,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 		return err
 	}
 	node := a.Planned.Node
-	g.server.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, bool) {
+	g.server.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 		return l.epochs.asked(seat{node, child}, action, vectors, ticket)
 	})
 	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears}

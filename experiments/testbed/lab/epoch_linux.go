@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // epoch begins the question for a job's first epoch; how many vectors it has stands behind.
@@ -19,8 +20,8 @@ const epoch = "epoch "
 // met, and of all jobs that asked before, whether they have begun or not. Questions are answered one by one, so that no two jobs get
 // epochs in common. The error matches ErrAbsent, ErrFile of a number of vectors that no job has, or ErrHolder.
 func Epoch(name string, vectors int) (first uint16, err error) {
-	if vectors < 1 || vectors > MaxJobVectors {
-		return 0, fmt.Errorf("%w: a job of %d vectors; epochs are counted for 1 to %d", ErrFile, vectors, MaxJobVectors)
+	if vectors < 1 || vectors > process.MaxVectors {
+		return 0, fmt.Errorf("%w: a job of %d vectors; epochs are counted for 1 to %d", ErrFile, vectors, process.MaxVectors)
 	}
 	c, err := ask(name, epoch+strconv.Itoa(vectors))
 	if err != nil {
@@ -45,7 +46,7 @@ const renewals = 64
 // epoch answers with the first epoch of a job.
 func (h *Holder) epoch(question string) (first uint16, err error) {
 	vectors, err := strconv.Atoi(strings.TrimPrefix(question, epoch))
-	if err != nil || vectors < 1 || vectors > MaxJobVectors {
+	if err != nil || vectors < 1 || vectors > process.MaxVectors {
 		return 0, fmt.Errorf("no such question: %q", question)
 	}
 	if len(h.lab.Adders) == 0 {
@@ -74,12 +75,15 @@ type begun struct {
 	left    bool // by one of them, before its end
 }
 
-// seat is a worker's place in the tree, and answer what was said to who sits there.
+// seat is a worker's place in the tree.
 type seat struct{ node, child int }
 
+// answer is the first epoch that the worker at a seat got under its ticket. A worker that left its job has none any more: the next one there begins
+// anew, and no other job takes it over.
 type answer struct {
 	ticket uint32
 	first  uint16
+	left   bool
 }
 
 // give is the first epoch of another job.
@@ -107,42 +111,44 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 }
 
 // asked answers a worker that asks under a ticket for the first epoch of its job, or whether it is still the same, or that leaves.
-func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (first uint16, ok bool) {
+func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	said, sits := e.seated[at]
-	sits = sits && said.ticket == ticket
+	sits = sits && said.ticket == ticket && !said.left
 	switch {
 	case action == xagg.Leave && sits && vectors == 0: // its job was replaced, and it did not go over
 		delete(e.seated, at)
-		return 0, false
+		return 0, xagg.Unanswered
 	case action == xagg.Leave && sits:
 		e.begun.left = e.begun.left || said.first == e.begun.first
-		return 0, false
+		said.left = true
+		e.seated[at] = said
+		return 0, xagg.Unanswered
 	case sits:
-		return said.first, true
-	case action != xagg.Begin: // who sits there by now is somebody else
-		return 0, false
+		return said.first, xagg.Answered
+	case action != xagg.Begin: // the seat is another worker's by now
+		return 0, xagg.Unanswered
 	}
 	return e.join(at, vectors, ticket)
 }
 
 // join is the first epoch of the job of a worker that begins. Workers that do so one after the other are of one job: who was told an epoch of
 // it already, or has another number of vectors, or comes after somebody left, begins the next one.
-func (e *epochs) join(at seat, vectors uint64, ticket uint32) (first uint16, ok bool) {
-	if vectors < 1 || vectors > MaxJobVectors {
-		return 0, false
+func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
+	if vectors < 1 || vectors > process.MaxVectors {
+		return 0, xagg.TooLong
 	}
 	said, sits := e.seated[at]
 	if e.begun.vectors != vectors || e.begun.left || sits && said.first == e.begun.first {
 		first, err := e.another(int(vectors))
 		if err != nil {
-			return 0, false
+			return 0, xagg.EpochsSpent
 		}
 		e.begin(begun{vectors: vectors, first: first}, at)
 	}
-	e.seated[at] = answer{ticket, e.begun.first}
-	return e.begun.first, true
+	e.seated[at] = answer{ticket: ticket, first: e.begun.first}
+	return e.begun.first, xagg.Answered
 }
 
 // begin begins a job, for who was started anew now. Those of one as long before it that wait for it are told when they ask again: who has no sum
@@ -150,8 +156,8 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (first uint16, ok 
 func (e *epochs) begin(next begun, anew seat) {
 	if e.begun.vectors == next.vectors && e.waits(anew) {
 		for at, said := range e.seated {
-			if said.first == e.begun.first {
-				e.seated[at] = answer{said.ticket, next.first}
+			if said.first == e.begun.first && !said.left {
+				e.seated[at] = answer{ticket: said.ticket, first: next.first}
 			}
 		}
 	}

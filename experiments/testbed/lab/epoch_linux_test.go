@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // held holds a testbed until the test ends.
@@ -41,21 +42,21 @@ func TestJoin(t *testing.T) {
 		ticket  uint32
 		vectors uint64
 		first   uint16
-		ok      bool
+		answer  xagg.Answer
 	}{
-		{low, 1, 0, 0, false},
-		{low, 1, MaxJobVectors + 1, 0, false},
-		{low, 1, 3, 0, true},
-		{low, 1, 3, 0, true}, // asked again, as the answer was lost
-		{high, 2, 3, 0, true},
-		{high, 3, 3, second, true}, // its next job, or it was started anew
-		{high, 2, 3, 2 * second, true},
-		{low, 4, 3, 2 * second, true},
-		{low, 4, 3, 2 * second, true},
-		{seat{4, 1}, 5, 9, 3 * second, true}, // of another job, of longer vectors
+		{low, 1, 0, 0, xagg.TooLong},
+		{low, 1, process.MaxVectors + 1, 0, xagg.TooLong},
+		{low, 1, 3, 0, xagg.Answered},
+		{low, 1, 3, 0, xagg.Answered}, // asked again, as the answer was lost
+		{high, 2, 3, 0, xagg.Answered},
+		{high, 3, 3, second, xagg.Answered}, // its next job, or it was started anew
+		{high, 2, 3, 2 * second, xagg.Answered},
+		{low, 4, 3, 2 * second, xagg.Answered},
+		{low, 4, 3, 2 * second, xagg.Answered},
+		{seat{4, 1}, 5, 9, 3 * second, xagg.Answered}, // of another job, of longer vectors
 	} {
-		if first, ok := e.asked(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || ok != q.ok {
-			t.Errorf("question %d: %d, %v; want %d, %v", i, first, ok, q.first, q.ok)
+		if first, answer := e.asked(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || answer != q.answer {
+			t.Errorf("question %d: %d, answer %d; want %d, answer %d", i, first, answer, q.first, q.answer)
 		}
 	}
 	newest = 3*second + 1 // somebody's job has begun
@@ -63,8 +64,8 @@ func TestJoin(t *testing.T) {
 		t.Errorf("by hand %d, %v", first, err)
 	}
 	newest += half // as seen from there all that was given is old
-	if first, ok := e.asked(low, xagg.Begin, 3, 6); !ok || first != newest+1 {
-		t.Errorf("after another by hand %d, %v", first, ok)
+	if first, answer := e.asked(low, xagg.Begin, 3, 6); answer != xagg.Answered || first != newest+1 {
+		t.Errorf("after another by hand %d, answer %d", first, answer)
 	}
 }
 
@@ -96,20 +97,20 @@ func TestMoved(t *testing.T) {
 				return x.lacks, nil
 			}}
 		e.next, e.begun = 3, begun{vectors: 3}
-		e.seated[a], e.seated[b], e.seated[c] = answer{1, 0}, answer{2, 0}, answer{3, 0}
-		if first, ok := e.asked(b, xagg.Begin, x.vectors, 9); !ok || first != e.begun.first {
-			t.Errorf("%s: who was started anew is told %d, %v", name, first, ok)
+		e.seated[a], e.seated[b], e.seated[c] = answer{ticket: 1}, answer{ticket: 2}, answer{ticket: 3}
+		if first, answer := e.asked(b, xagg.Begin, x.vectors, 9); answer != xagg.Answered || first != e.begun.first {
+			t.Errorf("%s: the worker that was started anew gets %d, answer %d", name, first, answer)
 		}
 		want := uint16(0)
 		if x.moved {
 			want = e.begun.first
 		}
 		for at, ticket := range map[seat]uint32{a: 1, c: 3} {
-			if first, ok := e.asked(at, xagg.Still, 3, ticket); !ok || first != want {
-				t.Errorf("%s: who asks again at %v is told %d, %v; want %d", name, at, first, ok, want)
+			if first, answer := e.asked(at, xagg.Still, 3, ticket); answer != xagg.Answered || first != want {
+				t.Errorf("%s: the worker at %v that asks again gets %d, answer %d; want %d", name, at, first, answer, want)
 			}
 		}
-		if first, ok := e.asked(b, xagg.Still, 3, 2); ok {
+		if first, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.Unanswered {
 			t.Errorf("%s: who is no more is told %d", name, first)
 		}
 	}
@@ -123,8 +124,8 @@ func TestLeft(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing, seated: map[seat]answer{}}
 	a, b := seat{4, 0}, seat{4, 1}
 	begins := func(at seat, ticket uint32) uint16 {
-		first, ok := e.asked(at, xagg.Begin, 3, ticket)
-		if !ok {
+		first, answer := e.asked(at, xagg.Begin, 3, ticket)
+		if answer != xagg.Answered {
 			t.Errorf("nothing is said to %v", at)
 		}
 		return first
@@ -132,7 +133,7 @@ func TestLeft(t *testing.T) {
 	begins(b, 1)
 	alone := begins(b, 2) // started anew, while a is in the job before
 	for _, ticket := range []uint32{1, 2} {
-		if _, ok := e.asked(b, xagg.Leave, 3, ticket); ok {
+		if _, answer := e.asked(b, xagg.Leave, 3, ticket); answer != xagg.Unanswered {
 			t.Error("who leaves is answered")
 		}
 		if e.begun.left != (ticket == 2) {
@@ -143,8 +144,42 @@ func TestLeft(t *testing.T) {
 	if next == alone || begins(b, 4) != next {
 		t.Errorf("after %d was left %d begins, and %+v", alone, next, e.begun)
 	}
-	if _, ok := e.asked(a, xagg.Leave, 0, 3); ok || e.begun.left || begins(a, 5) != next {
+	if _, answer := e.asked(a, xagg.Leave, 0, 3); answer != xagg.Unanswered || e.begun.left || begins(a, 5) != next {
 		t.Errorf("who did not go over to the job in the place of its own is not of it: %+v", e.begun)
+	}
+}
+
+// TestRestartIsOneJob stops all workers of a job as Ctrl-C does and starts them again: they begin one job, and it takes one job's epochs.
+func TestRestartIsOneJob(t *testing.T) {
+	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
+		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
+	seats := []seat{{4, 0}, {4, 1}, {5, 0}, {5, 1}}
+	ticket := uint32(0)
+	for start := range 4 {
+		want := uint16(start) * (3 + renewals)
+		for _, at := range seats {
+			ticket++
+			if first, answer := e.asked(at, xagg.Begin, 3, ticket); answer != xagg.Answered || first != want {
+				t.Errorf("start %d: the worker at %v begins with epoch %d, answer %d; want %d for all four", start, at, first, answer, want)
+			}
+		}
+		for i, at := range seats {
+			e.asked(at, xagg.Leave, 3, ticket-uint32(len(seats)-1-i))
+		}
+	}
+}
+
+// TestOneWorkerRestarts stops one worker of a job as Ctrl-C does and starts it again: the others, which wait for it, move to its new job.
+func TestOneWorkerRestarts(t *testing.T) {
+	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
+		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
+	a, b := seat{4, 0}, seat{4, 1}
+	e.asked(a, xagg.Begin, 3, 1)
+	e.asked(b, xagg.Begin, 3, 2)
+	e.asked(a, xagg.Leave, 3, 1)
+	first, _ := e.asked(a, xagg.Begin, 3, 3)
+	if moved, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.Answered || moved != first || first == 0 {
+		t.Errorf("the worker that waited gets epoch %d, answer %d; the restarted one has %d, and the job before had 0", moved, answer, first)
 	}
 }
 
@@ -167,10 +202,10 @@ func TestJobs(t *testing.T) {
 func TestEpochsOfNobody(t *testing.T) {
 	name := nameFor("nobody")
 	held(t, plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}"))
-	if first, err := Epoch(name, MaxJobVectors); err != nil || first != 0 {
+	if first, err := Epoch(name, process.MaxVectors); err != nil || first != 0 {
 		t.Errorf("the first job begins with %d, %v", first, err)
 	}
-	if first, err := Epoch(name, MaxJobVectors); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "epochs were given to jobs that did not begin") {
+	if first, err := Epoch(name, process.MaxVectors); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "epochs were given to jobs that did not begin") {
 		t.Errorf("the second, half of all epochs later: %d, %v", first, err)
 	}
 }
@@ -219,7 +254,7 @@ func TestEpochs(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 7 {
 		asking.Go(func() {
-			first, err := Epoch(p.Name, MaxJobVectors/4)
+			first, err := Epoch(p.Name, process.MaxVectors/4)
 			if err != nil {
 				t.Error(err)
 			}
@@ -231,14 +266,14 @@ func TestEpochs(t *testing.T) {
 	asking.Wait()
 	slices.Sort(all)
 	for i := 1; i < len(all); i++ {
-		if all[i]-all[i-1] < MaxJobVectors/4 {
+		if all[i]-all[i-1] < process.MaxVectors/4 {
 			t.Errorf("%d and %d meet", all[i-1], all[i])
 		}
 	}
-	if _, err := Epoch(p.Name, MaxJobVectors/4); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "epochs were given to jobs that did not begin") {
+	if _, err := Epoch(p.Name, process.MaxVectors/4); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "epochs were given to jobs that did not begin") {
 		t.Errorf("more than can be told apart: %v", err)
 	}
-	for _, none := range []int{0, MaxJobVectors + 1} {
+	for _, none := range []int{0, process.MaxVectors + 1} {
 		if _, err := Epoch(p.Name, none); err == nil {
 			t.Errorf("an epoch for %d vectors", none)
 		}

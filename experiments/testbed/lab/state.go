@@ -17,10 +17,6 @@ var (
 	ErrHolder = olaf.NewError(olaf.Device, "whoever holds the testbed does not answer")
 )
 
-// MaxJobVectors keeps the epochs of jobs apart that follow each other: frames have 16 bits of them, and what is half of that behind
-// counts as ahead.
-const MaxJobVectors = 1 << 14
-
 // State is what a testbed is at the moment.
 type State struct {
 	Name   string      `json:"name"`

@@ -205,11 +205,11 @@ func TestGive(t *testing.T) {
 	if lines := asked(); len(lines) > 0 {
 		t.Errorf("who gives none says %q", lines)
 	}
-	s.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, bool) {
+	s.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, Answer) {
 		if action == Still {
-			return 12_078, true
+			return 12_078, Answered
 		}
-		return uint16(child*10_000) + uint16(vectors)*100 + uint16(ticket), true
+		return uint16(child*10_000) + uint16(vectors)*100 + uint16(ticket), Answered
 	})
 	want := fmt.Sprint(program.Dest(1), program.Control, First, 77, 0, 0, 12_077, 0, 0, []uint32(nil))
 	if lines := asked(); len(lines) != 1 || lines[0] != want {
@@ -222,8 +222,13 @@ func TestGive(t *testing.T) {
 	if lines := question(program.Packet{Action: Still, Round: 12_078}); len(lines) > 0 {
 		t.Errorf("of the same epoch still %q", lines)
 	}
-	s.Give(func(int, uint8, uint64, uint32) (uint16, bool) { return 0, false })
+	s.Give(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, Unanswered })
 	if lines := asked(); len(lines) > 0 {
-		t.Errorf("who has none left says %q", lines)
+		t.Errorf("a question that is not answered gets %q", lines)
+	}
+	s.Give(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, EpochsSpent })
+	want = fmt.Sprint(program.Dest(1), program.Control, Refuse, 77, 0, 0, uint64(EpochsSpent), 0, 0, []uint32(nil))
+	if lines := asked(); len(lines) != 1 || lines[0] != want {
+		t.Errorf("without epochs left: %q, want the refusal %q", lines, want)
 	}
 }

@@ -26,15 +26,21 @@ func (s *Server) control(k *program.Tenant, child int, from program.Port, p *pro
 	}
 }
 
-// begins answers a child whose job is to begin, or has, with no sum so far: what tells nothing new would be taken for a sign of life.
+// begins answers a child whose job is to begin, or has, with no sum so far. An answer that repeats the child's own epoch is left out, as the
+// child would take it for a sign of life.
 func (s *Server) begins(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if s.epochs == nil {
 		return
 	}
-	if first, ok := s.epochs(child, p.Action, p.Value, uint32(p.Seg)); ok && !(p.Action == Still && first == p.Round) {
-		s.out = program.Packet{Kind: program.Control, Action: First, Job: k.ID, Seg: p.Seg, Value: uint64(first)}
-		out.Emit(program.Dest(from), &s.out, nil)
+	first, answer := s.epochs(child, p.Action, p.Value, uint32(p.Seg))
+	s.out = program.Packet{Kind: program.Control, Action: First, Job: k.ID, Seg: p.Seg, Value: uint64(first)}
+	switch {
+	case answer == Unanswered, answer == Answered && p.Action == Still && first == p.Round:
+		return
+	case answer != Answered:
+		s.out.Action, s.out.Value = Refuse, uint64(answer)
 	}
+	out.Emit(program.Dest(from), &s.out, nil)
 }
 
 // fromParent is what the parent tells this server as one of its children.

@@ -50,6 +50,7 @@ const (
 	First                     // to a worker: Value is that epoch. Seg is the question's
 	Still                     // of a worker that was told, and to whom nothing comes: it asks once more whether Round is the first epoch, and is told where it is another one by now
 	Leave                     // of a worker that was told, and that gives its job up before the end. Value is 0 where that was replaced by another
+	Refuse                    // to a worker: its question Begin has no answer, for the reason Value. Seg is the question's
 )
 
 // NameSpan is how many fragments a packet of Lost or Ask can name.
@@ -204,10 +205,32 @@ func (s *Server) Reset() {
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Epochs says with which epoch a job of so many vectors begins that one of the children belongs to, or that nobody can say it. Asked once
+// Epochs says with which epoch a job of so many vectors begins that one of the children belongs to, or why there is no epoch. Asked once
 // more, which ticket tells from a child's next job, it says the same, or the epoch of the job that took the place of one without a sum.
 // The action is Begin, or Still or Leave of a child that was told before; who leaves with no vectors was told of a job in the place of its own.
-type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, ok bool)
+type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, answer Answer)
+
+// Answer is how a question for an epoch is answered. The codes from TooLong on travel in a packet of Refuse.
+type Answer uint8
+
+// Answers. Unanswered leaves the child in silence: its question is not one of the job's workers any more.
+const (
+	Answered    Answer = iota
+	Unanswered         // no packet leaves
+	TooLong            // the job has more vectors than epochs can be kept apart for, or none
+	EpochsSpent        // too many epochs went to jobs that never began
+)
+
+// String returns the reason of a refusal and what to do about it.
+func (a Answer) String() string {
+	switch a {
+	case TooLong:
+		return "the aggregator counts epochs for 1 to 16384 vectors in a job; use fewer with --vectors"
+	case EpochsSpent:
+		return "the aggregator gave all epochs to jobs that did not begin; take the testbed down and up"
+	}
+	return fmt.Sprintf("the aggregator refuses for reason %d", uint8(a))
+}
 
 // Give lets children ask for the epochs of their jobs; who asks a server that gives none gets no answer.
 func (s *Server) Give(e Epochs) { s.epochs = e }
