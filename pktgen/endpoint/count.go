@@ -18,6 +18,7 @@ const (
 	torn
 	updates
 	withheld
+	crowded
 	counters
 )
 
@@ -45,6 +46,7 @@ func Describe() *olaf.Ledger {
 			torn:        {Name: "updates_torn", Title: "Updates torn", Unit: "updates", Doc: "whose packets hold different sets of contributions"},
 			updates:     {Name: "updates_applied", Title: "Updates applied", Unit: "updates", Doc: "of the weights, on every host that has them"},
 			withheld:    {Name: "vectors_withheld", Title: "Vectors withheld", Unit: "vectors", Sparse: true, Doc: "gradients that transmission control kept from being sent"},
+			crowded:     {Name: "packets_crowded_out", Title: "Packets crowded out", Unit: "packets", Sparse: true, Doc: "dropped by a server whose line was full"},
 		},
 		Identities: []olaf.Identity{{
 			Left: []string{"vectors_computed"}, Right: []string{"vectors_sent", "vectors_discarded", "vectors_withheld"},

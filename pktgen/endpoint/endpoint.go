@@ -35,7 +35,7 @@ type Host interface {
 	// Send passes a packet on and says when it will have left the host, as far as that is known. p and lanes are valid
 	// during the call; lanes is nil, or p.Lanes long.
 	Send(to Peer, p *program.Packet, lanes []uint32) (left olaf.Time)
-	// Apply begins an update of the weights by a sum; Applied follows. a is valid during the call.
+	// Apply begins an update of the weights by a sum; Applied follows. a is valid during the call, and for a server until Applied.
 	Apply(a *Aggregate)
 }
 
@@ -83,6 +83,8 @@ type Aggregate struct {
 	Reward int32
 	Trace  program.Trace // of its first packet
 	Values []uint32      // nil where none are carried
+	// At a server of packets that are applied one by one: how many wait behind this one, and how many were dropped so far for want of room.
+	Waiting, Dropped int
 }
 
 // Layout is how a vector is cut into packets.
@@ -97,6 +99,13 @@ func (l Layout) Packets() int { return (l.Values + l.PerPacket - 1) / l.PerPacke
 
 // Lanes is how many values packet i holds.
 func (l Layout) Lanes(i int) int { return min(l.PerPacket, l.Values-i*l.PerPacket) }
+
+// fit makes the layout that of a vector with so many values, if it carries any; vectors of a job may differ in length.
+func (l *Layout) fit(values []uint32) {
+	if values != nil {
+		l.Values = len(values)
+	}
+}
 
 // opens says that packet i is the first of a message.
 func (l Layout) opens(i int) bool {

@@ -1,6 +1,10 @@
 package endpoint
 
-import "github.com/olafctl/olaf/fpga/program"
+import (
+	"slices"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
 
 // gather puts a sum together from its packets.
 type gather struct {
@@ -24,6 +28,21 @@ func newGather(l Layout) gather {
 func (g *gather) restart() {
 	clear(g.have)
 	g.left, g.low, g.mixed = len(g.have), 0, false
+}
+
+// fit makes room for a sum that is cut by a layout, of which no packet is here yet.
+func (g *gather) fit(l Layout) {
+	if g.layout == l {
+		return
+	}
+	n := l.Packets()
+	if g.layout = l; cap(g.have) < n {
+		g.have, g.traces = make([]bool, n), make([]program.Trace, n)
+	}
+	if g.have, g.traces = g.have[:n], g.traces[:n]; g.values != nil {
+		g.values = slices.Grow(g.values[:0], l.Values)[:l.Values]
+	}
+	g.restart()
 }
 
 // take adds packet i. It says whether that one was missing.

@@ -1,6 +1,9 @@
 package endpoint
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
@@ -20,11 +23,16 @@ type Olaf struct {
 	Timeout olaf.Duration
 	// Members are the workers of a job, first to before end, whom a server answers together; nil is all.
 	Members func(job olaf.ClusterID) (first, end int)
+	// Line is how many packets may wait at a server; those that arrive beyond it are dropped and counted. 0 sets no limit.
+	Line int
 }
 
 func (o *Olaf) check() error {
 	if o.Timeout < 0 {
 		return badTimeout(o.Timeout)
+	}
+	if o.Line < 0 {
+		return fmt.Errorf("%w: a line of %d packets at the server; use 1 or more, or 0 for no limit", ErrConfig, o.Line)
 	}
 	return nil
 }
@@ -81,7 +89,9 @@ func (w *openWorker) Computed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	if w.olaf.Gate == nil || w.olaf.Gate.Sends(now) {
 		w.tally[sentVectors]++
+		w.cfg.fit(values)
 		w.trace = program.Contribution(w.cfg.Worker, w.vector, nanoseconds(now))
+		w.waits = slices.Grow(w.waits[:0], w.cfg.Packets())[:w.cfg.Packets()]
 		w.sent, w.asked, w.left, w.waiting = w.vector, now, len(w.waits), w.olaf.Timeout > 0
 		w.values = append(w.values[:0], values...)
 		if values == nil {
@@ -113,7 +123,7 @@ func (w *openWorker) send(i int, flags program.Flags) {
 }
 
 func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
-	if p.Kind != program.Ack || p.Seg >= uint64(w.cfg.Packets()) {
+	if p.Kind != program.Ack || p.Seg >= uint64(len(w.waits)) {
 		w.tally[repeated]++
 		return
 	}
@@ -185,6 +195,9 @@ func NewOpenServer(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	if o.Members == nil {
 		o.Members = func(olaf.ClusterID) (int, int) { return 0, cfg.Workers }
 	}
@@ -200,6 +213,10 @@ func (s *openServer) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	s.tally[received]++
+	if s.olaf.Line > 0 && len(s.line) > s.olaf.Line {
+		s.tally[crowded]++
+		return
+	}
 	var a arrival
 	if n := len(s.free); n > 0 {
 		a, s.free = s.free[n-1], s.free[:n-1]
@@ -214,7 +231,7 @@ func (s *openServer) begin() {
 	a := &s.line[0]
 	s.apply = Aggregate{
 		Number: s.seen, Vectors: uint32(a.Count), First: int(a.Seg) * s.cfg.PerPacket, Job: a.Job, Worker: a.Worker, Vector: a.Index, Reward: int32(a.Value),
-		Trace: a.Trace, Values: a.lanes,
+		Trace: a.Trace, Values: a.lanes, Waiting: len(s.line) - 1, Dropped: int(s.tally[crowded]),
 	}
 	s.host.Apply(&s.apply)
 }

@@ -27,6 +27,10 @@ type XAgg struct {
 	Fixed Fixed
 }
 
+// MaxEpochs is how many vectors of a job epochs are kept apart for from those of the next one: frames have 16 bits of them, and what is half of
+// that behind counts as ahead.
+const MaxEpochs = 1 << 14
+
 // XAggScale is the published factor (paper, §III); sums beyond ±21.47 meet the end of int32.
 const XAggScale = 1e8
 
@@ -105,6 +109,8 @@ func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*
 
 func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
+	w.cfg.fit(values)
+	w.sum.fit(w.cfg.Layout)
 	if w.xagg.Ticket != 0 {
 		w.stage, w.quiet, w.last = joining, 0, now
 		w.join()
@@ -114,14 +120,17 @@ func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.offer(now)
 }
 
+// vectors is for how many the worker asks for epochs. One without an end asks for as many as there are.
+func (w *treeWorker) vectors() uint64 { return uint64(min(w.cfg.Updates, MaxEpochs)) }
+
 // join asks for the epoch of the first vector.
 func (w *treeWorker) join() {
-	w.control(xagg.Begin, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
+	w.control(xagg.Begin, w.vectors(), uint64(w.xagg.Ticket), 0)
 }
 
 // still asks whether the epoch of the first vector is the one that was told.
 func (w *treeWorker) still() {
-	w.say(w.xagg.Epoch, xagg.Still, uint64(w.cfg.Updates), uint64(w.ticket), 0)
+	w.say(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
 }
 
 // Leave tells who gave the epoch that nobody needs to wait for this worker: neither in its job, nor in one that took its place.
@@ -131,7 +140,7 @@ func (w *treeWorker) Leave() {
 	case w.replaced:
 		w.control(xagg.Leave, 0, uint64(w.ticket), 0)
 	default:
-		w.control(xagg.Leave, uint64(w.cfg.Updates), uint64(w.ticket), 0)
+		w.control(xagg.Leave, w.vectors(), uint64(w.ticket), 0)
 	}
 }
 

@@ -44,9 +44,8 @@ type Job struct {
 	Vectors int // of every worker
 }
 
-// MaxVectors is how many vectors a job may have. It keeps the epochs of jobs apart that follow each other: frames have 16 bits of them, and
-// what is half of that behind counts as ahead.
-const MaxVectors = 1 << 14
+// MaxVectors is how many vectors a job may have that does not go on without end.
+const MaxVectors = endpoint.MaxEpochs
 
 // Check says what is wrong with a job. The error matches ErrConfig.
 func (j *Job) Check() error {

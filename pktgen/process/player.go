@@ -22,6 +22,13 @@ type Work interface {
 	Apply(a *endpoint.Aggregate)
 }
 
+// LaterWork is Work whose updates take time that the host must not wait for, so that it hears packets meanwhile.
+type LaterWork interface {
+	Work
+	// ApplyLater takes a sum in as Apply does, and calls done once, from any goroutine, when it has. a is valid until then.
+	ApplyLater(a *endpoint.Aggregate, done func())
+}
+
 // Computed is a vector.
 type Computed struct {
 	Values []uint32      // nil where none are carried
@@ -47,6 +54,8 @@ type Player struct {
 	Mishaps Mishaps
 	// Patience is how long an endpoint that waits may hear nothing; 0 is DefaultPatience.
 	Patience time.Duration
+	// Check sees every packet that arrives before the endpoint does. An error ends the player; nil checks nothing.
+	Check func(p *program.Packet, lanes []uint32) error
 	// Sent hears of every packet before it leaves; nil for nobody.
 	Sent func(p *program.Packet)
 	// Handed hears of every vector that is handed over, at what time of the run clock; nil for nobody.
@@ -86,7 +95,8 @@ type playing struct {
 	zeroNS   uint64
 	vector   uint32 // that is computed, or was last
 	computed chan Computed
-	ready    *Computed // waits until it is due
+	finished chan struct{} // updates of LaterWork
+	ready    *Computed     // waits until it is due
 	reward   int32
 	data     int   // packets of vectors, those among them that were left out
 	later    later // changes places with the next packet
@@ -121,7 +131,7 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 }
 
 func newPlaying(ctx context.Context, p *Player, conn *net.UDPConn) *playing {
-	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1), child: p.Child}
+	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1), finished: make(chan struct{}, 1), child: p.Child}
 }
 
 func (k *playing) run() error {
@@ -250,6 +260,9 @@ func (k *playing) read(deadline time.Time) (int, error) {
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
 	k.follow(p, from)
+	if k.Check != nil {
+		k.fail(k.Check(p, lanes))
+	}
 	k.end.Receive(k.now(), p, lanes)
 	k.settle()
 }
@@ -270,8 +283,15 @@ func (k *playing) settle() {
 	}
 }
 
-// takeComputed says whether a vector has become ready.
+// takeComputed reports whether a vector has become ready or an update was applied.
 func (k *playing) takeComputed() bool {
+	select {
+	case <-k.finished:
+		k.applied++
+		k.settle()
+		return true
+	default:
+	}
 	select {
 	case c := <-k.computed:
 		k.ready = &c
@@ -314,8 +334,15 @@ func (k *playing) Compute(vector uint32) {
 // Message has no cost of its own here.
 func (k *playing) Message() {}
 
-// Apply applies a sum at once, and tells the endpoint when it has returned.
+// Apply applies a sum, at once or later, and then calls the endpoint's Applied.
 func (k *playing) Apply(a *endpoint.Aggregate) {
+	if later, ok := k.Work.(LaterWork); ok {
+		later.ApplyLater(a, func() {
+			k.finished <- struct{}{} // there is room: the endpoint applies one sum at a time
+			k.wake()
+		})
+		return
+	}
 	k.Work.Apply(a)
 	k.applied++
 }

@@ -1,0 +1,141 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrRefused: the worker or server answered with an error.
+var ErrRefused = olaf.NewError(olaf.Failed, "the worker or server refused")
+
+// Client is a program's end of the socket. It is not safe for concurrent use.
+type Client struct {
+	Greeting
+	// Waits gets the texts that arrive while an answer is not there yet; nil ignores them.
+	Waits func(text string)
+
+	conn   net.Conn
+	in     []byte
+	out    []byte
+	values []byte
+}
+
+// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is the socket's.
+func Dial(address string) (*Client, error) {
+	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{conn: conn}
+	m, err := c.ask(KindHello, Hello{Magic: magic, Version: Version}, nil, KindGreeting)
+	if err == nil {
+		_, err = m.Decode(&c.Greeting)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Name returns the system's name.
+func (c *Client) Name() string { return strings.TrimRight(string(c.System[:]), "\x00") }
+
+// Close tells the other end that the program ended in order.
+func (c *Client) Close() error {
+	_, _ = c.conn.Write(Append(nil, KindBye, nil, nil)) // the other end may have ended first
+	return c.conn.Close()
+}
+
+// ask sends a request and returns its answer.
+func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message, error) {
+	c.out = Append(c.out[:0], kind, structure, tail)
+	_, unsent := c.conn.Write(c.out)
+	m, err := c.answer(want) // the reason why it could not be sent may be there
+	if err != nil && unsent != nil && !errors.Is(err, ErrRefused) {
+		err = unsent
+	}
+	return m, err
+}
+
+// answer returns the next answer that is no text about waiting.
+func (c *Client) answer(want Kind) (Message, error) {
+	for {
+		m, err := Read(c.conn, &c.in)
+		switch {
+		case err != nil:
+			return m, err
+		case m.Kind == KindWaits:
+			if c.Waits != nil {
+				c.Waits(string(m.Body))
+			}
+		case m.Kind == KindError:
+			var f Failure
+			text, err := m.Decode(&f)
+			if err != nil {
+				return m, err
+			}
+			return m, fmt.Errorf("%w: %s", ErrRefused, text)
+		case m.Kind != want:
+			return m, fmt.Errorf("%w: a message of kind %d, want %d", ErrProtocol, m.Kind, want)
+		default:
+			return m, nil
+		}
+	}
+}
+
+// decode reads an answer's structure and the values behind it.
+func decode(m Message, err error, into any) ([]float32, error) {
+	if err != nil {
+		return nil, err
+	}
+	tail, err := m.Decode(into)
+	if err != nil {
+		return nil, err
+	}
+	return Floats(tail)
+}
+
+// Sum sends a vector of a worker that waits, and returns the sum of all workers' vectors.
+func (c *Client) Sum(values []float32) (Sum, []float32, error) {
+	c.values = AppendFloats(c.values[:0], values)
+	m, err := c.ask(KindVector, Vector{}, c.values, KindSum)
+	var s Sum
+	sum, err := decode(m, err, &s)
+	return s, sum, err
+}
+
+// Push sends an update of a worker that does not wait.
+func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
+	c.values = AppendFloats(c.values[:0], values)
+	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindPushed)
+	_, err = decode(m, err, &p)
+	return p, err
+}
+
+// Pull returns the newest model at a worker that does not wait. It waits for a version above after; 0 does not wait.
+func (c *Client) Pull(after uint32) (Model, []float32, error) {
+	m, err := c.ask(KindPull, Pull{After: after}, nil, KindModel)
+	var model Model
+	values, err := decode(m, err, &model)
+	return model, values, err
+}
+
+// Take waits for the next frame at a server.
+func (c *Client) Take() (Update, []float32, error) {
+	m, err := c.ask(KindTake, nil, nil, KindUpdate)
+	var u Update
+	values, err := decode(m, err, &u)
+	return u, values, err
+}
+
+// Reply answers the frame that was taken last; without values its workers get an ACK alone.
+func (c *Client) Reply(number uint32, values []float32) error {
+	c.values = AppendFloats(c.values[:0], values)
+	_, err := c.conn.Write(Append(c.out[:0], KindReply, Reply{Number: number}, c.values))
+	return err
+}

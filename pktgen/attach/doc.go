@@ -1,0 +1,85 @@
+// Package attach connects a program that computes, such as a training in Python, to a worker or a server on this machine. The two talk over a
+// unix socket in a small binary protocol: one request, one answer. docs/reference/attach.md describes it for other languages.
+//
+// A Port listens on the socket and serves one client at a time. Rounds is the work of a worker that waits for every sum, Pushes of one that
+// sends updates without waiting, and Updates of the server behind such workers. Client is the other end, in Go.
+package attach
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Kinds of errors.
+var (
+	// ErrProtocol: the other end sent bytes that are no message, or one that is out of place.
+	ErrProtocol = olaf.NewError(olaf.Failed, "the attached client broke the protocol")
+	// ErrSocket: the socket cannot be opened, or another program uses it.
+	ErrSocket = olaf.NewError(olaf.Usage, "cannot listen for a client")
+	// ErrDisagree: workers of a job, or worker and server, use another scale or length.
+	ErrDisagree = olaf.NewError(olaf.Failed, "the job's programs disagree")
+	// ErrConfig: a refused configuration.
+	ErrConfig = olaf.NewError(olaf.Usage, "bad attachment")
+)
+
+// DefaultScale is the factor between float32 values and int32 lanes. A lane reaches ±21.47 in steps of 1e-8.
+const DefaultScale = endpoint.XAggScale
+
+// MaxValues bounds the largest vector: 64 MiB of float32.
+const MaxValues = 1 << 24
+
+// Config describes the worker or server to its client.
+type Config struct {
+	System  string  // at most 16 bytes
+	Server  bool    // the parameter server; otherwise a worker
+	Waits   bool    // a worker waits for the sum of every round
+	Worker  int     // number, from 0
+	Workers int     // of the job; 0 if unknown
+	Largest int     // values of the longest vector
+	Lanes   int     // int32 of a frame, values and Overhead
+	Scale   float64 // lanes per unit
+}
+
+// Overhead is how many lanes of a frame carry the scale's code and the version, in front of the values.
+const Overhead = 2
+
+// Check returns an error that matches ErrConfig if the fields are out of range.
+func (c *Config) Check() error {
+	switch {
+	case c.Largest < 1 || c.Largest > MaxValues:
+		return fmt.Errorf("%w: vectors of up to %d values; use 1 to %d", ErrConfig, c.Largest, MaxValues)
+	case c.Lanes <= Overhead:
+		return fmt.Errorf("%w: %d lanes in a frame; use %d or more", ErrConfig, c.Lanes, Overhead+1)
+	case !(c.Scale > 0) || math.IsInf(c.Scale, 0):
+		return fmt.Errorf("%w: a scale of %g; use a number above 0", ErrConfig, c.Scale)
+	case len(c.System) > len(Greeting{}.System):
+		return fmt.Errorf("%w: the name %q is longer than %d bytes", ErrConfig, c.System, len(Greeting{}.System))
+	}
+	return nil
+}
+
+// code returns the lane that stands for the scale in frames. Sums of it show a worker with another scale: n workers add up to n codes.
+func (c *Config) code() int32 {
+	h := math.Float64bits(c.Scale) * 0x9e3779b97f4a7c15
+	return int32(h>>49) | 1 // 15 bits, so that 65,535 codes add up within int32
+}
+
+// greeting returns the first message to a client.
+func (c *Config) greeting(round uint32) Greeting {
+	g := Greeting{Magic: magic, Version: Version, Worker: uint32(c.Worker), Workers: uint32(c.Workers), Largest: uint32(c.Largest),
+		Frame: uint32(c.Lanes - Overhead), Round: round, Scale: c.Scale}
+	copy(g.System[:], c.System)
+	if c.Server {
+		g.Role = RoleServer
+	}
+	switch {
+	case c.Waits:
+		g.Flags = FlagWaits
+	case !c.Server:
+		g.Flags = FlagModelDue
+	}
+	return g
+}

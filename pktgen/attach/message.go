@@ -1,0 +1,246 @@
+package attach
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Version is the protocol's. A client that speaks another one is refused.
+const Version = 1
+
+var magic = [4]byte{'O', 'L', 'A', 'F'}
+
+// Kind is what a message is. Requests of a client are below 16, answers from there on.
+type Kind uint8
+
+// Requests and answers. The structures of the same names are what stands in front of the values.
+const (
+	KindHello  Kind = 1 + iota // answered by Greeting
+	KindVector                 // of a worker: answered by Sum, or by Pushed if the worker does not wait
+	KindPull                   // of a worker that does not wait: answered by Model
+	KindTake                   // of a server: answered by Update, once there is one
+	KindReply                  // of a server, to the last Update: has no answer
+	KindBye                    // the client ends: has no answer
+)
+
+// Answers.
+const (
+	KindGreeting Kind = 16 + iota
+	KindSum
+	KindPushed
+	KindModel
+	KindUpdate
+	KindWaits // text, any number of times before the answer of a request
+	KindError // code and text; the request failed, and the connection ends unless the code is CodeVector
+)
+
+// Roles and flags of a Greeting.
+const (
+	RoleWorker = 0
+	RoleServer = 1
+
+	FlagWaits    = 1 // a worker waits for the sum of every round
+	FlagModelDue = 2 // a worker should pull the model before it computes
+)
+
+// Codes of errors.
+const (
+	CodeProtocol = 1 + iota // bytes that are no message, or one that is out of place
+	CodeVersion             // another version of the protocol
+	CodeBusy                // another client is attached
+	CodeVector              // a vector that is too long, or with a value that cannot be sent; send another one
+	CodeEnded               // the worker or server ended, for the reason in the text
+)
+
+// Hello begins a connection.
+type Hello struct {
+	Magic   [4]byte // OLAF
+	Version uint16
+	_       uint16
+}
+
+// Greeting describes the worker or server.
+type Greeting struct {
+	Magic   [4]byte
+	Version uint16
+	Role    uint8
+	Flags   uint8
+	Worker  uint32 // number, from 0
+	Workers uint32 // of the job
+	Largest uint32 // values of the longest vector
+	Frame   uint32 // values of a frame
+	Round   uint32 // of the next vector
+	_       uint32
+	Scale   float64
+	System  [16]byte // padded with zeros
+}
+
+// Vector is a worker's, followed by its values.
+type Vector struct {
+	Reward float32
+	_      uint32
+}
+
+// Numbers counts values that changed between float32 and the lanes.
+type Numbers struct {
+	Clipped   uint32 // of the vector, cut to the end of the lane's range
+	Vanished  uint32 // of the vector, not 0 and sent as 0
+	Saturated uint32 // of the sum, at the end of the lane's range
+}
+
+// Queue is the queue's status as the last ACK reported it.
+type Queue struct {
+	Occupancy uint32
+	Clusters  uint16 // active
+	Slots     uint16
+}
+
+// Sum answers a vector of a worker that waits, followed by the sum's values.
+type Sum struct {
+	Round   uint32
+	Workers uint32 // vectors inside
+	Torn    uint32 // 1 if frames of the sum contain different vectors
+	Numbers
+}
+
+// Pushed answers a vector of a worker that does not wait.
+type Pushed struct {
+	Round    uint32
+	Withheld uint32 // 1 if transmission control did not send it
+	Numbers
+	Queue
+}
+
+// Pull asks for the model.
+type Pull struct {
+	After uint32 // wait for a version above this one; 0 does not wait
+	_     uint32
+}
+
+// Model is the newest model at a worker, followed by its values; none before the first answer of the server.
+type Model struct {
+	Version uint32 // of the newest frame: updates that the server answered by then
+	Oldest  uint32 // of the oldest frame; below Version the model is torn
+	Queue
+	Saturated uint32
+	_         uint32
+}
+
+// Update is what arrived at a server, one frame, followed by its values.
+type Update struct {
+	Number     uint32 // from 0
+	Count      uint32 // updates inside
+	First      uint32 // place of the first value in the vector
+	Job        uint32 // the cluster
+	Worker     uint32 // of the newest update inside
+	Vector     uint32 // its number
+	VersionSum uint64 // of the models on which the updates inside were computed
+	GenNS      uint64 // when the newest was ready, ns modulo 2^48
+	Reward     float32
+	Dropped    uint32 // frames for which the server's line had no room so far
+	Waiting    uint32 // frames in the line
+	Saturated  uint32
+}
+
+// Reply is the answer of a server to an update, followed by the values that its workers get; without values they get an ACK alone.
+type Reply struct {
+	Number uint32
+	_      uint32
+}
+
+// Failure is in front of the text of a KindError.
+type Failure struct {
+	Code uint32
+}
+
+// headSize is what is in front of every message: its length without this head, its kind, and zeros.
+const headSize = 8
+
+// most bounds the length of a message: the largest vector with its structure.
+const most = 4*MaxValues + 256
+
+// sizes are the lengths of the structures, by kind. Those kinds that carry values or text may be longer.
+var sizes = map[Kind]struct {
+	size int
+	more bool
+}{
+	KindHello: {binary.Size(Hello{}), false}, KindVector: {binary.Size(Vector{}), true}, KindPull: {binary.Size(Pull{}), false}, KindTake: {0, false},
+	KindReply: {binary.Size(Reply{}), true}, KindBye: {0, false}, KindGreeting: {binary.Size(Greeting{}), false}, KindSum: {binary.Size(Sum{}), true},
+	KindPushed: {binary.Size(Pushed{}), false}, KindModel: {binary.Size(Model{}), true}, KindUpdate: {binary.Size(Update{}), true},
+	KindWaits: {0, true}, KindError: {binary.Size(Failure{}), true},
+}
+
+// Message is one message: its kind, and the structure with what follows it.
+type Message struct {
+	Kind Kind
+	Body []byte
+}
+
+// Append appends a message to b: head, a structure or nil, and the bytes that follow it.
+func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
+	at := len(b)
+	b = append(b, make([]byte, headSize)...)
+	if structure != nil {
+		b, _ = binary.Append(b, binary.LittleEndian, structure) // every structure here has a fixed size
+	}
+	b = append(b, tail...)
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-headSize))
+	b[at+4] = byte(kind)
+	return b
+}
+
+// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again. The error matches
+// ErrProtocol, or is the reader's.
+func Read(r io.Reader, buffer *[]byte) (Message, error) {
+	var head [headSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return Message{}, err
+	}
+	length, kind := binary.LittleEndian.Uint32(head[:]), Kind(head[4])
+	s, known := sizes[kind]
+	switch {
+	case !known || head[5]|head[6]|head[7] != 0:
+		return Message{}, fmt.Errorf("%w: no message begins with % x", ErrProtocol, head)
+	case length > most || int(length) < s.size || !s.more && int(length) > s.size:
+		return Message{}, fmt.Errorf("%w: a message of kind %d is %d bytes long", ErrProtocol, kind, length)
+	}
+	if cap(*buffer) < int(length) {
+		*buffer = make([]byte, length)
+	}
+	body := (*buffer)[:length]
+	if _, err := io.ReadFull(r, body); err != nil {
+		return Message{}, fmt.Errorf("%w: a message of kind %d ends early: %w", ErrProtocol, kind, err)
+	}
+	return Message{kind, body}, nil
+}
+
+// Decode reads the structure of a message and returns what follows it. into points to the structure of the message's kind.
+func (m *Message) Decode(into any) (tail []byte, err error) {
+	n, err := binary.Decode(m.Body, binary.LittleEndian, into)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a message of kind %d is %d bytes long", ErrProtocol, m.Kind, len(m.Body))
+	}
+	return m.Body[n:], nil
+}
+
+// Floats returns the float32 that are in b. The error matches ErrProtocol if b does not consist of whole ones.
+func Floats(b []byte) ([]float32, error) {
+	if len(b)%4 != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of float32 values", ErrProtocol, len(b))
+	}
+	values := make([]float32, len(b)/4)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return values, nil
+}
+
+// AppendFloats appends float32 values to b.
+func AppendFloats(b []byte, values []float32) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}

@@ -1,0 +1,281 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Port is a socket on which one client at a time attaches. It is safe for concurrent use.
+type Port struct {
+	path     string
+	listener *net.UnixListener
+	say      func(format string, args ...any)
+	ended    chan struct{}
+
+	mu       sync.Mutex
+	conn     net.Conn // of the client; nil without one
+	why      string   // the worker or server ended; the reason
+	closed   bool
+	sessions sync.WaitGroup
+}
+
+// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user alone. A socket that a dead program left there is replaced.
+// say reports clients that come and go. The error matches ErrSocket.
+func Listen(address string, say func(format string, args ...any)) (*Port, error) {
+	path, ok := strings.CutPrefix(address, "unix:")
+	if !ok || path == "" {
+		return nil, fmt.Errorf("%w at %q: write unix: and a path, such as unix:/tmp/w0.sock", ErrSocket, address)
+	}
+	if c, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(fmt.Errorf("%w at %s: another worker or server uses it; choose another path", ErrSocket, path), c.Close())
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%w at %s: the file is there already and no socket; choose another path", ErrSocket, path)
+	}
+	// The socket gets its rights in a folder of this user before it moves to where others can reach it.
+	folder, err := os.MkdirTemp(filepath.Dir(path), ".attach")
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", ErrSocket, path, err)
+	}
+	defer os.RemoveAll(folder)
+	at := filepath.Join(folder, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", ErrSocket, path, err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(at, 0o600), os.Rename(at, path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrSocket, path, err), l.Close())
+	}
+	return &Port{path: path, listener: l, say: say, ended: make(chan struct{})}, nil
+}
+
+// handler serves one client after its Hello, until the client ends. requests closes when the connection does.
+type handler interface {
+	greeting() Greeting
+	serve(s *session) error
+}
+
+// session is one client's connection.
+type session struct {
+	conn     net.Conn
+	requests <-chan Message
+	done     <-chan struct{} // the worker or server ended
+	out      []byte
+}
+
+// Serve answers clients until the port is closed.
+func (p *Port) Serve(h handler) {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		busy, why := p.conn != nil, p.why
+		if !busy && !p.closed {
+			p.conn = c
+		}
+		p.mu.Unlock()
+		switch {
+		case why != "":
+			p.sessions.Go(func() { turnAway(c, CodeEnded, why) })
+		case busy:
+			p.sessions.Go(func() { turnAway(c, CodeBusy, "another client is attached to "+p.path) })
+		default:
+			p.sessions.Go(func() { p.session(c, h) })
+		}
+	}
+}
+
+// greetingTime is how long a client may take for its Hello, and a client that is refused for reading why.
+const greetingTime = 5 * time.Second
+
+// refuse sends an error and closes the connection.
+func refuse(c net.Conn, code uint32, text string) {
+	_ = c.SetDeadline(time.Now().Add(greetingTime))
+	_, _ = c.Write(Append(nil, KindError, Failure{code}, []byte(text))) // the client may be gone
+	_ = c.Close()
+}
+
+// turnAway reads a client's Hello and refuses it. A socket that closes with bytes unread may lose the refusal.
+func turnAway(c net.Conn, code uint32, text string) {
+	_ = c.SetDeadline(time.Now().Add(greetingTime))
+	var buffer []byte
+	_, _ = Read(io.LimitReader(c, headSize+int64(sizes[KindHello].size)), &buffer) // whatever it is
+	refuse(c, code, text)
+}
+
+// session serves one client.
+func (p *Port) session(c net.Conn, h handler) {
+	stop := make(chan struct{})
+	s := &session{conn: c, done: p.ended}
+	err := greet(c, h)
+	if err == nil {
+		p.say("a client is attached to %s", p.path)
+		requests := make(chan Message)
+		s.requests = requests
+		go readRequests(c, requests, stop)
+		err = h.serve(s)
+		close(stop)
+	}
+	switch {
+	case errors.Is(err, ErrProtocol):
+		refuse(c, CodeProtocol, err.Error())
+	case p.reason() != "":
+		refuse(c, CodeEnded, p.reason())
+	}
+	_ = c.Close()
+	p.mu.Lock()
+	p.conn = nil
+	p.mu.Unlock()
+	if err != nil && !errors.Is(err, errEnded) {
+		p.say("the client of %s is gone: %v", p.path, err)
+	}
+}
+
+func (p *Port) reason() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.why
+}
+
+// greet reads a client's Hello and answers it.
+func greet(c net.Conn, h handler) error {
+	_ = c.SetDeadline(time.Now().Add(greetingTime))
+	var buffer []byte
+	m, err := Read(io.LimitReader(c, headSize+int64(sizes[KindHello].size)), &buffer)
+	if err != nil {
+		return err
+	}
+	var hello Hello
+	if _, err := m.Decode(&hello); err != nil || m.Kind != KindHello || hello.Magic != magic {
+		return fmt.Errorf("%w: it does not begin with a hello", ErrProtocol)
+	}
+	if hello.Version != Version {
+		refuse(c, CodeVersion, fmt.Sprintf("the client speaks version %d of the protocol, and this olafctl %d; use the package of the same release", hello.Version, Version))
+		return fmt.Errorf("it speaks version %d of the protocol", hello.Version)
+	}
+	_, err = c.Write(Append(nil, KindGreeting, h.greeting(), nil))
+	return errors.Join(err, c.SetDeadline(time.Time{}))
+}
+
+// readRequests reads a client's messages, one ahead of its session: a body stays valid until the next but one is taken.
+func readRequests(c net.Conn, into chan<- Message, stop <-chan struct{}) {
+	defer close(into)
+	var buffers [2][]byte
+	for i := 0; ; i++ {
+		m, err := Read(c, &buffers[i%2])
+		if errors.Is(err, ErrProtocol) {
+			m = Message{Kind: KindError, Body: []byte(err.Error())}
+		} else if err != nil {
+			return
+		}
+		select {
+		case into <- m:
+		case <-stop:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// errEnded: the session is over and nothing is wrong. errGone: the client closed its connection without a word.
+var (
+	errEnded = errors.New("the session ended")
+	errGone  = errors.New("it closed the connection")
+)
+
+// next waits for a client's request. bye reports that the client ended in order.
+func (s *session) next() (m Message, bye bool, err error) {
+	select {
+	case m, ok := <-s.requests:
+		return s.accept(m, ok)
+	case <-s.done:
+		return Message{}, false, errEnded
+	}
+}
+
+func (s *session) accept(m Message, ok bool) (Message, bool, error) {
+	switch {
+	case !ok:
+		return m, false, errGone
+	case m.Kind == KindError:
+		return m, false, fmt.Errorf("%w: %s", ErrProtocol, m.Body)
+	case m.Kind == KindBye:
+		return m, true, errEnded
+	}
+	return m, false, nil
+}
+
+// send sends an answer. A client that does not read ends the session after answerTime, so that its worker can end.
+func (s *session) send(kind Kind, structure any, tail []byte) error {
+	s.out = Append(s.out[:0], kind, structure, tail)
+	_, err := s.conn.Write(s.out)
+	return err
+}
+
+// reject answers a request that cannot be served, and keeps the connection.
+func (s *session) reject(err error) error {
+	return s.send(KindError, Failure{CodeVector}, []byte(err.Error()))
+}
+
+// tick is how often a client that waits gets a message about it.
+const tick = time.Second
+
+// await waits for an answer for the client. Meanwhile the client gets what state returns, and may not send anything but its end.
+func await[T any](s *session, answer <-chan T, state func(time.Duration) string) (got T, bye bool, err error) {
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	began := time.Now()
+	for {
+		select {
+		case got = <-answer:
+			return got, false, nil
+		case m, ok := <-s.requests:
+			_, bye, err := s.accept(m, ok)
+			if err == nil {
+				err = fmt.Errorf("%w: it sends a message of kind %d while it waits for an answer", ErrProtocol, m.Kind)
+			}
+			return got, bye, err
+		case <-s.done:
+			return got, false, errEnded
+		case <-every.C:
+			if err := s.send(KindWaits, nil, []byte(state(time.Since(began).Round(time.Second)))); err != nil {
+				return got, false, err
+			}
+		}
+	}
+}
+
+// Close ends the client's session with the reason why the worker or server ended, and removes the socket.
+func (p *Port) Close(why error) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed, p.why = true, "the worker or server ended"
+	if why != nil && !errors.Is(why, context.Canceled) {
+		p.why = why.Error()
+	}
+	conn := p.conn
+	p.mu.Unlock()
+	close(p.ended)
+	if conn != nil {
+		_ = conn.SetDeadline(time.Now().Add(greetingTime)) // one that does not read holds nothing up for longer
+	}
+	err := errors.Join(p.listener.Close(), os.Remove(p.path))
+	p.sessions.Wait()
+	return err
+}

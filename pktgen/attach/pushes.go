@@ -1,0 +1,220 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// Pushes is the work of a worker that sends updates and waits for no sum. It implements process.Work and endpoint.Gate; a Port serves its
+// client. Every frame begins with two lanes: the scale's code, and the version of the model on which the update was computed.
+type Pushes struct {
+	config  Config
+	end     context.CancelCauseFunc
+	gate    endpoint.Gate // transmission control; nil sends every update
+	vectors chan handed
+
+	mu       sync.Mutex
+	accepted uint32
+	flying   handed
+	numbers  Numbers
+	lanes    []uint32
+	queue    Queue
+	model    []uint32 // lanes of the newest frames, without overhead
+	versions []uint32 // of the frames; 0 before the first one
+	pulled   uint32   // version that the client has
+	changed  chan struct{}
+}
+
+// NewPushes returns the work of a worker whose updates a gate may withhold; nil withholds none. end is as for NewRounds. The error matches
+// ErrConfig.
+func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Pushes, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	w := &Pushes{config: c, end: end, gate: gate, vectors: make(chan handed, 1), changed: make(chan struct{})}
+	frames := c.frames(c.Largest)
+	w.model, w.versions = make([]uint32, frames*c.frame()), make([]uint32, frames)
+	return w, nil
+}
+
+// frame returns how many values a frame carries, and frames how many frames take so many values.
+func (c *Config) frame() int            { return c.Lanes - Overhead }
+func (c *Config) frames(values int) int { return max(1, (values+c.frame()-1)/c.frame()) }
+
+// PushLayout returns how the longest vector of a worker that does not wait is cut into frames.
+func PushLayout(largest, lanes int) endpoint.Layout {
+	c := Config{Lanes: lanes}
+	return endpoint.Layout{Values: largest + Overhead*c.frames(largest), PerPacket: lanes}
+}
+
+func (w *Pushes) greeting() Greeting {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pulled = 0
+	return w.config.greeting(w.accepted)
+}
+
+// serve answers a client's updates and its questions for the model.
+func (w *Pushes) serve(s *session) error {
+	for {
+		m, bye, err := s.next()
+		if err == nil {
+			switch m.Kind {
+			case KindVector:
+				bye, err = w.push(s, m)
+			case KindPull:
+				bye, err = w.pull(s, m)
+			default:
+				err = fmt.Errorf("%w: a worker that does not wait takes vectors and pulls, and this is a message of kind %d", ErrProtocol, m.Kind)
+			}
+		}
+		if bye {
+			w.end(ErrBye)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// push hands an update over and answers what became of it.
+func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
+	var v Vector
+	values, err := m.Decode(&v)
+	if err != nil {
+		return false, err
+	}
+	if err := checkValues(values, w.config.Largest); err != nil {
+		return false, s.reject(err)
+	}
+	w.mu.Lock()
+	h := handed{round: w.accepted, values: values, reward: v.Reward, version: w.pulled, answer: make(chan []byte, 1)}
+	w.mu.Unlock()
+	if err := s.offer(w.vectors, h); err != nil {
+		return false, err
+	}
+	w.mu.Lock()
+	w.accepted++
+	w.mu.Unlock()
+	message, bye, err := await(s, h.answer, func(d time.Duration) string { return fmt.Sprintf("waits for %v to hand an update over", d) })
+	if err == nil {
+		_, err = s.conn.Write(message)
+	}
+	return bye, err
+}
+
+// pull sends the model, once it is newer than what the client asks for.
+func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
+	var p Pull
+	if _, err := m.Decode(&p); err != nil {
+		return false, err
+	}
+	for {
+		w.mu.Lock()
+		model, values := w.current()
+		changed, newer := w.changed, p.After == 0 || model.Version > p.After
+		if newer {
+			w.pulled = model.Version
+		}
+		w.mu.Unlock()
+		if newer {
+			return false, s.send(KindModel, model, values)
+		}
+		_, bye, err := await(s, changed, func(d time.Duration) string {
+			return fmt.Sprintf("waits for a model newer than version %d for %v", p.After, d)
+		})
+		if err != nil {
+			return bye, err
+		}
+	}
+}
+
+// current returns the model as far as it is whole: all frames up to the last that came.
+func (w *Pushes) current() (m Model, values []byte) {
+	m.Queue = w.queue
+	frames := len(w.versions)
+	for frames > 0 && w.versions[frames-1] == 0 {
+		frames--
+	}
+	for i, v := range w.versions[:frames] {
+		if v == 0 { // a frame between others is missing
+			return Model{Queue: w.queue}, nil
+		}
+		if m.Version = max(m.Version, v); i == 0 || v < m.Oldest {
+			m.Oldest = v
+		}
+	}
+	var n Numbers
+	values = n.appendValues(nil, w.model[:min(frames*w.config.frame(), w.config.Largest)], w.config.Scale)
+	m.Saturated = n.Saturated
+	return m, values
+}
+
+// Compute implements process.Work: it waits for the client's update and makes lanes of it.
+func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
+	select {
+	case <-ctx.Done():
+		return process.Computed{}
+	case h := <-w.vectors:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.flying, w.numbers, w.lanes = h, Numbers{}, w.lanes[:0]
+		for at := 0; at == 0 || at < len(h.values); at += 4 * w.config.frame() {
+			w.lanes = append(w.lanes, uint32(w.config.code()), h.version)
+			w.lanes = w.numbers.appendLanes(w.lanes, h.values[at:min(len(h.values), at+4*w.config.frame())], w.config.Scale)
+		}
+		return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}
+	}
+}
+
+// Heard implements endpoint.Gate: it keeps the queue's status.
+func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
+	w.mu.Lock()
+	w.queue = Queue{Occupancy: s.Occupancy, Clusters: s.ActiveClusters, Slots: s.Slots}
+	w.mu.Unlock()
+	if w.gate != nil {
+		w.gate.Heard(now, s)
+	}
+}
+
+// Sends implements endpoint.Gate: it tells the client whether its update was sent.
+func (w *Pushes) Sends(now olaf.Time) bool {
+	sends := w.gate == nil || w.gate.Sends(now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := Pushed{Round: w.flying.round, Numbers: w.numbers, Queue: w.queue}
+	if !sends {
+		p.Withheld = 1
+	}
+	w.flying.answer <- Append(nil, KindPushed, p, nil) // there is room for one
+	return sends
+}
+
+// Apply implements process.Work: it keeps a frame of the model.
+func (w *Pushes) Apply(a *endpoint.Aggregate) {
+	if len(a.Values) < Overhead {
+		return
+	}
+	if int32(a.Values[0]) != w.config.code() {
+		w.end(fmt.Errorf("%w: the server has another scale than this worker, which is %g; start both with the same --scale and --attach", ErrDisagree, w.config.Scale))
+		return
+	}
+	frame := a.First / w.config.Lanes
+	version, values := a.Values[1], a.Values[Overhead:]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if frame >= len(w.versions) || len(values) == 0 || version <= w.versions[frame] { // an answer that another one overtook
+		return
+	}
+	w.versions[frame] = version
+	place := w.model[frame*w.config.frame():][:w.config.frame()]
+	clear(place[copy(place, values):])
+	close(w.changed)
+	w.changed = make(chan struct{})
+}

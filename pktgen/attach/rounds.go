@@ -1,0 +1,216 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// ErrBye is the cause with which a worker or server ends whose client ended in order.
+var ErrBye = errors.New("the client ended")
+
+// fullEvery is after how many rounds a vector travels with its largest length. A fragment that no vector used for 2^15 rounds would look as if
+// it were ahead: epochs have 16 bits.
+const fullEvery = 1 << 13
+
+// Rounds is the work of a worker that waits for the sum of every round. It implements process.Work; a Port serves its client. The first frame
+// begins with three lanes: the scale's code, the round, and the vector's length. Their sums show a worker that has others.
+type Rounds struct {
+	config  Config
+	end     context.CancelCauseFunc
+	vectors chan handed
+
+	mu       sync.Mutex
+	accepted uint32 // vectors
+	flying   handed
+	numbers  Numbers // of the vector in flight
+	lanes    []uint32
+	values   []byte // of the sum
+}
+
+// roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a lane carries, so that sums
+// of it fit.
+const (
+	roundsOverhead = 3
+	lowRound       = 1<<15 - 1
+)
+
+// handed is a client's vector, and where its answer goes.
+type handed struct {
+	round   uint32
+	values  []byte // little-endian float32
+	reward  float32
+	version uint32 // of the model it was computed on
+	answer  chan []byte
+}
+
+// NewRounds returns the work of a worker. end is called once with ErrBye when the client ends, or with the error that ends the job. The error
+// matches ErrConfig.
+func NewRounds(c Config, end context.CancelCauseFunc) (*Rounds, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if c.Workers < 1 {
+		return nil, fmt.Errorf("%w: a job of %d workers", ErrConfig, c.Workers)
+	}
+	return &Rounds{config: c, end: end, vectors: make(chan handed, 1)}, nil
+}
+
+// roundsLayout returns how the longest vector is cut into frames.
+func (c *Config) roundsLayout() endpoint.Layout {
+	return endpoint.Layout{Values: max(c.Largest+roundsOverhead, c.Lanes), PerPacket: c.Lanes}
+}
+
+// RoundsJob returns the lanes of the longest vector of a worker that waits, with what goes in front of its values.
+func RoundsJob(largest, lanes int) int {
+	c := Config{Largest: largest, Lanes: lanes}
+	return c.roundsLayout().Values
+}
+
+func (r *Rounds) greeting() Greeting {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.greeting(r.accepted)
+}
+
+// serve answers a client's vectors with sums.
+func (r *Rounds) serve(s *session) error {
+	for {
+		m, bye, err := s.next()
+		if err != nil {
+			return r.leave(bye, err)
+		}
+		var v Vector
+		values, err := m.Decode(&v)
+		switch {
+		case m.Kind != KindVector:
+			return fmt.Errorf("%w: a worker that waits takes vectors, and this is a message of kind %d", ErrProtocol, m.Kind)
+		case err != nil:
+			return err
+		}
+		if err := checkValues(values, r.config.Largest); err != nil {
+			if err := s.reject(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if bye, err := r.exchange(s, handed{values: values, reward: v.Reward, answer: make(chan []byte, 1)}); err != nil {
+			return r.leave(bye, err)
+		}
+	}
+}
+
+// exchange hands a vector over and sends its sum to the client.
+func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
+	r.mu.Lock()
+	h.round = r.accepted
+	r.mu.Unlock()
+	if err := s.offer(r.vectors, h); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	r.accepted++
+	r.mu.Unlock()
+	message, bye, err := await(s, h.answer, func(d time.Duration) string {
+		return fmt.Sprintf("waits for the sum of round %d for %v: a vector of another worker is missing, or the network is slow", h.round, d)
+	})
+	if err != nil {
+		return bye, err
+	}
+	_, err = s.conn.Write(message)
+	return false, err
+}
+
+// offer hands a vector over, once the one before it is taken.
+func (s *session) offer(to chan<- handed, h handed) error {
+	select {
+	case to <- h:
+		return nil
+	case <-s.done:
+		return errEnded
+	case m, ok := <-s.requests:
+		_, _, err := s.accept(m, ok)
+		return errors.Join(err, fmt.Errorf("%w: a message of kind %d before the last one was answered", ErrProtocol, m.Kind))
+	}
+}
+
+// leave ends the work if the client ended in order.
+func (r *Rounds) leave(bye bool, err error) error {
+	if bye {
+		r.end(ErrBye)
+	}
+	return err
+}
+
+// Compute implements process.Work: it waits for the client's vector and makes lanes of it.
+func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
+	select {
+	case <-ctx.Done():
+		return process.Computed{}
+	case h := <-r.vectors:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.flying, r.numbers = h, Numbers{}
+		length := len(h.values) / 4
+		r.lanes = append(r.lanes[:0], uint32(r.config.code()), h.round&lowRound, uint32(length))
+		r.lanes = r.numbers.appendLanes(r.lanes, h.values, r.config.Scale)
+		least := r.config.Lanes
+		if vector%fullEvery == 0 {
+			least = r.config.roundsLayout().Values
+		}
+		for len(r.lanes) < least {
+			r.lanes = append(r.lanes, 0)
+		}
+		return process.Computed{Values: r.lanes, Reward: rewardOf(h.reward)}
+	}
+}
+
+// rewardOf returns a reward in 1/256, within int32.
+func rewardOf(r float32) int32 {
+	v := math.RoundToEven(float64(r) * 256)
+	if !(math.Abs(v) < math.MaxInt32) { // also NaN
+		return int32(min(max(0, v), math.MaxInt32))
+	}
+	return int32(v)
+}
+
+// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. The error matches ErrDisagree.
+func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
+	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
+		return nil
+	}
+	n := int32(r.config.Workers)
+	if int32(lanes[0]) != n*r.config.code() {
+		return fmt.Errorf("%w: a worker has another scale than this one, which is %g; start all with the same --scale and --attach", ErrDisagree, r.config.Scale)
+	}
+	r.mu.Lock()
+	length, round := int32(len(r.flying.values)/4), int32(r.flying.round&lowRound)
+	r.mu.Unlock()
+	if int32(lanes[1]) != n*round { // of another round, once more
+		return nil
+	}
+	if sum := int32(lanes[2]); sum != n*length {
+		return fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must be of one length in a round", ErrDisagree, length, n, sum)
+	}
+	return nil
+}
+
+// Apply implements process.Work: it hands a sum to the client that sent the vector.
+func (r *Rounds) Apply(a *endpoint.Aggregate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	length := len(r.flying.values) / 4
+	r.values = r.numbers.appendValues(r.values[:0], a.Values[roundsOverhead:roundsOverhead+length], r.config.Scale)
+	sum := Sum{Round: a.Number, Workers: a.Vectors, Numbers: r.numbers}
+	if a.Torn {
+		sum.Torn = 1
+	}
+	r.flying.answer <- Append(nil, KindSum, sum, r.values) // there is room for one
+}

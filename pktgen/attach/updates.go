@@ -1,0 +1,143 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// Updates is the work of a server behind workers that do not wait: its client takes the frames one by one and answers each with the model's
+// values of the same place. It implements process.LaterWork, so that the server hears packets while the client computes.
+type Updates struct {
+	config   Config
+	end      context.CancelCauseFunc
+	say      func(format string, args ...any)
+	arrivals chan *arrival // room for one; the endpoint has one applied at a time
+
+	mu      sync.Mutex
+	number  uint32 // updates so far
+	refused int    // frames with another scale
+}
+
+// arrival is a frame that the client has to answer.
+type arrival struct {
+	a      *endpoint.Aggregate
+	done   func()
+	update Update
+	values []byte
+}
+
+// NewUpdates returns the work of a server. end is as for NewRounds, and say reports workers that disagree. The error matches ErrConfig.
+func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, args ...any)) (*Updates, error) {
+	c.Server = true
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return &Updates{config: c, end: end, say: say, arrivals: make(chan *arrival, 1)}, nil
+}
+
+func (u *Updates) greeting() Greeting {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.config.greeting(u.number)
+}
+
+// Compute implements process.Work; a server computes no vectors.
+func (*Updates) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
+
+// Apply implements process.Work for callers that do not use ApplyLater: it answers with nothing.
+func (*Updates) Apply(a *endpoint.Aggregate) { a.Values = nil }
+
+// ApplyLater implements process.LaterWork: it keeps a frame for the client.
+func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(a.Values) < Overhead || int32(a.Values[0]) != int32(a.Vectors)*u.config.code() {
+		if u.refused++; u.refused == 1 {
+			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates are refused", a.Worker, u.config.Scale)
+		}
+		a.Values = []uint32{uint32(u.config.code()), u.number}
+		done()
+		return
+	}
+	k := &arrival{a: a, done: done}
+	var n Numbers
+	k.values = n.appendValues(nil, a.Values[Overhead:], u.config.Scale)
+	k.update = Update{
+		Number: u.number, Count: a.Vectors, First: uint32(a.First / u.config.Lanes * u.config.frame()), Job: uint32(a.Job), Worker: uint32(a.Worker),
+		Vector: a.Vector, VersionSum: uint64(a.Values[1]), GenNS: a.Trace.NewestNS, Reward: float32(a.Reward) / 256,
+		Dropped: uint32(a.Dropped), Waiting: uint32(a.Waiting), Saturated: n.Saturated,
+	}
+	u.number++
+	u.arrivals <- k
+}
+
+// serve hands frames to the client, and its answers to the workers. A frame that a client did not answer goes to the next one.
+func (u *Updates) serve(s *session) error {
+	for {
+		m, bye, err := s.next()
+		if err == nil && m.Kind != KindTake {
+			err = fmt.Errorf("%w: a server takes an update first, and this is a message of kind %d", ErrProtocol, m.Kind)
+		}
+		var k *arrival
+		if err == nil {
+			k, bye, err = await(s, u.arrivals, func(d time.Duration) string { return fmt.Sprintf("waits for an update for %v", d) })
+		}
+		if err == nil {
+			if bye, err = u.answer(s, k); err != nil {
+				u.arrivals <- k // there is room: the endpoint waits for this one
+			}
+		}
+		if bye {
+			u.end(ErrBye)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// answer sends a frame to the client and waits for its reply.
+func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
+	if err := s.send(KindUpdate, k.update, k.values); err != nil {
+		return false, err
+	}
+	for {
+		m, bye, err := s.next()
+		if err != nil {
+			return bye, err
+		}
+		var r Reply
+		values, err := m.Decode(&r)
+		switch {
+		case m.Kind != KindReply:
+			return false, fmt.Errorf("%w: update %d needs a reply, and this is a message of kind %d", ErrProtocol, k.update.Number, m.Kind)
+		case err != nil:
+			return false, err
+		case r.Number != k.update.Number:
+			return false, fmt.Errorf("%w: a reply to update %d, and %d is the one to answer", ErrProtocol, r.Number, k.update.Number)
+		}
+		if err := checkValues(values, u.config.frame()); err != nil {
+			if err := s.reject(err); err != nil {
+				return false, err
+			}
+			continue
+		}
+		u.reply(k, values)
+		return false, nil
+	}
+}
+
+// reply answers a frame's workers with values of the model.
+func (u *Updates) reply(k *arrival, values []byte) {
+	k.a.Values = nil
+	if len(values) > 0 {
+		var n Numbers
+		k.a.Values = n.appendLanes([]uint32{uint32(u.config.code()), k.update.Number + 1}, values, u.config.Scale)
+	}
+	k.done()
+}
