@@ -136,7 +136,8 @@ func TestSumsOfEveryLength(t *testing.T) {
 	}
 }
 
-// TestChangedNumbersAreCounted sends values that no lane holds: what was clipped, vanished or saturated is counted in the answer.
+// TestChangedNumbersAreCounted sends values that no lane holds: what was clipped, vanished or saturated is counted in
+// the answer.
 func TestChangedNumbersAreCounted(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	clients := []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}
@@ -147,7 +148,8 @@ func TestChangedNumbersAreCounted(t *testing.T) {
 	}
 }
 
-// TestBadVectorsAreRefused sends vectors that cannot travel: the error names the index or the limit, and the client may send another.
+// TestBadVectorsAreRefused sends vectors that cannot travel: the error names the index or the limit, and the client
+// may send another.
 func TestBadVectorsAreRefused(t *testing.T) {
 	j := newSumming(t, usual)
 	c := dial(t, j.addresses[0])
@@ -181,7 +183,8 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestOneClientAtATime attaches a second client: it is refused, and may attach once the first is gone. It learns the round.
+// TestOneClientAtATime attaches a second client: it is refused, and may attach once the first is gone. It learns the
+// round.
 func TestOneClientAtATime(t *testing.T) {
 	j := newSumming(t, usual)
 	first := dial(t, j.addresses[0])
@@ -205,7 +208,8 @@ func TestOneClientAtATime(t *testing.T) {
 	}
 }
 
-// TestEndsAreTold closes clients and ports: a client that ends in order ends its worker, and a port that closes gives clients the reason.
+// TestEndsAreTold closes clients and ports: a client that ends in order ends its worker, and a port that closes gives
+// clients the reason.
 func TestEndsAreTold(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	a, b := dial(t, j.addresses[0]), dial(t, j.addresses[1])
@@ -282,8 +286,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// TestPushAndPull plays a worker that does not wait, and the server behind it: updates carry the version of the model they were computed on,
-// and models come back frame by frame.
+// TestPushAndPull plays a worker that does not wait, and the server behind it: updates carry the version of the model
+// they were computed on, and models come back frame by frame.
 func TestPushAndPull(t *testing.T) {
 	config := Config{System: "olaf", Workers: 1, Largest: 6, Lanes: 5, Scale: 1 << 16}
 	ctx, cancel := context.WithCancelCause(t.Context())

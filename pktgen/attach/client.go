@@ -24,7 +24,8 @@ type Client struct {
 	values []byte
 }
 
-// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is the socket's.
+// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is the
+// socket's.
 func Dial(address string) (*Client, error) {
 	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:"))
 	if err != nil {

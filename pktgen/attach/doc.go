@@ -1,8 +1,10 @@
-// Package attach connects a program that computes, such as a training in Python, to a worker or a server on this machine. The two talk over a
-// unix socket in a small binary protocol: one request, one answer. docs/reference/attach.md describes it for other languages.
+// Package attach connects a program that computes, such as a training in Python, to a worker or a server on this
+// machine. The two talk over a unix socket in a small binary protocol: one request, one answer.
+// docs/reference/attach.md describes it for other languages.
 //
-// A Port listens on the socket and serves one client at a time. Rounds is the work of a worker that waits for every sum, Pushes of one that
-// sends updates without waiting, and Updates of the server behind such workers. Client is the other end, in Go.
+// A Port listens on the socket and serves one client at a time. Rounds is the work of a worker that waits for every
+// sum, Pushes of one that sends updates without waiting, and Updates of the server behind such workers. Client is the
+// other end, in Go.
 package attach
 
 import (
@@ -61,7 +63,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// code returns the lane that stands for the scale in frames. Sums of it show a worker with another scale: n workers add up to n codes.
+// code returns the lane that stands for the scale in frames. Sums of it show a worker with another scale: n workers
+// add up to n codes.
 func (c *Config) code() int32 {
 	h := math.Float64bits(c.Scale) * 0x9e3779b97f4a7c15
 	return int32(h>>49) | 1 // 15 bits, so that 65,535 codes add up within int32

@@ -144,7 +144,8 @@ type Update struct {
 	Saturated  uint32
 }
 
-// Reply is the answer of a server to an update, followed by the values that its workers get; without values they get an ACK alone.
+// Reply is the answer of a server to an update, followed by the values that its workers get; without values they get
+// an ACK alone.
 type Reply struct {
 	Number uint32
 	_      uint32
@@ -191,8 +192,8 @@ func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
 	return b
 }
 
-// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again. The error matches
-// ErrProtocol, or is the reader's.
+// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again.
+// The error matches ErrProtocol, or is the reader's.
 func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -216,7 +217,8 @@ func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	return Message{kind, body}, nil
 }
 
-// Decode reads the structure of a message and returns what follows it. into points to the structure of the message's kind.
+// Decode reads the structure of a message and returns what follows it. into points to the structure of the message's
+// kind.
 func (m *Message) Decode(into any) (tail []byte, err error) {
 	n, err := binary.Decode(m.Body, binary.LittleEndian, into)
 	if err != nil {

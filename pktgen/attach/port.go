@@ -27,8 +27,8 @@ type Port struct {
 	sessions sync.WaitGroup
 }
 
-// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user alone. A socket that a dead program left there is replaced.
-// say reports clients that come and go. The error matches ErrSocket.
+// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user alone. A socket that a dead program
+// left there is replaced. say reports clients that come and go. The error matches ErrSocket.
 func Listen(address string, say func(format string, args ...any)) (*Port, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok || path == "" {
@@ -233,7 +233,8 @@ func (s *session) reject(err error) error {
 // tick is how often a client that waits gets a message about it.
 const tick = time.Second
 
-// await waits for an answer for the client. Meanwhile the client gets what state returns, and may not send anything but its end.
+// await waits for an answer for the client. Meanwhile the client gets what state returns, and may not send anything
+// but its end.
 func await[T any](s *session, answer <-chan T, state func(time.Duration) string) (got T, bye bool, err error) {
 	every := time.NewTicker(tick)
 	defer every.Stop()

@@ -11,8 +11,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Pushes is the work of a worker that sends updates and waits for no sum. It implements process.Work and endpoint.Gate; a Port serves its
-// client. Every frame begins with two lanes: the scale's code, and the version of the model on which the update was computed.
+// Pushes is the work of a worker that sends updates and waits for no sum. It implements process.Work and
+// endpoint.Gate; a Port serves its client. Every frame begins with two lanes: the scale's code, and the version of
+// the model on which the update was computed.
 type Pushes struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -31,8 +32,8 @@ type Pushes struct {
 	changed  chan struct{}
 }
 
-// NewPushes returns the work of a worker whose updates a gate may withhold; nil withholds none. end is as for NewRounds. The error matches
-// ErrConfig.
+// NewPushes returns the work of a worker whose updates a gate may withhold; nil withholds none. end is as for
+// NewRounds. The error matches ErrConfig.
 func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Pushes, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -16,12 +16,13 @@ import (
 // ErrBye is the cause with which a worker or server ends whose client ended in order.
 var ErrBye = errors.New("the client ended")
 
-// fullEvery is after how many rounds a vector travels with its largest length. A fragment that no vector used for 2^15 rounds would look as if
-// it were ahead: epochs have 16 bits.
+// fullEvery is after how many rounds a vector travels with its largest length. A fragment that no vector used for
+// 2^15 rounds would look as if it were ahead: epochs have 16 bits.
 const fullEvery = 1 << 13
 
-// Rounds is the work of a worker that waits for the sum of every round. It implements process.Work; a Port serves its client. The first frame
-// begins with three lanes: the scale's code, the round, and the vector's length. Their sums show a worker that has others.
+// Rounds is the work of a worker that waits for the sum of every round. It implements process.Work; a Port serves its
+// client. The first frame begins with three lanes: the scale's code, the round, and the vector's length. Their sums
+// show a worker that has others.
 type Rounds struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -35,8 +36,8 @@ type Rounds struct {
 	values   []byte // of the sum
 }
 
-// roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a lane carries, so that sums
-// of it fit.
+// roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a
+// lane carries, so that sums of it fit.
 const (
 	roundsOverhead = 3
 	lowRound       = 1<<15 - 1
@@ -51,8 +52,8 @@ type handed struct {
 	answer  chan []byte
 }
 
-// NewRounds returns the work of a worker. end is called once with ErrBye when the client ends, or with the error that ends the job. The error
-// matches ErrConfig.
+// NewRounds returns the work of a worker. end is called once with ErrBye when the client ends, or with the error that
+// ends the job. The error matches ErrConfig.
 func NewRounds(c Config, end context.CancelCauseFunc) (*Rounds, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -181,7 +182,8 @@ func rewardOf(r float32) int32 {
 	return int32(v)
 }
 
-// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. The error matches ErrDisagree.
+// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. The error
+// matches ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
 		return nil

@@ -10,8 +10,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Updates is the work of a server behind workers that do not wait: its client takes the frames one by one and answers each with the model's
-// values of the same place. It implements process.LaterWork, so that the server hears packets while the client computes.
+// Updates is the work of a server behind workers that do not wait: its client takes the frames one by one and answers
+// each with the model's values of the same place. It implements process.LaterWork, so that the server hears packets
+// while the client computes.
 type Updates struct {
 	config   Config
 	end      context.CancelCauseFunc
@@ -31,7 +32,8 @@ type arrival struct {
 	values []byte
 }
 
-// NewUpdates returns the work of a server. end is as for NewRounds, and say reports workers that disagree. The error matches ErrConfig.
+// NewUpdates returns the work of a server. end is as for NewRounds, and say reports workers that disagree. The error
+// matches ErrConfig.
 func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, args ...any)) (*Updates, error) {
 	c.Server = true
 	if err := c.Check(); err != nil {
@@ -76,7 +78,8 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.arrivals <- k
 }
 
-// serve hands frames to the client, and its answers to the workers. A frame that a client did not answer goes to the next one.
+// serve hands frames to the client, and its answers to the workers. A frame that a client did not answer goes to the
+// next one.
 func (u *Updates) serve(s *session) error {
 	for {
 		m, bye, err := s.next()

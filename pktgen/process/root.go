@@ -52,7 +52,8 @@ func NewRoot(c RootConfig) (*Root, error) {
 	if c.Adopt < 0 {
 		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v; use more than 0, or 0 for never", ErrConfig, c.Adopt)
 	}
-	s, err := xagg.New(program.Config{Slots: c.Job.Packets(), LaneMemory: c.Job.Lanes})
+	// The vectors of attached programs begin with lanes of their own, for which there is one fragment more.
+	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: c.Job.Lanes})
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type endpointFlags struct {
 	group  int
 	format cli.Format
 	open   openFlags
+	attach attachFlags
 }
 
 // endpointSystem is how programs play a system, and which of the flags mean something to it alone.
@@ -46,7 +47,7 @@ func EndpointSystems() []string {
 }
 
 var (
-	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters"}}
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters", "queue"}}
 	EndpointRows   = map[string]endpointSystem{
 		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
 	}
@@ -83,6 +84,7 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.line, "line", "rate of this end's link, such as 50M; 0bps for no rate control")
 	flags.StringVar(&f.listen, "listen", "", "address and port to bind, such as 10.77.0.2:20300")
 	flags.StringVar(&f.open.training, "training", "", "train LunarLander with this configuration ('olafctl train -o json'); - for stdin")
+	f.attach.add(cmd)
 	f.format = cli.JSON
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
@@ -191,6 +193,7 @@ workers whose aggregator fails.`,
 	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
 	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
 	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
+	flags.IntVar(&f.attach.line, "queue", 1024, "frames that wait for an attached program; those beyond are dropped and counted")
 	return cmd
 }
 

@@ -92,6 +92,9 @@ func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoin
 
 // runOpen is a worker that sends updates to a queue.
 func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	if f.attach.on() {
+		return f.runAttachedOpen(cmd, env)
+	}
 	training, err := f.open.config(env)
 	if err != nil {
 		return err
@@ -129,10 +132,15 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
 		return late(ctx, err)
 	}
+	return f.reportOpen(env, cfg.Worker, report)
+}
+
+// reportOpen prints what a worker did.
+func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
 		field.WorkerReport
-	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: cfg.Worker, Report: *report}})
+	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: worker, Report: *report}})
 }
 
 // options are how a worker sends: again, and when transmission control lets it.
@@ -151,7 +159,7 @@ func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endp
 	}
 	worker := olaf.WorkerID(f.number)
 	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Vectors, 0))}
-	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
+	p := &endpoints.Player{Patience: f.attach.wait(), Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
 	var err error
 	if p.Start, err = f.open.begins(); err != nil {
 		return nil, nil, err
@@ -172,6 +180,9 @@ func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endp
 
 // runOpen is the server behind a queue.
 func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	if f.attach.on() {
+		return f.runAttachedOpen(cmd, env)
+	}
 	training, err := f.open.config(env)
 	if err != nil {
 		return err

@@ -42,6 +42,9 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	var learner *field.Learner
+	if f.attach.on() {
+		return f.runAttachedXAgg(cmd, env, p)
+	}
 	if training != nil {
 		if learner, err = field.NewLearner(training, f.number); err != nil {
 			return err
@@ -58,14 +61,25 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
-	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
-	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+	p.Patience = f.attach.wait()
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewXAgg(f.sumConfig(uint32(f.job.Vectors)), f.xagg(cmd), h)
+	})
 	if err := late(ctx, err); err != nil {
 		return err
 	}
 	return f.reportSums(env, report, sums, learner)
+}
+
+// sumConfig returns how a worker takes part in the job, for so many vectors.
+func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
+	return endpoint.Config{Job: f.job.ID, Worker: olaf.WorkerID(max(f.number, 0)), Workers: f.job.Workers, Layout: f.job.Layout(), Updates: vectors, Line: f.line}
+}
+
+// xagg returns how a worker speaks to its aggregator.
+func (f *workerFlags) xagg(cmd *cobra.Command) endpoint.XAgg {
+	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
+	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
 }
 
 // reportSums prints what a worker found in its sums, and learned from them if it learns. Wrong sums are an error.

@@ -1,0 +1,324 @@
+"""The client's side of the protocol in docs/reference/attach.md."""
+
+import os
+import socket
+import struct
+import warnings
+from typing import Callable, Iterator, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
+
+VERSION = 1
+HELLO, VECTOR, PULL, TAKE, REPLY, BYE = range(1, 7)
+GREETING, SUM, PUSHED, MODEL, UPDATE, WAITS, ERROR = range(16, 23)
+ROLE_SERVER = 1
+FLAG_WAITS = 1
+FLAG_MODEL_DUE = 2
+CODE_VECTOR = 4
+CODE_ENDED = 5
+
+_HEAD = struct.Struct("<IB3x")
+_STRUCTURES = {
+    GREETING: struct.Struct("<4sHBBIIIII4xd16s"),
+    SUM: struct.Struct("<6I"),
+    PUSHED: struct.Struct("<5IIHH"),
+    MODEL: struct.Struct("<3IHHI4x"),
+    UPDATE: struct.Struct("<6IQQf3I"),
+    WAITS: struct.Struct("<"),
+    ERROR: struct.Struct("<I"),
+}
+
+
+class Error(Exception):
+    """The worker or server refused a request."""
+
+
+class Ended(Error):
+    """The worker or server ended; the text names the reason."""
+
+
+class Disagreement(Ended):
+    """Programs of the job use another scale or length."""
+
+
+class Numbers(NamedTuple):
+    """Values that changed between float32 and the network's integers."""
+
+    clipped: int  #: of the vector, cut to the end of the range
+    vanished: int  #: of the vector, not 0 and sent as 0
+    saturated: int  #: of the sum, at the end of the range
+
+
+class Sum(NamedTuple):
+    """What is known about the last sum."""
+
+    round: int
+    workers: int  #: vectors inside
+    torn: bool  #: its frames contain different vectors
+    numbers: Numbers
+
+
+class Queue(NamedTuple):
+    """A queue's status, as the last answer reported it."""
+
+    occupancy: int
+    clusters: int
+    slots: int
+
+
+class Pushed(NamedTuple):
+    """What became of an update."""
+
+    round: int
+    withheld: bool  #: transmission control did not send it
+    numbers: Numbers
+    queue: Queue
+
+
+class Model(NamedTuple):
+    """The newest model at a worker."""
+
+    version: int  #: of the newest frame; 0 before the server's first answer
+    oldest: int  #: of the oldest frame; below version the model is torn
+    values: np.ndarray  #: float32, empty before the first answer
+    queue: Queue
+    saturated: int  #: values at the end of the range
+
+    @property
+    def torn(self) -> bool:
+        """Whether its frames are of different versions."""
+        return self.oldest < self.version
+
+
+class Update(NamedTuple):
+    """One frame that arrived at a server."""
+
+    number: int  #: from 0
+    count: int  #: updates inside
+    first: int  #: place of the first value in the vector
+    job: int  #: the cluster
+    worker: int  #: of the newest update inside
+    vector: int  #: its number at that worker
+    staleness: float  #: mean number of frames that the server answered since the models that the updates were computed on
+    generated_ns: int  #: when the newest was ready, modulo 2**48
+    reward: float  #: sum of the updates' rewards
+    dropped: int  #: frames for which the server's line had no room so far
+    waiting: int  #: frames in the line
+    saturated: int  #: values at the end of the range
+    values: np.ndarray  #: float32, the sum of the updates inside
+
+
+def _checked(values: np.ndarray) -> np.ndarray:
+    """Return values as a contiguous float32 array in one dimension.
+
+    Raises TypeError for another dtype and ValueError for another shape.
+    """
+    array = np.asarray(values)
+    if array.dtype != np.float32:
+        raise TypeError(f"values are {array.dtype}; convert them with .astype(numpy.float32)")
+    if array.ndim != 1:
+        raise ValueError(f"values have the shape {array.shape}; flatten them with .ravel()")
+    return np.ascontiguousarray(array)
+
+
+class _Connection:
+    """A connection to one worker or server. It must not be shared between threads, nor used after a fork."""
+
+    _waits: Callable[[str], None]
+
+    def __init__(self, address: Optional[str], waits: Optional[Callable[[str], None]]) -> None:
+        address = address or os.environ.get("OLAF_ATTACH", "")
+        if not address.startswith("unix:"):
+            raise ValueError(f"the address {address!r} is not unix:PATH; give one, or set OLAF_ATTACH")
+        self._waits = waits or (lambda text: None)
+        self._owner = os.getpid()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.connect(address[len("unix:"):])
+            self._send(HELLO, struct.pack("<4sHxx", b"OLAF", VERSION))
+            fields, _ = self._answer(GREETING)
+        except BaseException:
+            self._socket.close()
+            raise
+        (_, self.version, self._role, self._flags, self.worker, self.workers, self.largest, self.frame, self.round, self.scale, system) = fields
+        self.system = system.rstrip(b"\0").decode()
+
+    def close(self) -> None:
+        """End in order. The worker or server ends too."""
+        if self._socket.fileno() >= 0 and self._owner == os.getpid():
+            try:
+                self._send(BYE)
+            except OSError:
+                pass  # it ended first
+        self._socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._socket.close()  # without a bye: another program may take over
+
+    def _send(self, kind: int, structure: bytes = b"", values: Optional[np.ndarray] = None) -> None:
+        if self._owner != os.getpid():
+            raise Error("this connection belongs to the process before the fork; attach again in this one")
+        tail = memoryview(values).cast("B") if values is not None and values.size else memoryview(b"")
+        head = _HEAD.pack(len(structure) + len(tail), kind) + structure
+        sent = self._socket.sendmsg([head, tail])
+        if sent < len(head):
+            self._socket.sendall(head[sent:])
+            sent = len(head)
+        if sent < len(head) + len(tail):
+            self._socket.sendall(tail[sent - len(head):])
+
+    def _receive(self, into: memoryview) -> None:
+        while len(into):
+            n = self._socket.recv_into(into)
+            if n == 0:
+                raise Ended("the worker or server is gone; its own output names the reason")
+            into = into[n:]
+
+    def _answer(self, want: int) -> Tuple[tuple, np.ndarray]:
+        """Return the structure and the values of the next answer that is no text about waiting."""
+        while True:
+            head = bytearray(_HEAD.size)
+            self._receive(memoryview(head))
+            length, kind = _HEAD.unpack(head)
+            structure = _STRUCTURES.get(kind)
+            if structure is None or length < structure.size:
+                raise Error(f"a message of kind {kind} and {length} bytes is not in version {VERSION} of the protocol")
+            body = bytearray(structure.size)
+            self._receive(memoryview(body))
+            rest = length - structure.size
+            if kind in (WAITS, ERROR):
+                text = bytearray(rest)
+                self._receive(memoryview(text))
+                if kind == WAITS:
+                    self._waits(text.decode())
+                    continue
+                self._raise(structure.unpack(body)[0], text.decode())
+            if kind != want or rest % 4:
+                raise Error(f"the answer is a message of kind {kind}, not {want}")
+            values = np.empty(rest // 4, np.float32)
+            self._receive(memoryview(values).cast("B"))
+            return structure.unpack(body), values
+
+    def _raise(self, code: int, text: str) -> None:
+        if code == CODE_VECTOR:
+            raise ValueError(text)
+        if "disagree" in text:
+            raise Disagreement(text)
+        raise (Ended if code == CODE_ENDED else Error)(text)
+
+    def _ask(self, want: int, kind: int, structure: bytes = b"", values: Optional[np.ndarray] = None) -> Tuple[tuple, np.ndarray]:
+        try:
+            self._send(kind, structure, values)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the answer may name the reason
+        try:
+            return self._answer(want)
+        except ConnectionResetError as error:
+            raise Ended("the worker or server is gone; its own output names the reason") from error
+
+
+class Worker(_Connection):
+    """A worker's computation.
+
+    address: ``unix:PATH``; default the environment's OLAF_ATTACH.
+    waits: called with a text each second while an answer is not there; default nothing.
+
+    Attributes: worker, workers, largest (values of the longest vector), round (of the next vector), scale, system,
+    synchronous (allreduce works; otherwise push and pull do).
+    """
+
+    def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
+        super().__init__(address, waits)
+        if self._role == ROLE_SERVER:
+            self._socket.close()
+            raise Error("this socket is a server's; use olaf.Server")
+        self.synchronous = bool(self._flags & FLAG_WAITS)
+        self.model_due = bool(self._flags & FLAG_MODEL_DUE)
+        self.last: Union[Sum, Pushed, None] = None
+        self.clipped = self.vanished = self.saturated = 0
+
+    def _count(self, numbers: Numbers) -> None:
+        if self.clipped == 0 < numbers.clipped:
+            warnings.warn(f"{numbers.clipped} values are beyond ±{(2**31 - 1) / self.scale:g} and were clipped; use a smaller --scale", stacklevel=3)
+        if self.saturated == 0 < numbers.saturated:
+            warnings.warn(f"{numbers.saturated} values of a sum are at ±{(2**31 - 1) / self.scale:g}, the end of the range; use a smaller --scale", stacklevel=3)
+        self.clipped += numbers.clipped
+        self.vanished += numbers.vanished
+        self.saturated += numbers.saturated
+
+    def allreduce(self, values: np.ndarray, mean: bool = False) -> np.ndarray:
+        """Return the sum of all workers' vectors, or their mean.
+
+        values: float32, shape (n,), n the same at every worker and at most ``largest``. Returns the same shape and
+        dtype. ``last`` describes the sum. Raises ValueError for a vector that cannot be sent, Disagreement if workers
+        differ in length or scale, and Ended if the job is over.
+        """
+        fields, total = self._ask(SUM, VECTOR, struct.pack("<f4x", 0), _checked(values))
+        self.last = Sum(fields[0], fields[1], bool(fields[2]), Numbers(*fields[3:]))
+        self.round = fields[0] + 1
+        self._count(self.last.numbers)
+        if mean:
+            total /= self.workers
+        return total
+
+    def push(self, values: np.ndarray, reward: float = 0.0) -> Pushed:
+        """Send an update and return what became of it; waits for no other worker.
+
+        values: float32, shape (n,), n at most ``largest``. Raises as allreduce does.
+        """
+        fields, _ = self._ask(PUSHED, VECTOR, struct.pack("<f4x", reward), _checked(values))
+        self.last = Pushed(fields[0], bool(fields[1]), Numbers(*fields[2:5]), Queue(*fields[5:]))
+        self.round = fields[0] + 1
+        self._count(self.last.numbers)
+        return self.last
+
+    def pull(self, after: int = 0) -> Model:
+        """Return the newest model. It waits for a version above ``after``; 0 does not wait."""
+        fields, values = self._ask(MODEL, PULL, struct.pack("<I4x", after))
+        return Model(fields[0], fields[1], values, Queue(*fields[2:5]), fields[5])
+
+
+class Server(_Connection):
+    """A server's computation: it takes updates, frame by frame, and answers each with the model's values there."""
+
+    def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
+        super().__init__(address, waits)
+        if self._role != ROLE_SERVER:
+            self._socket.close()
+            raise Error("this socket is a worker's; use olaf.Worker")
+
+    def take(self) -> Update:
+        """Wait for the next frame. Each needs one reply before the next can be taken."""
+        fields, values = self._ask(UPDATE, TAKE)
+        number, count, first, job, worker, vector, versions, generated, reward, dropped, waiting, saturated = fields
+        return Update(number, count, first, job, worker, vector, number - versions / max(count, 1), generated, reward, dropped, waiting, saturated, values)
+
+    def reply(self, update: Update, values: Optional[np.ndarray] = None) -> None:
+        """Answer a frame with the model's values from ``update.first`` on, float32, at most ``frame``; None sends an ACK alone."""
+        self._send(REPLY, struct.pack("<I4x", update.number), None if values is None else _checked(values))
+
+    def updates(self) -> Iterator[Update]:
+        """Take frames until the server ends."""
+        while True:
+            try:
+                update = self.take()
+            except Ended:
+                return
+            yield update
+
+    def serve(self, model: np.ndarray, step: Callable[[Update, np.ndarray], None]) -> None:
+        """Answer frames until the server ends.
+
+        model: float32, shape (n,). step(update, part) changes ``part``, a view of the model where the frame's values
+        belong, in place.
+        """
+        for update in self.updates():
+            part = model[update.first:update.first + len(update.values)]
+            step(update, part)
+            self.reply(update, part)

@@ -1,0 +1,66 @@
+"""Record when updates are ready, and what they are, for `olafctl trace convert`."""
+
+import struct
+import time
+from typing import BinaryIO, Optional
+
+import numpy as np
+
+from ._client import _checked
+
+MAGIC = b"olafrec1"
+_HEADER = struct.Struct("<8s4I32s")
+_RECORD = struct.Struct("<QQdIf")
+
+
+class Recorder:
+    """Write one worker's updates into NAME.RANK.olafrec.
+
+    name: what the files and the trace's ``env`` are called.
+    rank, workers: this worker's number, from 0, and how many there are.
+    cluster: the worker's cluster.
+
+    The time of an update is taken when ``update`` is called, before anything is written; call it before the hand-over
+    to the network. The times of workers on one machine share a clock. ``olafctl trace convert NAME.*.olafrec`` makes a
+    trace of all workers' files.
+    """
+
+    def __init__(self, name: str, rank: int, workers: int, cluster: int = 0) -> None:
+        if not 0 <= rank < workers:
+            raise ValueError(f"worker {rank} of {workers}; workers count from 0")
+        self.path = f"{name}.{rank}.olafrec"
+        self._head = (rank, workers, cluster, name.rsplit("/", 1)[-1].encode()[:32])
+        self._file: Optional[BinaryIO] = None
+        self._lanes = 0
+        self._last = time.time_ns()
+
+    def update(self, values: np.ndarray, reward: float = 0.0, loss: float = 0.0, version: int = 0) -> None:
+        """Record an update that is ready now.
+
+        values: float32, shape (n,), the same n for all updates. version: of the model it was computed on. Raises
+        TypeError or ValueError for other values.
+        """
+        now = time.time_ns()
+        array = _checked(values)
+        if self._file is None:
+            rank, workers, cluster, name = self._head
+            self._lanes = array.size
+            self._file = open(self.path, "wb", buffering=1 << 20)
+            self._file.write(_HEADER.pack(MAGIC, rank, workers, cluster, self._lanes, name))
+        if array.size != self._lanes:
+            raise ValueError(f"an update of {array.size} values after one of {self._lanes}; a trace has one length")
+        self._file.write(_RECORD.pack(now, now - self._last, reward, version, loss))
+        self._file.write(memoryview(array).cast("B"))
+        self._last = time.time_ns()
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, *unused) -> None:
+        self.close()

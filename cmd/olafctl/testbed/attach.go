@@ -1,0 +1,241 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// attachFlags let a program be the computation of a worker or a server.
+type attachFlags struct {
+	address  string
+	scale    float64
+	patience time.Duration
+	line     int
+}
+
+func (f *attachFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.address, "attach", "", "let a program compute, which attaches to this socket: unix: and a path")
+	flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of an attached program's values; the same everywhere")
+	flags.DurationVar(&f.patience, "patience", 0, "end after so long without an answer; 0: after 20s, and with --attach never")
+}
+
+// on reports whether a program computes.
+func (f *attachFlags) on() bool { return f.address != "" }
+
+// forEver is the patience of an attached worker: it waits until its client comes or goes.
+const forEver = time.Duration(math.MaxInt64)
+
+// wait returns how long a player may hear nothing.
+func (f *attachFlags) wait() time.Duration {
+	if f.on() {
+		return cmp.Or(f.patience, forEver)
+	}
+	return f.patience
+}
+
+// attached is a socket on which a program computes, and the context of what it computes for.
+type attached struct {
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	port   *attach.Port
+	config attach.Config
+}
+
+// open listens for a program. largest is its longest vector.
+func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Config) (*attached, error) {
+	if f.patience < 0 {
+		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end", f.patience)
+	}
+	config.Scale = f.scale
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	port, err := attach.Listen(f.address, func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) })
+	if err != nil {
+		return nil, err
+	}
+	a := &attached{port: port, config: config}
+	a.ctx, a.end = context.WithCancelCause(ctx)
+	fmt.Fprintf(env.Stderr, "waiting for a program at %s\n", f.address)
+	return a, nil
+}
+
+// close ends the program's connection with the reason why its worker or server ended, and returns that. A program
+// that ended in order is no error.
+func (a *attached) close(err error) error {
+	if cause := context.Cause(a.ctx); err == nil && !errors.Is(cause, attach.ErrBye) {
+		err = cause
+	}
+	a.end(nil)
+	return errors.Join(late(context.Background(), err), a.port.Close(err))
+}
+
+// vectors returns how many vectors a worker sends: without --vectors an attached one has no last.
+func (f *endpointFlags) vectors(cmd *cobra.Command) uint32 {
+	if f.attach.on() && !cmd.Flags().Changed("vectors") {
+		return math.MaxUint32
+	}
+	return uint32(max(f.job.Vectors, 0))
+}
+
+// runAttachedXAgg is a worker of an aggregator, whose vectors and sums are a program's.
+func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
+	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers, Largest: f.job.Values, Lanes: f.job.Lanes}
+	f.job.Values = attach.RoundsJob(config.Largest, config.Lanes)
+	if !cmd.Flags().Changed("vectors") {
+		f.job.Vectors = endpoints.MaxVectors
+	}
+	if err := f.checkSums(); err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	a, err := f.attach.open(ctx, env, config)
+	if err != nil {
+		return err
+	}
+	rounds, err := attach.NewRounds(a.config, a.end)
+	if err != nil {
+		return a.close(err)
+	}
+	p.Work, p.Check, p.Patience = rounds, rounds.Heard, f.attach.wait()
+	go a.port.Serve(rounds)
+	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewXAgg(f.sumConfig(f.vectors(cmd)), f.xagg(cmd), h)
+	})
+	err = a.close(err)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
+}
+
+// runAttachedOpen is a worker that sends a program's updates to a queue.
+func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
+	layout, server, err := f.attachedLayout(cmd)
+	if err != nil {
+		return err
+	}
+	p, cfg, err := f.player(nil, layout)
+	if err != nil {
+		return err
+	}
+	cfg.Updates = f.vectors(cmd)
+	conn, own, err := f.bind(cmd.Context(), layout.Packets() > 1)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	if layout.Packets() > 1 {
+		p.From = field.Places(own.Addr(), layout.Packets())
+	}
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values, Lanes: f.job.Lanes})
+	if err != nil {
+		return err
+	}
+	o := f.open.options(cfg.Worker)
+	pushes, err := attach.NewPushes(a.config, o.Gate, a.end)
+	if err != nil {
+		return a.close(err)
+	}
+	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.wait()
+	go a.port.Serve(pushes)
+	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	err = a.close(err)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, f.reportOpen(env, cfg.Worker, report))
+}
+
+// attachedLayout returns how a program's longest update is cut, and where frames go.
+func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip.AddrPort, error) {
+	server, err := endpointAddress("server", f.server)
+	if err != nil {
+		return endpoint.Layout{}, server, err
+	}
+	layout, err := f.openLayout(cmd)
+	return layout, server, err
+}
+
+// openLayout returns how a program's longest update through a queue is cut. Without --values it fits into a frame.
+func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
+	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d", f.job.Lanes, attach.Overhead+1, endpoints.MaxOpenLanes)
+	}
+	if !cmd.Flags().Changed("values") {
+		f.job.Values = f.job.Lanes - attach.Overhead
+	}
+	if f.job.Values < 1 || f.job.Values > attach.MaxValues {
+		return endpoint.Layout{}, cli.UsageError("--values is %d; use 1 to %d", f.job.Values, attach.MaxValues)
+	}
+	return attach.PushLayout(f.job.Values, f.job.Lanes), nil
+}
+
+// runAttachedOpen is the server behind a queue, whose model is a program's.
+func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
+	layout, err := f.openLayout(cmd)
+	if err != nil {
+		return err
+	}
+	workers, err := f.addresses()
+	if err != nil {
+		return err
+	}
+	placement, _, err := f.clustered(nil, len(workers))
+	if err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
+	defer leave()
+	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers), Largest: f.job.Values, Lanes: f.job.Lanes})
+	if err != nil {
+		return err
+	}
+	updates, err := attach.NewUpdates(a.config, a.end, func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) })
+	if err != nil {
+		return a.close(err)
+	}
+	go a.port.Serve(updates)
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: updates, Patience: f.attach.wait(),
+		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
+	if err := f.listening(env, own); err != nil {
+		return a.close(err)
+	}
+	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
+	o := endpoint.Olaf{Members: membersFrom(olaf.ClusterID(f.id), placement), Line: f.attach.line}
+	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	if err = a.close(err); report == nil || err != nil && cmd.Context().Err() == nil {
+		return err
+	}
+	return f.told(ctx, env, serverDocument(report, new(endpoints.Numbers), nil))
+}
