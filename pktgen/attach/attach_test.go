@@ -118,7 +118,8 @@ func sums(t *testing.T, clients []*Client, vectors [][]float32) (heads []Sum, al
 func TestSumsOfEveryLength(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	clients := []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}
-	if g := clients[1].Greeting; g.Worker != 1 || g.Workers != 2 || g.Largest != 1000 || g.Flags != FlagWaits || g.Scale != DefaultScale || clients[1].Name() != "xagg" {
+	if g := clients[1].Greeting; g.Worker != 1 || g.Workers != 2 || g.Largest != 1000 || g.Flags != FlagWaits ||
+		g.Scale != DefaultScale || clients[1].Name() != "xagg" {
 		t.Errorf("the greeting is %+v", g)
 	}
 	for round, n := range []int{1000, 1, 0, 253, 254, 7} {
@@ -129,7 +130,8 @@ func TestSumsOfEveryLength(t *testing.T) {
 		}
 		heads, got, errs := sums(t, clients, [][]float32{a, b})
 		for i := range clients {
-			if errs[i] != nil || heads[i].Round != uint32(round) || heads[i].Workers != 2 || len(got[i]) != n || n > 0 && !reflect.DeepEqual(got[i], want) {
+			if errs[i] != nil || heads[i].Round != uint32(round) || heads[i].Workers != 2 || len(got[i]) != n || n > 0 &&
+				!reflect.DeepEqual(got[i], want) {
 				t.Errorf("round %d of %d values: client %d gets %+v %v, %v", round, n, i, heads[i], got[i], errs[i])
 			}
 		}
@@ -143,8 +145,10 @@ func TestChangedNumbersAreCounted(t *testing.T) {
 	clients := []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}
 	heads, got, _ := sums(t, clients, [][]float32{{30, 15, 1e-9, 0, 1}, {0, 15, 0, 0, 1}})
 	want := []float32{21.474836, 21.474836, 0, 0, 2}
-	if !reflect.DeepEqual(got[0], want) || heads[0].Numbers != (Numbers{1, 1, 2}) || heads[1].Numbers != (Numbers{0, 0, 2}) {
-		t.Errorf("got %v, %+v and %+v; want %v with 1 clipped and 1 vanished at worker 0, 2 saturated at both", got[0], heads[0].Numbers, heads[1].Numbers, want)
+	if !reflect.DeepEqual(got[0], want) || heads[0].Numbers != (Numbers{1, 1, 2}) ||
+		heads[1].Numbers != (Numbers{0, 0, 2}) {
+		t.Errorf("got %v, %+v and %+v; want %v with 1 clipped and 1 vanished at worker 0, 2 saturated at both", got[0],
+			heads[0].Numbers, heads[1].Numbers, want)
 	}
 }
 
@@ -154,7 +158,8 @@ func TestBadVectorsAreRefused(t *testing.T) {
 	j := newSumming(t, usual)
 	c := dial(t, j.addresses[0])
 	for text, v := range map[string][]float32{
-		"value 2 is NaN": {1, 2, float32(math.NaN())}, "value 0 is -Inf": {float32(math.Inf(-1))}, "the vector has 1001 values, and the largest is 1000": make([]float32, 1001),
+		"value 2 is NaN": {1, 2, float32(math.NaN())}, "value 0 is -Inf": {float32(math.Inf(-1))}, "the vector has 1001 " +
+			"values, and the largest is 1000": make([]float32, 1001),
 	} {
 		if _, _, err := c.Sum(v); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want an error with %q", err, text)
@@ -174,7 +179,8 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 		length int
 	}{"a worker has another scale": {other, 3}, "all must be of one length": {usual, 300}} {
 		j := newSumming(t, usual, c.second)
-		_, _, errs := sums(t, []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}, [][]float32{make([]float32, 3), make([]float32, c.length)})
+		_, _, errs := sums(t, []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}, [][]float32{make([]float32, 3),
+			make([]float32, c.length)})
 		for i, err := range errs {
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), text) {
 				t.Errorf("client %d gets %v, want an error with %q", i, err, text)
@@ -191,7 +197,8 @@ func TestOneClientAtATime(t *testing.T) {
 	if _, _, err := first.Sum([]float32{1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Dial(j.addresses[0]); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another client is attached") {
+	if _, err := Dial(j.addresses[0]); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(),
+		"another client is attached") {
 		t.Errorf("a second client gets %v", err)
 	}
 	_ = first.conn.Close() // it crashes
@@ -234,7 +241,8 @@ func TestSocketIsPrivate(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket's mode is %v, %v; want 0600", info.Mode(), err)
 	}
-	if _, err := Listen(address, t.Logf); !errors.Is(err, ErrSocket) || !strings.Contains(err.Error(), "another worker or server uses it") {
+	if _, err := Listen(address, t.Logf); !errors.Is(err, ErrSocket) || !strings.Contains(err.Error(),
+		"another worker or server uses it") {
 		t.Errorf("a socket in use: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -258,7 +266,8 @@ func TestSocketIsPrivate(t *testing.T) {
 func TestStrangersAreRefused(t *testing.T) {
 	j := newSumming(t, usual)
 	for text, bytes := range map[string][]byte{
-		"no message begins with": []byte("GET / HTTP/1.1\r\n"), "does not begin with a hello": Append(nil, KindTake, nil, nil),
+		"no message begins with": []byte("GET / HTTP/1.1\r\n"), "does not begin with a hello": Append(nil, KindTake, nil,
+			nil),
 		"speaks version 9 of the protocol": Append(nil, KindHello, Hello{Magic: magic, Version: 9}, nil),
 	} {
 		var c net.Conn
@@ -333,11 +342,13 @@ func TestPushAndPull(t *testing.T) {
 		t.Fatalf("six values in two frames take lanes %v", lanes)
 	}
 	for frame := range 2 {
-		a := &endpoint.Aggregate{Vectors: 1, First: frame * 5, Reward: 640, Values: append([]uint32(nil), lanes[5*frame:][:5]...)}
+		a := &endpoint.Aggregate{Vectors: 1, First: frame * 5, Reward: 640, Values: append([]uint32(nil),
+			lanes[5*frame:][:5]...)}
 		done := make(chan struct{})
 		u.ApplyLater(a, func() { close(done) })
 		got, values, err := s.Take()
-		if err != nil || got.First != uint32(3*frame) || got.Reward != 2.5 || got.Count != 1 || got.VersionSum != 0 || values[0] != float32(1+3*frame) {
+		if err != nil || got.First != uint32(3*frame) || got.Reward != 2.5 || got.Count != 1 || got.VersionSum != 0 ||
+			values[0] != float32(1+3*frame) {
 			t.Errorf("frame %d arrives as %+v %v, %v", frame, got, values, err)
 		}
 		if err := s.Reply(got.Number, []float32{-1, -2, -float32(frame)}); err != nil {

@@ -72,8 +72,9 @@ func (c *Config) code() int32 {
 
 // greeting returns the first message to a client.
 func (c *Config) greeting(round uint32) Greeting {
-	g := Greeting{Magic: magic, Version: Version, Worker: uint32(c.Worker), Workers: uint32(c.Workers), Largest: uint32(c.Largest),
-		Frame: uint32(c.Lanes - Overhead), Round: round, Scale: c.Scale}
+	g := Greeting{Magic: magic, Version: Version, Worker: uint32(c.Worker), Workers: uint32(c.Workers),
+		Largest: uint32(c.Largest),
+		Frame:   uint32(c.Lanes - Overhead), Round: round, Scale: c.Scale}
 	copy(g.System[:], c.System)
 	if c.Server {
 		g.Role = RoleServer

@@ -12,13 +12,15 @@ func checkValues(values []byte, largest int) error {
 	case len(values)%4 != 0:
 		return fmt.Errorf("%d bytes are no whole number of float32 values", len(values))
 	case len(values) > 4*largest:
-		return fmt.Errorf("the vector has %d values, and the largest is %d; start worker and server with more --values", len(values)/4, largest)
+		return fmt.Errorf("the vector has %d values, and the largest is %d; start worker and server with more --values",
+			len(values)/4, largest)
 	}
 	const exponent = 0xff << 23
 	for i := 0; i < len(values); i += 4 {
 		word := binary.LittleEndian.Uint32(values[i:])
 		if word&exponent == exponent {
-			return fmt.Errorf("value %d is %v, which has no integer lane; only finite values can be sent", i/4, math.Float32frombits(word))
+			return fmt.Errorf("value %d is %v, which has no integer lane; only finite values can be sent", i/4,
+				math.Float32frombits(word))
 		}
 	}
 	return nil

@@ -167,9 +167,12 @@ var sizes = map[Kind]struct {
 	size int
 	more bool
 }{
-	KindHello: {binary.Size(Hello{}), false}, KindVector: {binary.Size(Vector{}), true}, KindPull: {binary.Size(Pull{}), false}, KindTake: {0, false},
-	KindReply: {binary.Size(Reply{}), true}, KindBye: {0, false}, KindGreeting: {binary.Size(Greeting{}), false}, KindSum: {binary.Size(Sum{}), true},
-	KindPushed: {binary.Size(Pushed{}), false}, KindModel: {binary.Size(Model{}), true}, KindUpdate: {binary.Size(Update{}), true},
+	KindHello: {binary.Size(Hello{}), false}, KindVector: {binary.Size(Vector{}), true}, KindPull: {binary.Size(Pull{}),
+		false}, KindTake: {0, false},
+	KindReply: {binary.Size(Reply{}), true}, KindBye: {0, false}, KindGreeting: {binary.Size(Greeting{}),
+		false}, KindSum: {binary.Size(Sum{}), true},
+	KindPushed: {binary.Size(Pushed{}), false}, KindModel: {binary.Size(Model{}),
+		true}, KindUpdate: {binary.Size(Update{}), true},
 	KindWaits: {0, true}, KindError: {binary.Size(Failure{}), true},
 }
 

@@ -35,7 +35,8 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 		return nil, fmt.Errorf("%w at %q: write unix: and a path, such as unix:/tmp/w0.sock", ErrSocket, address)
 	}
 	if c, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(fmt.Errorf("%w at %s: another worker or server uses it; choose another path", ErrSocket, path), c.Close())
+		return nil, errors.Join(fmt.Errorf("%w at %s: another worker or server uses it; choose another path", ErrSocket,
+			path), c.Close())
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w at %s: the file is there already and no socket; choose another path", ErrSocket, path)
@@ -161,7 +162,8 @@ func greet(c net.Conn, h handler) error {
 		return fmt.Errorf("%w: it does not begin with a hello", ErrProtocol)
 	}
 	if hello.Version != Version {
-		refuse(c, CodeVersion, fmt.Sprintf("the client speaks version %d of the protocol, and this olafctl %d; use the package of the same release", hello.Version, Version))
+		refuse(c, CodeVersion, fmt.Sprintf("the client speaks version %d of the protocol, and this olafctl %d; use the "+
+			"package of the same release", hello.Version, Version))
 		return fmt.Errorf("it speaks version %d of the protocol", hello.Version)
 	}
 	_, err = c.Write(Append(nil, KindGreeting, h.greeting(), nil))

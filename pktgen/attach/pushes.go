@@ -72,7 +72,8 @@ func (w *Pushes) serve(s *session) error {
 			case KindPull:
 				bye, err = w.pull(s, m)
 			default:
-				err = fmt.Errorf("%w: a worker that does not wait takes vectors and pulls, and this is a message of kind %d", ErrProtocol, m.Kind)
+				err = fmt.Errorf("%w: a worker that does not wait takes vectors and pulls, and this is a message of kind %d",
+					ErrProtocol, m.Kind)
 			}
 		}
 		if bye {
@@ -103,7 +104,10 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	w.mu.Lock()
 	w.accepted++
 	w.mu.Unlock()
-	message, bye, err := await(s, h.answer, func(d time.Duration) string { return fmt.Sprintf("waits for %v to hand an update over", d) })
+	message, bye, err := await(s, h.answer, func(d time.Duration) string {
+		return fmt.Sprintf("waits for %v to hand "+
+			"an update over", d)
+	})
 	if err == nil {
 		_, err = s.conn.Write(message)
 	}
@@ -203,14 +207,16 @@ func (w *Pushes) Apply(a *endpoint.Aggregate) {
 		return
 	}
 	if int32(a.Values[0]) != w.config.code() {
-		w.end(fmt.Errorf("%w: the server has another scale than this worker, which is %g; start both with the same --scale and --attach", ErrDisagree, w.config.Scale))
+		w.end(fmt.Errorf("%w: the server has another scale than this worker, which is %g; start both with the same "+
+			"--scale and --attach", ErrDisagree, w.config.Scale))
 		return
 	}
 	frame := a.First / w.config.Lanes
 	version, values := a.Values[1], a.Values[Overhead:]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if frame >= len(w.versions) || len(values) == 0 || version <= w.versions[frame] { // an answer that another one overtook
+	if frame >= len(w.versions) || len(values) == 0 ||
+		version <= w.versions[frame] { // an answer that another one overtook
 		return
 	}
 	w.versions[frame] = version

@@ -120,7 +120,8 @@ func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	r.accepted++
 	r.mu.Unlock()
 	message, bye, err := await(s, h.answer, func(d time.Duration) string {
-		return fmt.Sprintf("waits for the sum of round %d for %v: a vector of another worker is missing, or the network is slow", h.round, d)
+		return fmt.Sprintf("waits for the sum of round %d for %v: a vector of another worker is missing, or the network "+
+			"is slow", h.round, d)
 	})
 	if err != nil {
 		return bye, err
@@ -190,7 +191,8 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	}
 	n := int32(r.config.Workers)
 	if int32(lanes[0]) != n*r.config.code() {
-		return fmt.Errorf("%w: a worker has another scale than this one, which is %g; start all with the same --scale and --attach", ErrDisagree, r.config.Scale)
+		return fmt.Errorf("%w: a worker has another scale than this one, which is %g; start all with the same --scale "+
+			"and --attach", ErrDisagree, r.config.Scale)
 	}
 	r.mu.Lock()
 	length, round := int32(len(r.flying.values)/4), int32(r.flying.round&lowRound)
@@ -199,7 +201,8 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 		return nil
 	}
 	if sum := int32(lanes[2]); sum != n*length {
-		return fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must be of one length in a round", ErrDisagree, length, n, sum)
+		return fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must "+
+			"be of one length in a round", ErrDisagree, length, n, sum)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	defer u.mu.Unlock()
 	if len(a.Values) < Overhead || int32(a.Values[0]) != int32(a.Vectors)*u.config.code() {
 		if u.refused++; u.refused == 1 {
-			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates are refused", a.Worker, u.config.Scale)
+			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates "+
+				"are refused", a.Worker, u.config.Scale)
 		}
 		a.Values = []uint32{uint32(u.config.code()), u.number}
 		done()
@@ -70,7 +71,8 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	var n Numbers
 	k.values = n.appendValues(nil, a.Values[Overhead:], u.config.Scale)
 	k.update = Update{
-		Number: u.number, Count: a.Vectors, First: uint32(a.First / u.config.Lanes * u.config.frame()), Job: uint32(a.Job), Worker: uint32(a.Worker),
+		Number: u.number, Count: a.Vectors, First: uint32(a.First / u.config.Lanes * u.config.frame()),
+		Job: uint32(a.Job), Worker: uint32(a.Worker),
 		Vector: a.Vector, VersionSum: uint64(a.Values[1]), GenNS: a.Trace.NewestNS, Reward: float32(a.Reward) / 256,
 		Dropped: uint32(a.Dropped), Waiting: uint32(a.Waiting), Saturated: n.Saturated,
 	}
@@ -88,7 +90,10 @@ func (u *Updates) serve(s *session) error {
 		}
 		var k *arrival
 		if err == nil {
-			k, bye, err = await(s, u.arrivals, func(d time.Duration) string { return fmt.Sprintf("waits for an update for %v", d) })
+			k, bye, err = await(s, u.arrivals, func(d time.Duration) string {
+				return fmt.Sprintf("waits for an update for %v",
+					d)
+			})
 		}
 		if err == nil {
 			if bye, err = u.answer(s, k); err != nil {
@@ -118,11 +123,13 @@ func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
 		values, err := m.Decode(&r)
 		switch {
 		case m.Kind != KindReply:
-			return false, fmt.Errorf("%w: update %d needs a reply, and this is a message of kind %d", ErrProtocol, k.update.Number, m.Kind)
+			return false, fmt.Errorf("%w: update %d needs a reply, and this is a message of kind %d", ErrProtocol,
+				k.update.Number, m.Kind)
 		case err != nil:
 			return false, err
 		case r.Number != k.update.Number:
-			return false, fmt.Errorf("%w: a reply to update %d, and %d is the one to answer", ErrProtocol, r.Number, k.update.Number)
+			return false, fmt.Errorf("%w: a reply to update %d, and %d is the one to answer", ErrProtocol, r.Number,
+				k.update.Number)
 		}
 		if err := checkValues(values, u.config.frame()); err != nil {
 			if err := s.reject(err); err != nil {

@@ -31,8 +31,10 @@ type attachFlags struct {
 func (f *attachFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.address, "attach", "", "let a program compute, which attaches to this socket: unix: and a path")
-	flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of an attached program's values; the same everywhere")
-	flags.DurationVar(&f.patience, "patience", 0, "end after so long without an answer; 0: after 20s, and with --attach never")
+	flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of an attached program's values; "+
+		"the same everywhere")
+	flags.DurationVar(&f.patience, "patience", 0, "end after so long without an answer; 0: after 20s, and with "+
+		"--attach never")
 }
 
 // on reports whether a program computes.
@@ -66,7 +68,9 @@ func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Conf
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
-	port, err := attach.Listen(f.address, func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) })
+	port, err := attach.Listen(f.address, func(format string, args ...any) {
+		fmt.Fprintf(env.Stderr, format+"\n", args...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +100,8 @@ func (f *endpointFlags) vectors(cmd *cobra.Command) uint32 {
 
 // runAttachedXAgg is a worker of an aggregator, whose vectors and sums are a program's.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
-	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers, Largest: f.job.Values, Lanes: f.job.Lanes}
+	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers,
+		Largest: f.job.Values, Lanes: f.job.Lanes}
 	f.job.Values = attach.RoundsJob(config.Largest, config.Lanes)
 	if !cmd.Flags().Changed("vectors") {
 		f.job.Vectors = endpoints.MaxVectors
@@ -153,7 +158,8 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values, Lanes: f.job.Lanes})
+	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values,
+		Lanes: f.job.Lanes})
 	if err != nil {
 		return err
 	}
@@ -164,7 +170,9 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.wait()
 	go a.port.Serve(pushes)
-	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewOpenWorker(*cfg, o, h)
+	})
 	err = a.close(err)
 	if report == nil {
 		return err
@@ -185,7 +193,8 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 // openLayout returns how a program's longest update through a queue is cut. Without --values it fits into a frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
-		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d", f.job.Lanes, attach.Overhead+1, endpoints.MaxOpenLanes)
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d", f.job.Lanes,
+			attach.Overhead+1, endpoints.MaxOpenLanes)
 	}
 	if !cmd.Flags().Changed("values") {
 		f.job.Values = f.job.Lanes - attach.Overhead
@@ -217,11 +226,15 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers), Largest: f.job.Values, Lanes: f.job.Lanes})
+	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers),
+		Largest: f.job.Values, Lanes: f.job.Lanes})
 	if err != nil {
 		return err
 	}
-	updates, err := attach.NewUpdates(a.config, a.end, func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) })
+	updates, err := attach.NewUpdates(a.config, a.end, func(format string, args ...any) {
+		fmt.Fprintf(env.Stderr,
+			format+"\n", args...)
+	})
 	if err != nil {
 		return a.close(err)
 	}
@@ -233,7 +246,9 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: membersFrom(olaf.ClusterID(f.id), placement), Line: f.attach.line}
-	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewOpenServer(cfg, o, h)
+	})
 	if err = a.close(err); report == nil || err != nil && cmd.Context().Err() == nil {
 		return err
 	}
