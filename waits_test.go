@@ -22,7 +22,6 @@ var waits = map[string]string{
 	"experiments/sweep/queue/queue_test.go counted":        "a machine's own count follows the result that others see, and nothing tells of it",
 	"experiments/testbed/testbedtest/traces_linux.go Gone": "the kernel frees programs and mounts of namespaces some time after their last descriptor, and tells nobody",
 	"fpga/pcie/pcivm/card_test.go live":                    "it is the clock that the card lives by",
-	"fpga/pcie/pcivm/qemu_test.go next":                    "the end of its patience with a guest that prints nothing",
 	"fpga/netlab/netlabtest/pair_linux.go Cut":             "how long the cable is dead is the fault itself",
 	"fpga/realtime/clock_linux_test.go TestClockOf":        "a reading is held up, as a busy machine does it; the clock is the kernel's",
 	"fpga/realtime/faults_linux_test.go TestStalledPacer":  "a pacer is held up, and what it counts under way tells nobody",
