@@ -22,8 +22,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/silence"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -489,8 +492,8 @@ func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 	lost := s.wasFirst && highest.Compare(mine) > 0
 	s.mu.Unlock()
 	if !lost {
-		s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: election id %s, the highest so far is %s",
-			ErrNotPrimary, mine, highest)))
+		s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: election id %s, the highest so far is %s%s",
+			ErrNotPrimary, mine, highest, silenceClause(a.GetStatus().GetDetails()))))
 		return false
 	}
 	s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine)))
@@ -500,6 +503,17 @@ func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 		close(s.preempted)
 	}
 	return false
+}
+
+// silenceClause describes for how long the agent has not heard of the primary, if it is one of ours and the time is long.
+func silenceClause(details []*anypb.Any) string {
+	for _, d := range details {
+		var quiet durationpb.Duration
+		if d.UnmarshalTo(&quiet) == nil {
+			return silence.Clause(quiet.AsDuration())
+		}
+	}
+	return ""
 }
 
 // contestError returns the error of a session that may not write.

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/silence"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -546,5 +549,38 @@ func TestBatchesAreCounted(t *testing.T) {
 	one := p4ctl.Diff(p4ctl.Tables{}, testbed(1, 1))
 	if got, err := s.Apply(t.Context(), one); !errors.Is(err, p4ctl.ErrExists) || got.Updates != 0 || got.Batches != 1 || !got.Atomic {
 		t.Errorf("one batch that is rolled back: %+v, %v", got, err)
+	}
+}
+
+// TestRefusalsMentionSilence states that a controller that may not write is told for how long the agent has heard nothing of
+// the other one, which may be behind a dead link.
+func TestRefusalsMentionSilence(t *testing.T) {
+	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passed atomic.Int64
+	running := a.Serve(silence.Listen(plain, func() time.Time { return time.Unix(passed.Load(), 0) }), nil)
+	t.Cleanup(func() { running.Close() })
+	dial(t, running.Target(), p4ctl.ElectionID{Low: 5})
+	for name, id := range map[string]p4ctl.ElectionID{"a lower id": {Low: 4}, "the same id": {Low: 5}} {
+		heard := regexp.MustCompile(`the agent last heard of that client \d+s ago, and drops it after 40s of silence`)
+		for try := 0; ; try++ { // what the first controller sent lately may still arrive
+			passed.Add(10)
+			s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{ElectionID: id})
+			if err == nil {
+				err = errors.Join(s.Err(), s.Close())
+			}
+			if err != nil && heard.MatchString(err.Error()) {
+				break
+			}
+			if try == 9 {
+				t.Fatalf("%s beside a silent controller: %v", name, err)
+			}
+		}
 	}
 }

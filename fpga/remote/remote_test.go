@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -22,15 +23,23 @@ import (
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/internal/silence"
 )
 
 // serve lends a twin over a unix socket.
 func serve(tb testing.TB, d fpga.Device, tap Tap) (target string, stop func()) {
 	tb.Helper()
+	return serveBy(tb, d, tap, time.Now)
+}
+
+// serveBy is serve on a listener with a clock.
+func serveBy(tb testing.TB, d fpga.Device, tap Tap, now func() time.Time) (target string, stop func()) {
+	tb.Helper()
 	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
 	if err != nil {
 		tb.Fatal(err)
 	}
+	l = silence.Listen(l, now)
 	server := grpc.NewServer()
 	NewServer(d, tap).Register(server)
 	done := make(chan error, 1)
@@ -390,5 +399,23 @@ func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	}
 	if c, err := d.Capture(); c != nil || err != nil {
 		t.Errorf("%v, %v", c, err)
+	}
+}
+
+// TestRefusalMentionsSilence states that a second writer is told for how long the agent has heard nothing of the first one,
+// which may be behind a dead link.
+func TestRefusalMentionsSilence(t *testing.T) {
+	var passed atomic.Int64
+	target, _ := serveBy(t, newTwin(t), nil, func() time.Time { return time.Unix(passed.Load(), 0) })
+	dial(t, target, Options{})
+	for try := 0; ; try++ { // what the first writer sent lately may still arrive
+		passed.Add(10)
+		_, err := Dial(t.Context(), target, Options{})
+		if err != nil && strings.Contains(err.Error(), "s ago, and drops it after 40s of silence") && errors.Is(err, ErrInUse) {
+			return
+		}
+		if try == 9 {
+			t.Fatalf("a writer beside a silent one: %v", err)
+		}
 	}
 }

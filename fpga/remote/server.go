@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,6 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/silence"
 )
 
 // Tap hands out the updates delivered since the last call; capture.Tap is one.
@@ -30,8 +32,9 @@ type Server struct {
 	device   fpga.Device
 	tap      Tap // nil where nothing captures
 	writer   string
-	fired    bool     // the writer armed or started the generator, and did not stop it
-	counters []uint32 // addresses that a snapshot latches; nil before the first
+	silence  func() time.Duration // for how long nothing came from the writer
+	fired    bool                 // the writer armed or started the generator, and did not stop it
+	counters []uint32             // addresses that a snapshot latches; nil before the first
 	seen     []olaf.Observation
 }
 
@@ -86,8 +89,8 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	}
 	who := clientName(stream.Context())
 	if !hello.ReadOnly {
-		if other := s.claim(who); other != "" {
-			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended", other)
+		if other, quiet := s.claim(who, silence.Of(stream.Context())); other != "" {
+			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended%s", other, silence.Clause(quiet))
 		}
 		defer func() { s.release(err != nil) }()
 	}
@@ -127,15 +130,15 @@ func clientName(ctx context.Context) string {
 	return p.Addr.String()
 }
 
-// claim takes the right to write, or says who has it.
-func (s *Server) claim(who string) (other string) {
+// claim takes the right to write, or returns who has it, and for how long nothing came from there.
+func (s *Server) claim(who string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == "" {
-		s.writer = who
-		return ""
+		s.writer, s.silence = who, silence
+		return "", 0
 	}
-	return s.writer
+	return s.writer, s.silence()
 }
 
 // release gives the right to write back. A writer who is lost, as one that was killed, can't end what it started any more, so

@@ -382,7 +382,7 @@ func TestStream(t *testing.T) {
 		b.code(codes.NotFound, err)
 	})
 	t.Run("a controller that does not read loses its stream only", func(t *testing.T) {
-		box := newOutbox()
+		box := newOutbox(t.Context())
 		for range outboxSize + 2 {
 			box.put(new(v1.StreamMessageResponse))
 		}
@@ -1018,7 +1018,7 @@ func TestInstalledPipelineLeavesNoID(t *testing.T) {
 	if err := a.Install(labConfig()); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := a.joinStream()
+	c, _ := a.joinStream(t.Context())
 	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
 		t.Fatal(err)
 	}

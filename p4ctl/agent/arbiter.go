@@ -3,11 +3,16 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/olafctl/olaf/internal/silence"
 )
 
 // electionID is an unsigned 128-bit number.
@@ -71,6 +76,7 @@ type arbiter struct {
 	// role covers nothing, so it is dropped with its last stream.
 	roles      map[string]*roleState
 	configured map[string]bool
+	silence    func(connection) time.Duration // for how long nothing came from a stream's controller; may be nil
 }
 
 func newArbiter(device uint64, maxStreams int, roles ...string) *arbiter {
@@ -141,7 +147,8 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 		for other, o := range a.streams {
 			if other != c && o.role == role && o.set && o.id == id {
 				return status.Errorf(codes.InvalidArgument,
-					"election id %v is in use by another live controller; highest so far is %v", id, a.stateOf(role).highest)
+					"election id %v is in use by another live controller; highest so far is %v%s",
+					id, a.stateOf(role).highest, silence.Clause(a.silenceOf(other)))
 			}
 		}
 	}
@@ -291,12 +298,29 @@ func (a *arbiter) noticeFor(c connection) notice {
 		m.Status.Code, m.Status.Message = int32(codes.OK), "you are primary"
 	case r.occupied:
 		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are backup; the primary's election id is "+r.highest.String()
+		addSilence(m.Status, a.silenceOf(r.primary))
 	case r.seen:
 		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary; announce at least "+r.highest.String()
 	default:
 		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary"
 	}
 	return notice{to: c, message: m}
+}
+
+// addSilence describes for how long the primary has been silent: in words, and as a number for our own client.
+func addSilence(s *statuspb.Status, d time.Duration) {
+	detail, err := anypb.New(durationpb.New(d))
+	if clause := silence.Clause(d); clause != "" && err == nil {
+		s.Message += clause
+		s.Details = append(s.Details, detail)
+	}
+}
+
+func (a *arbiter) silenceOf(c connection) time.Duration {
+	if a.silence == nil {
+		return 0
+	}
+	return a.silence(c)
 }
 
 func unknownDeviceError(got, want uint64) error {

@@ -492,7 +492,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 		t.Fatal(err)
 	}
 	a.journal.path, a.journal.beside.path = "t", "t.ack"
-	stream, _ := a.joinStream()
+	stream, _ := a.joinStream(t.Context())
 	if err := a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func newOwner(t *testing.T, path string, profile p4.Profile) (*owner, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { a.Close() })
-	stream, _ := a.joinStream()
+	stream, _ := a.joinStream(t.Context())
 	return &owner{a, c}, a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}})
 }
 
@@ -100,7 +100,7 @@ func TestNoGhosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := a.joinStream()
+	c, _ := a.joinStream(t.Context())
 	a.leaveStream(c)
 	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 9}}); status.Code(
 		err) != codes.Canceled || len(a.arbiter.streams) != 0 {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/silence"
 )
 
 // ErrInsecure: an address that other machines can reach needs TLS.
@@ -35,7 +36,7 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.WaitForHandlers(true),
 		grpc.InTapHandle(limitPushes()),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silence.Ping, Timeout: silence.Answer}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
 	if t != nil {
@@ -45,13 +46,17 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 }
 
 // Listen opens unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which it
-// makes private to the user; other addresses give ErrInsecure. All other errors match ErrListen.
+// makes private to the user; other addresses give ErrInsecure. All other errors match ErrListen. The listener notes for how
+// long each client has been silent.
 func Listen(address string, secure bool) (net.Listener, error) {
 	l, err := listen(address, secure)
 	if err != nil && !errors.Is(err, ErrInsecure) {
 		err = fmt.Errorf("%w at %s: %w", ErrListen, address, err)
 	}
-	return l, err
+	if err != nil {
+		return nil, err
+	}
+	return silence.Listen(l, nil), nil
 }
 
 func listen(address string, secure bool) (net.Listener, error) {

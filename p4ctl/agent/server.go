@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -117,6 +118,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams,
 		slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
+	a.arbiter.silence = func(c connection) time.Duration { return a.boxes[c].silence() } // of a live stream, under guard
 	if o.Journal == "" {
 		return a, nil
 	}

@@ -48,7 +48,7 @@ func tell(t *testing.T, o Options) *teller {
 // primary announces a stream for a role.
 func (w *teller) primary(role string, id uint64) {
 	w.Helper()
-	c, _ := w.agent.joinStream()
+	c, _ := w.agent.joinStream(w.Context())
 	m := &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: id}}
 	if role != "" {
 		m.Role = &v1.Role{Name: role}

@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"io"
+	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/internal/silence"
 )
 
 // outbox queues the messages of a stream. A controller that does not read loses its stream instead of blocking the
@@ -16,13 +20,15 @@ type outbox struct {
 	overflow chan struct{} // closed once
 	full     bool
 	replaced chan struct{} // closed when the stream has to make room
+	silence  func() time.Duration
 }
 
 // outboxSize bounds how many messages a slow controller may lag behind.
 const outboxSize = 128
 
-func newOutbox() *outbox {
-	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{}), replaced: make(chan struct{})}
+func newOutbox(ctx context.Context) *outbox {
+	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{}),
+		replaced: make(chan struct{}), silence: silence.Of(ctx)}
 }
 
 // put never blocks; callers hold the agent's guard.
@@ -40,7 +46,7 @@ func (o *outbox) put(m *v1.StreamMessageResponse) {
 // StreamChannel serves one controller's arbitration; the controller leaves when the stream ends. Sending uses a
 // separate goroutine, because it blocks while the controller does not read; the end of the stream ends it.
 func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
-	c, box := a.joinStream()
+	c, box := a.joinStream(stream.Context())
 	defer a.leaveStream(c)
 	received, sent, stop := make(chan error, 1), make(chan error, 1), make(chan struct{})
 	go func() { received <- a.receive(c, box, stream) }()
@@ -95,11 +101,11 @@ func drain(box *outbox, stream v1.P4Runtime_StreamChannelServer) {
 	}
 }
 
-func (a *Agent) joinStream() (connection, *outbox) {
+func (a *Agent) joinStream(ctx context.Context) (connection, *outbox) {
 	a.guard.Lock()
 	defer a.guard.Unlock()
 	a.last++
-	box := newOutbox()
+	box := newOutbox(ctx)
 	a.boxes[a.last] = box
 	return a.last, box
 }

@@ -1,0 +1,92 @@
+// Package silence measures for how long a server has received nothing from its clients, so that a refusal because of another
+// client can tell one behind a dead link from one at work.
+package silence
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/peer"
+)
+
+// A server sends a ping after Ping without a byte from a client, and drops the client after another Answer.
+const (
+	Ping   = 30 * time.Second
+	Answer = 10 * time.Second
+)
+
+// short is how long a client at work may well send nothing.
+const short = 5 * time.Second
+
+// Listen returns a listener whose connections note when bytes arrive, by the clock now; nil is the host's.
+func Listen(l net.Listener, now func() time.Time) net.Listener {
+	if now == nil {
+		now = time.Now
+	}
+	return &listener{l, now}
+}
+
+type listener struct {
+	net.Listener
+	now func() time.Time
+}
+
+// Accept waits for the next connection, whose remote address is an *address.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	from := &address{Addr: c.RemoteAddr(), now: l.now}
+	from.note()
+	return &conn{c, from}, nil
+}
+
+type conn struct {
+	net.Conn
+	from *address
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.from.note()
+	}
+	return n, err
+}
+
+func (c *conn) RemoteAddr() net.Addr { return c.from }
+
+// address carries the time of the last byte to where a call knows nothing but its peer's address.
+type address struct {
+	net.Addr
+	now  func() time.Time
+	last atomic.Pointer[time.Time]
+}
+
+func (a *address) note() {
+	t := a.now()
+	a.last.Store(&t)
+}
+
+// Of returns a function for how long the client of a call has sent nothing: always 0 behind a listener that is not one of
+// Listen.
+func Of(ctx context.Context) func() time.Duration {
+	if p, ok := peer.FromContext(ctx); ok {
+		if a, ok := p.Addr.(*address); ok {
+			return func() time.Duration { return a.now().Sub(*a.last.Load()) }
+		}
+	}
+	return func() time.Duration { return 0 }
+}
+
+// Clause returns what to add to a refusal because of a client that has sent nothing for d; empty if d is short.
+func Clause(d time.Duration) string {
+	if d < short {
+		return ""
+	}
+	return fmt.Sprintf("; the agent last heard of that client %v ago, and drops it after %v of silence", d.Round(time.Second), Ping+Answer)
+}
