@@ -15,6 +15,7 @@ endif
 # Debian packages that the suites use as real peers, as package:program, or package:/path where there is no program.
 PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc \
 	glpk-utils:glpsol coinor-cbc:cbc python3-scipy:/usr/lib/python3/dist-packages/scipy \
+	python3-numpy:/usr/lib/python3/dist-packages/numpy python3-torch:/usr/lib/python3/dist-packages/torch \
 	qemu-user-static:qemu-aarch64-static clang-14:clang-14 llvm-14:llvm-strip-14 shellcheck:shellcheck
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.

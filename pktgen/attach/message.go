@@ -57,29 +57,29 @@ const (
 // Hello begins a connection.
 type Hello struct {
 	Magic   [4]byte // OLAF
-	Version uint16
+	Version uint16  // 1
 	_       uint16
 }
 
 // Greeting describes the worker or server.
 type Greeting struct {
-	Magic   [4]byte
-	Version uint16
-	Role    uint8
-	Flags   uint8
-	Worker  uint32 // number, from 0
-	Workers uint32 // of the job
-	Largest uint32 // values of the longest vector
-	Frame   uint32 // values of a frame
-	Round   uint32 // of the next vector
+	Magic   [4]byte // OLAF
+	Version uint16  // 1
+	Role    uint8   // 0 a worker, 1 a server
+	Flags   uint8   // 1 a vector is answered with the sum of all workers, 2 pull the model before computing
+	Worker  uint32  // number, from 0
+	Workers uint32  // of the job
+	Largest uint32  // values of the longest vector
+	Frame   uint32  // values of a frame
+	Round   uint32  // of the next vector
 	_       uint32
-	Scale   float64
+	Scale   float64  // int32 lanes per unit
 	System  [16]byte // padded with zeros
 }
 
 // Vector is a worker's, followed by its values.
 type Vector struct {
-	Reward float32
+	Reward float32 // of the update, 0 if there is none
 	_      uint32
 }
 
@@ -92,14 +92,14 @@ type Numbers struct {
 
 // Queue is the queue's status as the last ACK reported it.
 type Queue struct {
-	Occupancy uint32
+	Occupancy uint32 // frames
 	Clusters  uint16 // active
-	Slots     uint16
+	Slots     uint16 // frames that there is room for
 }
 
 // Sum answers a vector of a worker that waits, followed by the sum's values.
 type Sum struct {
-	Round   uint32
+	Round   uint32 // of the vectors
 	Workers uint32 // vectors inside
 	Torn    uint32 // 1 if frames of the sum contain different vectors
 	Numbers
@@ -107,7 +107,7 @@ type Sum struct {
 
 // Pushed answers a vector of a worker that does not wait.
 type Pushed struct {
-	Round    uint32
+	Round    uint32 // of the vector
 	Withheld uint32 // 1 if transmission control did not send it
 	Numbers
 	Queue
@@ -124,36 +124,36 @@ type Model struct {
 	Version uint32 // of the newest frame: updates that the server answered by then
 	Oldest  uint32 // of the oldest frame; below Version the model is torn
 	Queue
-	Saturated uint32
+	Saturated uint32 // values at the end of the range
 	_         uint32
 }
 
 // Update is what arrived at a server, one frame, followed by its values.
 type Update struct {
-	Number     uint32 // from 0
-	Count      uint32 // updates inside
-	First      uint32 // place of the first value in the vector
-	Job        uint32 // the cluster
-	Worker     uint32 // of the newest update inside
-	Vector     uint32 // its number
-	VersionSum uint64 // of the models on which the updates inside were computed
-	GenNS      uint64 // when the newest was ready, ns modulo 2^48
-	Reward     float32
-	Dropped    uint32 // frames for which the server's line had no room so far
-	Waiting    uint32 // frames in the line
-	Saturated  uint32
+	Number     uint32  // from 0
+	Count      uint32  // updates inside
+	First      uint32  // place of the first value in the vector
+	Job        uint32  // the cluster
+	Worker     uint32  // of the newest update inside
+	Vector     uint32  // its number
+	VersionSum uint64  // of the models on which the updates inside were computed
+	GenNS      uint64  // when the newest was ready, ns modulo 2^48
+	Reward     float32 // sum of the updates' rewards
+	Dropped    uint32  // frames for which the server's line had no room so far
+	Waiting    uint32  // frames in the line
+	Saturated  uint32  // values at the end of the range
 }
 
 // Reply is the answer of a server to an update, followed by the values that its workers get; without values they get
 // an ACK alone.
 type Reply struct {
-	Number uint32
+	Number uint32 // of the update
 	_      uint32
 }
 
 // Failure is in front of the text of a KindError.
 type Failure struct {
-	Code uint32
+	Code uint32 // see the rules
 }
 
 // headSize is what is in front of every message: its length without this head, its kind, and zeros.

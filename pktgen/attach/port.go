@@ -134,10 +134,10 @@ func (p *Port) session(c net.Conn, h handler) {
 	case p.reason() != "":
 		refuse(c, CodeEnded, p.reason())
 	}
-	_ = c.Close()
 	p.mu.Lock()
 	p.conn = nil
 	p.mu.Unlock()
+	_ = c.Close() // a client that sees the end may attach again
 	if err != nil && !errors.Is(err, errEnded) {
 		p.say("the client of %s is gone: %v", p.path, err)
 	}

@@ -16,9 +16,10 @@ from ._client import (
     Sum,
     Update,
     Worker,
+    report,
 )
 from ._recorder import Recorder
 
 __all__ = [
-    "Disagreement", "Ended", "Error", "Model", "Numbers", "Pushed", "Queue", "Recorder", "Server", "Sum", "Update", "Worker",
+    "Disagreement", "Ended", "Error", "Model", "Numbers", "Pushed", "Queue", "Recorder", "Server", "Sum", "Update", "Worker", "report",
 ]

@@ -1,5 +1,6 @@
 """The client's side of the protocol in docs/reference/attach.md."""
 
+import json
 import os
 import socket
 import struct
@@ -152,6 +153,17 @@ class _Connection:
                 pass  # it ended first
         self._socket.close()
 
+    def detach(self) -> None:
+        """Close the connection without an end: the worker or server waits for the next program."""
+        try:
+            self._socket.settimeout(5)
+            self._socket.shutdown(socket.SHUT_WR)
+            while self._socket.recv(1 << 16):  # until the other end has noticed
+                pass
+        except OSError:
+            pass  # it is gone
+        self._socket.close()
+
     def __enter__(self):
         return self
 
@@ -159,7 +171,7 @@ class _Connection:
         if kind is None:
             self.close()
         else:
-            self._socket.close()  # without a bye: another program may take over
+            self.detach()
 
     def _send(self, kind: int, structure: bytes = b"", values: Optional[np.ndarray] = None) -> None:
         if self._owner != os.getpid():
@@ -221,6 +233,11 @@ class _Connection:
             return self._answer(want)
         except ConnectionResetError as error:
             raise Ended("the worker or server is gone; its own output names the reason") from error
+
+
+def report(**numbers: float) -> None:
+    """Print numbers such as loss and reward for ``olafctl train --program``, which stamps and draws them."""
+    print(json.dumps(numbers), flush=True)
 
 
 class Worker(_Connection):

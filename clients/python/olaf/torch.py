@@ -5,7 +5,7 @@ import torch
 from ._client import Worker
 
 
-def hook(worker: Worker, bucket: "torch.distributed.GradBucket") -> "torch.futures.Future[torch.Tensor]":
+def hook(worker: Worker, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Return the mean of all workers' gradients, summed by the network.
 
     Register it with ``model.register_comm_hook(worker, olaf.torch.hook)``. The first bucket of a training may contain
@@ -13,6 +13,6 @@ def hook(worker: Worker, bucket: "torch.distributed.GradBucket") -> "torch.futur
     """
     buffer = bucket.buffer()
     buffer.copy_(torch.from_numpy(worker.allreduce(buffer.numpy(), mean=True)))
-    future: "torch.futures.Future[torch.Tensor]" = torch.futures.Future()
+    future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(buffer)
     return future

@@ -1,0 +1,156 @@
+"""Any client of the protocol must pass what is here. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*."""
+
+import os
+import threading
+import unittest
+
+import numpy as np
+
+import olaf
+
+SUMS = os.environ["OLAF_TEST_SUMS"].split(",")  # workers of one job, with a network that adds
+PUSH, SERVER = os.environ["OLAF_TEST_PUSH"], os.environ["OLAF_TEST_SERVER"]
+LARGEST = 1000
+
+
+def together(vectors, **options):
+    """Send one vector per worker in one round and return the workers' sums, their reports and the rounds."""
+    workers = [olaf.Worker(address) for address in SUMS]
+    out = [None] * len(workers)
+
+    def run(i):
+        try:
+            out[i] = workers[i].allreduce(vectors[i], **options)
+        except Exception as error:
+            out[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(workers))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for w in workers:
+        w.detach()
+    return out, workers
+
+
+class Sums(unittest.TestCase):
+    def test_greeting_describes_the_worker(self):
+        for i, address in enumerate(SUMS):
+            w = olaf.Worker(address)
+            self.assertEqual((w.system, w.worker, w.workers, w.largest, w.scale, w.synchronous), ("xagg", i, len(SUMS), LARGEST, 1e8, True))
+            w.detach()
+
+    def test_sums_of_any_length_are_exact(self):
+        generator = np.random.default_rng(1)
+        for n in (LARGEST, 1, 0, 300):
+            vectors = [generator.standard_normal(n).astype(np.float32) for _ in SUMS]
+            lanes = sum(np.rint(v.astype(np.float64) * 1e8) for v in vectors)
+            out, _ = together(vectors)
+            for total in out:
+                self.assertEqual(total.dtype, np.float32)
+                np.testing.assert_array_equal(total, (lanes / 1e8).astype(np.float32))
+
+    def test_mean(self):
+        out, _ = together([np.full(3, i, np.float32) for i in range(len(SUMS))], mean=True)
+        np.testing.assert_array_equal(out[0], np.full(3, (len(SUMS) - 1) / 2, np.float32))
+
+    def test_rounds_count_up_and_a_new_client_learns_the_round(self):
+        _, first = together([np.ones(1, np.float32)] * len(SUMS))
+        _, second = together([np.ones(1, np.float32)] * len(SUMS))
+        self.assertEqual(second[0].round, first[0].round + 1)
+        self.assertEqual(second[0].last.round, first[0].round)
+
+    def test_changed_numbers_are_reported(self):
+        with self.assertWarns(UserWarning):
+            _, workers = together([np.array([30, 1e-9], np.float32)] + [np.zeros(2, np.float32)] * (len(SUMS) - 1))
+        self.assertEqual(workers[0].last.numbers, olaf.Numbers(1, 1, 1))
+        self.assertEqual((workers[0].clipped, workers[0].vanished, workers[0].saturated), (1, 1, 1))
+
+    def test_bad_vectors_are_refused_and_the_next_is_taken(self):
+        w = olaf.Worker(SUMS[0])
+        with self.assertRaisesRegex(TypeError, "float64"):
+            w.allreduce(np.zeros(2))
+        with self.assertRaisesRegex(ValueError, "shape"):
+            w.allreduce(np.zeros((2, 2), np.float32))
+        with self.assertRaisesRegex(ValueError, "value 1 is NaN"):
+            w.allreduce(np.array([0, np.nan], np.float32))
+        with self.assertRaisesRegex(ValueError, "1001 values, and the largest is 1000"):
+            w.allreduce(np.zeros(1001, np.float32))
+        w.detach()
+
+    def test_second_client_is_refused(self):
+        w = olaf.Worker(SUMS[0])
+        with self.assertRaisesRegex(olaf.Error, "another client"):
+            olaf.Worker(SUMS[0])
+        w.detach()
+
+    def test_roles_and_addresses_are_checked(self):
+        with self.assertRaisesRegex(olaf.Error, "olaf.Worker"):
+            olaf.Server(SUMS[0])
+        with self.assertRaisesRegex(ValueError, "unix:PATH"):
+            olaf.Worker("tcp:1")
+
+    def test_connection_is_not_used_after_a_fork(self):
+        w = olaf.Worker(SUMS[0])
+        pid = os.fork()
+        if pid == 0:
+            try:
+                w.allreduce(np.zeros(1, np.float32))
+            except olaf.Error:
+                os._exit(7)
+            os._exit(0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
+        w.detach()
+
+
+class Pushes(unittest.TestCase):
+    def test_model_of_several_frames_comes_back(self):
+        worker, server = olaf.Worker(PUSH), olaf.Server(SERVER)
+        self.assertFalse(worker.synchronous)
+        self.assertEqual(worker.pull().version, 0)
+        model = np.zeros(LARGEST, np.float32)
+        stale = []
+
+        def serve():
+            frames = -(-LARGEST // server.frame)
+            for _ in range(2 * frames):
+                u = server.take()
+                stale.append(u.staleness)
+                part = model[u.first:u.first + len(u.values)]
+                part -= u.values
+                server.reply(u, part)
+            server.detach()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        gradient = np.arange(LARGEST, dtype=np.float32) / 64
+        pushed = worker.push(gradient, reward=1.5)
+        self.assertFalse(pushed.withheld)
+        frames = -(-LARGEST // worker.frame)
+        got = worker.pull(after=frames - 1)
+        self.assertEqual(got.version, frames)
+        np.testing.assert_array_equal(got.values, -gradient)
+        worker.push(gradient)
+        np.testing.assert_array_equal(worker.pull(after=2 * frames - 1).values, -2 * gradient)
+        thread.join()
+        self.assertEqual(stale[0], 0)
+        self.assertEqual(stale[frames], 0)  # computed on the model of all frames before
+        worker.detach()
+
+
+class Recorders(unittest.TestCase):
+    def test_records_have_their_layout(self):
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            with olaf.Recorder(folder + "/mlp", 1, 2) as rec:
+                rec.update(np.ones(3, np.float32), reward=2.5)
+                with self.assertRaisesRegex(ValueError, "one length"):
+                    rec.update(np.ones(4, np.float32))
+            with open(folder + "/mlp.1.olafrec", "rb") as file:
+                self.assertEqual(len(file.read()), 56 + 32 + 12)
+
+
+if __name__ == "__main__":
+    unittest.main()

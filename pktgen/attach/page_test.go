@@ -1,0 +1,138 @@
+package attach
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/attach.md")
+
+// pageHead and pageTail are what stands around the generated tables.
+const pageHead = `# The attach protocol
+
+Generated from pktgen/attach/message.go; change it there and run ` + "`go test ./pktgen/attach -run TestPage -update`" + `.
+
+A worker or server with ` + "`--attach unix:PATH`" + ` lets a program compute. [Your own training](../guide/own-training.md) shows how to
+use it from Python; this page is for clients in other languages. ` + "`clients/python/tests/test_client.py`" + ` is what a client must
+pass.
+
+The socket belongs to the daemon's user (mode 0600) and takes one client at a time. Numbers are little-endian. A message is a
+head of 8 bytes (u32 length of what follows the head, u8 kind, three zeros), a structure, and float32 values or text. The client
+sends a request and waits for its answer; any number of ` + "`waits`" + ` may arrive before it.
+`
+
+const pageTail = `
+## Rules
+
+* A vector may have another length each round, up to ` + "`Largest`" + `. A server's client answers each update before it takes the next.
+* ` + "`pull`" + ` waits for a version above ` + "`After`" + `; 0 does not wait. Version 0 is no model.
+* After ` + "`bye`" + ` the daemon ends. A connection that closes without it leaves the daemon waiting for the next client, whose greeting
+  has the round that is due.
+* Error codes: 1 protocol, 2 version, 3 another client is attached, 4 this vector cannot be sent (the connection goes on), 5 the
+  daemon ended.
+
+## Numbers
+
+In frames the values are int32: value × ` + "`--scale`" + `, rounded to the nearest even, and cut to ±(2³¹ − 1). Sums saturate in the kernel.
+
+| value or sum | at scale 1e8 | counted as |
+|---|---|---|
+| beyond ±21.47 | ±21.4748 | clipped |
+| a sum beyond that | ±21.4748 | saturated |
+| not 0 and below 5e-9 | 0 | vanished |
+| NaN, infinity | refused with its index | |
+
+The first lanes of a frame carry a code of the scale, so that programs which disagree are refused. For systems that wait, the
+first frame also has the round and the vector's length; through a queue, every frame has the version of the model.
+`
+
+// pageKinds are the messages in the page's order.
+var pageKinds = []struct {
+	kind                             Kind
+	name, from, structure, tail, got string
+}{
+	{KindHello, "hello", "client", "Hello", "", "greeting"},
+	{KindVector, "vector", "a worker's client", "Vector", "values", "sum, or pushed if the worker does not wait"},
+	{KindPull, "pull", "a worker's client", "Pull", "", "model"},
+	{KindTake, "take", "a server's client", "", "", "update"},
+	{KindReply, "reply", "a server's client", "Reply", "values, or none for an ACK alone", "none"},
+	{KindBye, "bye", "client", "", "", "none"},
+	{KindGreeting, "greeting", "daemon", "Greeting", "", ""}, {KindSum, "sum", "daemon", "Sum", "values", ""},
+	{KindPushed, "pushed", "daemon", "Pushed", "", ""}, {KindModel, "model", "daemon", "Model", "values", ""},
+	{KindUpdate, "update", "daemon", "Update", "values", ""}, {KindWaits, "waits", "daemon", "", "text", ""},
+	{KindError, "error", "daemon", "Failure", "text", ""},
+}
+
+// page returns docs/reference/attach.md.
+func page(t *testing.T) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "message.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	structs := map[string]*ast.StructType{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSpec); ok {
+			if body, ok := s.Type.(*ast.StructType); ok {
+				structs[s.Name.Name] = body
+			}
+		}
+		return true
+	})
+	var b strings.Builder
+	b.WriteString(pageHead + "\n| kind | message | from | structure | then | answer |\n|---|---|---|---|---|---|\n")
+	for _, k := range pageKinds {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s |\n", k.kind, k.name, k.from, k.structure, k.tail, k.got)
+	}
+	b.WriteString("\n## Structures\n\n| structure | field | type | meaning |\n|---|---|---|---|\n")
+	shown := map[string]bool{}
+	for _, k := range pageKinds {
+		writeFields(&b, structs, k.structure, k.structure, shown)
+	}
+	return b.String() + pageTail
+}
+
+// writeFields writes a row for each field of a structure; those of structures inside follow in their place.
+func writeFields(b *strings.Builder, structs map[string]*ast.StructType, title, name string, shown map[string]bool) {
+	body := structs[name]
+	if body == nil || title == name && shown[name] {
+		return
+	}
+	shown[name] = true
+	for _, f := range body.Fields.List {
+		kind := fmt.Sprint(f.Type)
+		if array, ok := f.Type.(*ast.ArrayType); ok {
+			kind = fmt.Sprintf("%v bytes", array.Len.(*ast.BasicLit).Value)
+		}
+		if len(f.Names) == 0 { // embedded
+			writeFields(b, structs, title, kind, shown)
+			continue
+		}
+		field, doc := f.Names[0].Name, strings.TrimSpace(f.Comment.Text())
+		if field == "_" {
+			field, doc = "–", "0"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", title, field, kind, doc)
+	}
+}
+
+// TestPage compares the reference page with the structures.
+func TestPage(t *testing.T) {
+	path := filepath.FromSlash("../../docs/reference/attach.md")
+	want := page(t)
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s differs from pktgen/attach/message.go (%v); run this test with -update", path, err)
+	}
+}
