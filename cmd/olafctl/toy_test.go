@@ -19,6 +19,7 @@ var toyRows = []struct{ file, after, row string }{
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
 	{"fpga/program/programs/programs.go", "xagg.Describe()", ", echo.Describe()"},
 	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
+	{"cmd/olafctl/devices.go", "testbed.RTL(), ", "testbed.Toy(), "},
 }
 
 // TestToys builds the program with queues, a switch program and a system more, without a change to the tree, and takes them
@@ -54,6 +55,46 @@ func TestToys(t *testing.T) {
 		},
 	})
 }
+
+// TestAnotherDepartureOrder adds a queue that serves the newest update first, by its file and two rows, and runs the engine's
+// comparison of random traffic with the slow reference on it.
+func TestAnotherDepartureOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the engine's tests again")
+	}
+	b := &builder{t: t, root: filepath.Join("..", ".."), dir: t.TempDir(), replace: map[string]string{}}
+	b.insert("fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"lcfs\", Code: 2, make: newLCFS},\n")
+	b.insert("fpga/engine/enginetest/reference.go", "var rules = map[string]rule{", "\"lcfs\": {place: func(int) int { return 0 }}, ")
+	b.file("fpga/engine/lcfs.go", lastComeFirstServed)
+	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-run", "TestPortIsTheReference", "./fpga/engine")
+}
+
+// lastComeFirstServed moves each arrival ahead of the waiting updates.
+const lastComeFirstServed = `package engine
+
+import "github.com/olafctl/olaf"
+
+type lcfs struct{ fifo }
+
+func newLCFS(cfg Config) Discipline { return &lcfs{fifo{store: newStore(cfg)}} }
+
+func (l *lcfs) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
+	o := l.fifo.Offer(now, u, lanes, inside)
+	if o.Class != Appended {
+		return o
+	}
+	for k := l.waiting - 1; k > 0; k-- {
+		a, b := l.wrap(l.head+k), l.wrap(l.head+k-1)
+		l.places[a], l.places[b] = l.places[b], l.places[a]
+		for i := range int32(l.stride) {
+			x, y := a*int32(l.stride)+i, b*int32(l.stride)+i
+			l.lanes[x], l.lanes[y] = l.lanes[y], l.lanes[x]
+		}
+	}
+	o.Slot = Slot(l.head)
+	return o
+}
+`
 
 // builder builds with some files of the tree replaced.
 type builder struct {
@@ -120,16 +161,23 @@ func (b *builder) generate() {
 
 func (b *builder) build(pkg, to string) string {
 	b.t.Helper()
+	out := filepath.Join(b.dir, filepath.FromSlash(to))
+	b.run(b.root, "go", "build", "-overlay", b.overlay(), "-o", out, pkg)
+	return out
+}
+
+// overlay writes the list of replaced files for the go command and returns its path.
+func (b *builder) overlay() string {
+	b.t.Helper()
 	overlay, err := json.Marshal(map[string]any{"Replace": b.replace})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	list, out := filepath.Join(b.dir, "overlay.json"), filepath.Join(b.dir, filepath.FromSlash(to))
+	list := filepath.Join(b.dir, "overlay.json")
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	b.run(b.root, "go", "build", "-overlay", list, "-o", out, pkg)
-	return out
+	return list
 }
 
 func (b *builder) run(dir, name string, args ...string) {

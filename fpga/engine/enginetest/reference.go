@@ -12,7 +12,7 @@ import (
 // Reference is docs/reference/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
 // one step for every cycle. It shares nothing with the engine but the words.
 type Reference struct {
-	meet rule // nil for a discipline in which frames do not meet
+	rule rule
 	cfg  engine.Config
 	out  engine.Output
 
@@ -30,11 +30,16 @@ type Reference struct {
 	gone   []Event
 }
 
-// rule is what a discipline does with an arrival that finds an update of its cluster waiting.
-type rule func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
+// rule describes a discipline to the reference.
+type rule struct {
+	// meet decides about an arrival that finds update w of its cluster waiting; nil for a discipline without merging.
+	meet func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
+	// place returns the position at which an arrival enters the n waiting updates, 0 for the next one to leave; nil for n.
+	place func(n int) int
+}
 
 // rules has a row for every discipline.
-var rules = map[string]rule{"fifo": nil, "olaf": olafRule}
+var rules = map[string]rule{"fifo": {}, "olaf": {meet: olafRule}}
 
 type owner struct {
 	flag   bool
@@ -53,11 +58,11 @@ func NewReference(name string, cfg engine.Config, out engine.Output) *Reference 
 	if out.Rate == 0 {
 		out.Rate = 64 << 24
 	}
-	meet, known := rules[name]
+	rule, known := rules[name]
 	if !known {
 		panic("enginetest: no rule for the discipline " + name)
 	}
-	return &Reference{meet: meet, cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
+	return &Reference{rule: rule, cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
 }
 
 // Gone is every frame that left.
@@ -144,15 +149,28 @@ func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	if w == nil && r.leaving != nil && r.leaving.u.Cluster == a.Cluster {
 		r.stats.LockedCollisions++
 	}
-	if r.meet != nil && w != nil {
-		return r.meet(r, w, a, lanes, inside)
+	if r.rule.meet != nil && w != nil {
+		return r.rule.meet(r, w, a, lanes, inside)
 	}
 	if r.Occupancy() == r.cfg.Slots {
 		return engine.DroppedFull
 	}
-	r.list = append(r.list, &held{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
+	r.insert(&held{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
 	r.r[a.Cluster] = owner{true, a.Worker}
 	return engine.Appended
+}
+
+// insert puts an arrival among the waiting updates, which the leaving one precedes.
+func (r *Reference) insert(arrival *held) {
+	first := 0
+	if r.leaving != nil {
+		first = 1
+	}
+	at := len(r.list)
+	if r.rule.place != nil {
+		at = first + r.rule.place(len(r.list)-first)
+	}
+	r.list = slices.Insert(r.list, at, arrival)
 }
 
 func (r *Reference) clip(v int64, saturations *uint64) int32 {
