@@ -28,37 +28,36 @@ func published(set system.Set) experiments.Set {
 	return slices.Concat(olaf.Experiments(set), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
-// briefs say in a few words what kept documents of a kind found, for lists.
-func briefs() map[string]func(raw []byte) string {
-	all := map[string]func([]byte) string{}
-	for schema, brief := range map[string]func([]byte) string{
-		result.Schema:      result.Brief,
-		"olafctl.figure":   result.Brief, // of earlier versions
-		"olafctl.table":    result.Brief,
-		feed.Schema:        feed.Brief,
-		job.Schema:         job.Brief,
-		simulatecmd.Schema: simulatecmd.Brief,
-		traincmd.Schema:    traincmd.Brief,
-		traincmd.JobSchema: traincmd.Brief,
-	} {
-		kind, _, _ := strings.Cut(schema, "/")
-		all[kind] = brief
+// readers read the documents of every kind of measurement. Those of earlier versions had a schema each.
+func readers() result.Readers {
+	return result.Readers{
+		"olafctl.simulate":        simulatecmd.ReadBrief,
+		result.Name:               result.Read,
+		"olafctl.figure":          result.Read,
+		"olafctl.table":           result.Read,
+		job.EarlierSchema:         job.ReadEarlier,
+		feed.EarlierSchema:        feed.ReadEarlier,
+		olaf.EarlierSchema:        olaf.ReadEarlier,
+		traincmd.EarlierSchema:    traincmd.ReadEarlier,
+		traincmd.EarlierJobSchema: traincmd.ReadEarlier,
 	}
-	return all
 }
 
-// layouts say how the documents of kept experiments become tables and figures.
+// layouts make tables and figures of the documents of kept experiments.
 func layouts() archive.Layouts {
 	all := archive.Layouts{}
+	for name, read := range readers() {
+		all[name] = func(document []byte) ([]table.Sheet, error) {
+			r, err := read(document)
+			if err != nil {
+				return nil, err
+			}
+			return r.Sheets(), nil
+		}
+	}
 	for schema, lay := range map[string]func([]byte) ([]table.Sheet, error){
-		result.Schema:       result.Sheets,
-		"olafctl.figure":    result.Sheets, // of earlier versions
-		"olafctl.table":     result.Sheets,
-		feed.Schema:         feed.Sheets,
-		job.Schema:          job.Sheets,
-		olaf.MultiHopSchema: olaf.MultiHopSheets,
-		simulatecmd.Schema:  simulatecmd.Sheets,
-		sweep.Schema:        sweep.Sheets,
+		simulatecmd.Schema: simulatecmd.Sheets,
+		sweep.Schema:       sweep.Sheets,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = lay

@@ -59,7 +59,7 @@ func run(ctx context.Context, env *cli.Env, args []string) int {
 }
 
 func newRootCmd(env *cli.Env) *cobra.Command {
-	env.Briefs, env.SweepCommands, env.WorkCommands = briefs(), sweepCommands, workCommands
+	env.Readers, env.SweepCommands, env.WorkCommands = readers(), sweepCommands, workCommands
 	root := &cobra.Command{
 		Use:   "olafctl",
 		Short: "Run an in-network-aggregation testbed on a card or its software twin",

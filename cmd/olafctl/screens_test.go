@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // numbersShown are those that one output shows of a run, by configuration and metric.
@@ -205,18 +206,14 @@ func simulationScreen(t *testing.T, raw []byte) numbersShown {
 }
 
 func jobScreen(t *testing.T, raw []byte) numbersShown {
-	var d struct {
-		Systems []struct {
-			System  string                       `json:"system"`
-			Mode    string                       `json:"mode"`
-			Numbers map[string]results.Statistic `json:"numbers"`
-		} `json:"systems"`
+	d, err := result.Read(raw)
+	if err != nil {
+		t.Fatal(err)
 	}
-	decode(t, raw, &d)
 	s := numbersShown{}
-	for _, one := range d.Systems {
-		for name, n := range one.Numbers {
-			s.add(one.System+" "+one.Mode, name, n.Mean)
+	for i := range d.Rows {
+		for k := range d.Rows[i].Stats {
+			s.add(d.Rows[i].Name, d.Rows[i].Stats[k].Name, d.Rows[i].Stats[k].Mean)
 		}
 	}
 	return s

@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -107,14 +108,23 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 // SameDocument compares a report that was made again with a kept document, but for who made it, and lists what is new in it since
 // that was kept. Like numbers of kept runs, fields are compared over the names that the kept document has; why something is missing is
 // not compared, and of metrics that are zeroed 0 and nothing are the same. The error matches ErrDiffers and names the field.
-func SameDocument(f *store.Folder, again Report, metrics []*metric.Metric) (news []string, err error) {
+func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string, err error) {
 	kept, err := f.ReadFile(archive.DocumentFile)
 	if err != nil {
 		return nil, err
 	}
+	read, err := readers.Read(kept)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+	}
 	made, err := json.Marshal(again.Document())
 	if err != nil {
 		return nil, err
+	}
+	if read != nil && read.Schema != result.Schema { // in the layout of today
+		if kept, err = json.Marshal(read); err != nil {
+			return nil, err
+		}
 	}
 	was, err := treeOf(kept)
 	if err != nil {
@@ -124,8 +134,8 @@ func SameDocument(f *store.Folder, again Report, metrics []*metric.Metric) (news
 	if err != nil {
 		return nil, err
 	}
-	if was["schema"] != is["schema"] { // of another version, whose words for verdicts were others
-		for _, words := range []string{"schema", "paper"} {
+	if was["schema"] != is["schema"] { // of another version, with other words for verdicts and fewer metrics
+		for _, words := range []string{"schema", "paper", "metrics", "found"} {
 			delete(was, words)
 			delete(is, words)
 		}

@@ -26,36 +26,37 @@ type Plan struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Run plays all jobs, one after the other. done is called after each run; nil for nobody. Whoever ends it is told of what was whole by then, as of a plan
-// of that alone, which gives it again.
+// Run plays all jobs, one after the other. done is called after each run; nil for none. When ctx ends it returns what was whole by
+// then beside the error, as of a plan of that alone, which gives it again; nil where nothing was.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
-	r := &Report{Plan: *p}
+	var outcomes []*Outcome
+	seeds := p.Seeds
 	for i, s := range p.Jobs {
 		o, whole, err := RunUntil(ctx, s, p.Seeds, done)
 		switch {
 		case err == nil:
-			r.Outcomes = append(r.Outcomes, o)
+			outcomes = append(outcomes, o)
 			continue
 		case ctx.Err() == nil:
 			return nil, err
 		case i == 0 && o != nil:
-			r.Outcomes, r.Seeds = append(r.Outcomes, o), whole
+			outcomes, seeds = append(outcomes, o), whole
 		}
-		return r.left(p), err
+		if len(outcomes) == 0 {
+			return nil, err
+		}
+		return p.left(len(outcomes), seeds).report(outcomes), err
 	}
-	return r, nil
+	return p.report(outcomes), nil
 }
 
-// left makes it one of what was whole of a plan; nil where nothing was.
-func (r *Report) left(p *Plan) *Report {
-	n := len(r.Outcomes)
-	if n == 0 {
-		return nil
-	}
-	r.Jobs, r.Partial = p.Jobs[:n], true
-	r.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
-	r.Statements = append(slices.Clone(p.Statements), Left(r.Runs(), p.Runs()))
-	return r
+// left returns a plan of the first n jobs under some seeds.
+func (p *Plan) left(n int, seeds []uint64) *Plan {
+	left := *p
+	left.Jobs, left.Seeds, left.Partial = p.Jobs[:n], seeds, true
+	left.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
+	left.Statements = append(slices.Clone(p.Statements), Left(left.Runs(), p.Runs()))
+	return &left
 }
 
 // Left says how much there is of what was left before its end.

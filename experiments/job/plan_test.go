@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // A plan that was written and read gives the same document, with every kind of network that there is.
@@ -63,13 +64,14 @@ func TestPlansAreReadAgain(t *testing.T) {
 	if err != nil || !bytes.Equal(a, b) {
 		t.Errorf("%v:\n%s\n%s", err, a, b)
 	}
-	runs, err := KeptRuns(a)
-	if err != nil || len(runs) != p.Runs() {
-		t.Fatalf("%d runs: %v", len(runs), err)
+	read, err := result.Read(a)
+	if err != nil || len(read.Runs()) != p.Runs() {
+		t.Fatalf("%d runs: %v", len(read.Runs()), err)
 	}
+	runs := read.Runs()
 	for i := range runs {
-		for k, row := range closed.Rows() {
-			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Value(Metrics()[k]); was != is && (was.Known() || is.Known()) {
+		for _, row := range closed.Rows() {
+			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Metrics.Of(row.Name); was != is && (was.Known() || is.Known()) {
 				t.Errorf("run %d: %s is read back as %v, not %v", i, row.Name, is, was)
 			}
 		}

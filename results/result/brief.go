@@ -10,13 +10,14 @@ import (
 // mostBrief limits the numbers of one result in a list of runs.
 const mostBrief = 4
 
-// Brief summarises what a document found: the first row of its first block, else where the curves of its first panel end. It is
-// empty for a document that can't be read or has neither.
-func Brief(document []byte) string {
-	r, err := Read(document)
+// Brief summarises what was found: the answer, a number of each row, the first row of the first block, or where the curves of
+// the first panel end, whichever there is first.
+func (r *Result) Brief() string {
 	switch {
-	case err != nil:
-		return ""
+	case len(r.Found) > 0:
+		return r.Found[0]
+	case len(r.lines()) > 0:
+		return r.rowBrief()
 	case len(r.Blocks) > 0 && len(r.Blocks[0].Rows) > 0:
 		return r.Blocks[0].brief()
 	case len(r.Panels) > 0:

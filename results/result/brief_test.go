@@ -26,13 +26,13 @@ func TestBriefs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := result.Brief(raw); got != want {
-			t.Errorf("%q, want %q", got, want)
+		if r, err := result.Read(raw); err != nil || r.Brief() != want {
+			t.Errorf("%v, %q, want %q", err, r.Brief(), want)
 		}
 	}
-	for _, other := range []string{`{"panels":[{"series":[]}],"blocks":[{"rows":[]}]}`, `{"experiment":"train"}`, `{"panels":[{"series":[{"name":"a","y":[{"mean":1}]}]}]}`, "no document"} {
-		if said := result.Brief([]byte(other)); said != "" {
-			t.Errorf("%s: %q", other, said)
+	for _, other := range []string{`{"panels":[{"series":[]}],"blocks":[{"rows":[]}]}`, `{"experiment":"train"}`, `{"panels":[{"series":[{"name":"a","y":[{"mean":1}]}]}]}`, "{}"} {
+		if r, err := result.Read([]byte(other)); err != nil || r.Brief() != "" {
+			t.Errorf("%s: %v, %q", other, err, r.Brief())
 		}
 	}
 }

@@ -1,8 +1,9 @@
-// Package result is the one document of a finished measurement: what was asked, what came out in blocks of cells and in
-// curves, the published numbers beside it, and remarks. Text, CSV, workbook, figures and lists of runs read only this value.
+// Package result is the one document of a finished measurement: what was asked, what came out as rows of metrics, blocks of
+// cells and curves, the published numbers beside it, and remarks. Text, CSV, workbook, figures and lists of runs read only this value.
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,13 +20,20 @@ const Schema = "olafctl.result/v1"
 
 // Result is what one measurement found. Everything but Provenance follows from Config and the seeds.
 type Result struct {
-	Schema     string             `json:"schema"`
-	Experiment string             `json:"experiment"`
-	Artefact   string             `json:"artefact,omitempty"` // of a paper: Table 1
-	Config     any                `json:"config"`
-	Quick      bool               `json:"quick,omitempty"`
-	Short      string             `json:"short,omitempty"` // why it has too few seeds to be judged
-	Terms      []string           `json:"terms,omitempty"` // rules of a comparison, printed above it
+	Schema     string              `json:"schema"`
+	Provenance *results.Provenance `json:"provenance,omitempty"`
+	Experiment string              `json:"experiment"`
+	Artefact   string              `json:"artefact,omitempty"` // of a paper: Table 1
+	Title      string              `json:"title,omitempty"`    // first line, in place of experiment and artefact
+	Config     any                 `json:"config"`
+	Seeds      []uint64            `json:"seeds,omitempty"`
+	Quick      bool                `json:"quick,omitempty"`
+	Short      string              `json:"short,omitempty"` // why it has too few seeds to be judged
+	Terms      []string            `json:"terms,omitempty"` // rules of a comparison, printed above it
+	// Found is the answer in a line or more; lists of runs show the first.
+	Found      []string           `json:"found,omitempty"`
+	Metrics    Metrics            `json:"metrics,omitempty"` // of rows and groups
+	Rows       []Row              `json:"rows,omitempty"`
 	Blocks     []Block            `json:"blocks,omitempty"`
 	Panels     []Panel            `json:"panels,omitempty"`
 	Statements []string           `json:"statements"`
@@ -47,6 +55,7 @@ func Read(document []byte) (*Result, error) {
 	if err := json.Unmarshal(document, r); err != nil {
 		return nil, fmt.Errorf("read a result: %w", err)
 	}
+	r.declare()
 	return r, nil
 }
 
@@ -78,12 +87,18 @@ func (r *Result) Paper() []results.PaperRow { return r.PaperRows }
 // Err is nil when every run was complete and valid.
 func (r *Result) Err() error { return r.err }
 
-// Table lists every cell and every point of every curve. For a curve, block is the panel, row the curve, and column the value of x.
+// Table lists every number of every row, every cell, and every point of every curve. For a row, block is its group, and column
+// the metric; for a curve, block is the panel, row the curve, and column the value of x.
 func (r *Result) Table() (header []string, rows [][]string) {
 	header = []string{"block", "row", "column", "unit", "mean", "sd", "ci95", "min", "max", "n"}
 	add := func(block, row, column, unit string, s *results.Statistic) {
 		rows = append(rows, []string{block, row, column, unit, text.Exact(s.Mean), text.Exact(s.SD), text.Exact(s.CI95), text.Exact(s.Min),
 			text.Exact(s.Max), fmt.Sprint(s.N)})
+	}
+	for _, l := range r.lines() {
+		for i := range r.Rows {
+			add(l.group, r.Rows[i].Name, l.metric.Name, l.metric.Unit, l.stats[i])
+		}
 	}
 	for i := range r.Blocks {
 		b := &r.Blocks[i]
@@ -111,13 +126,17 @@ func (r *Result) WriteText(w io.Writer, v text.View) error {
 	if r.Quick {
 		quick = " (quick: fewer or shorter runs than its own)"
 	}
-	p.Say("", "%s%s", strings.TrimSuffix(r.Experiment+": "+r.Artefact, ": "), quick)
+	p.Say("", "%s%s", cmp.Or(r.Title, strings.TrimSuffix(r.Experiment+": "+r.Artefact, ": ")), quick)
+	for _, line := range r.Found {
+		p.Say("", "%s", line)
+	}
 	if r.Short != "" {
 		p.Say("", "%s", r.Short)
 	}
 	for _, term := range r.Terms {
 		p.Say("  ", "%s", term)
 	}
+	r.printRows(p)
 	for i := range r.Blocks {
 		r.Blocks[i].print(p)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
@@ -23,13 +24,13 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 // Sheets lays a result out: a sheet a block, a sheet a group of panels with a chart each, and beside panels one of the numbers
 // that the paper printed.
 func (r *Result) Sheets() []table.Sheet {
-	var out []table.Sheet
+	out := r.rowSheets()
 	for i := range r.Blocks {
 		s := r.Blocks[i].sheet()
 		s.Name = sheetName(r.Experiment, r.Artefact, fmt.Sprintf("%d %s", i+1, r.Blocks[i].Name))
 		out = append(out, s)
 	}
-	if len(r.Panels) == 0 {
+	if len(r.Panels) == 0 && !r.charted() {
 		return out
 	}
 	for _, group := range r.groups() {
@@ -40,6 +41,11 @@ func (r *Result) Sheets() []table.Sheet {
 		}
 	}
 	return append(out, sheets.Published(&results.Bench{Paper: r.PaperRows}))
+}
+
+// charted reports whether rows have charts.
+func (r *Result) charted() bool {
+	return slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Column != "" })
 }
 
 // groups returns the panels that share a figure.

@@ -226,12 +226,13 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, repor
 	if len(report.Runs) == 0 {
 		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
-	report.Provenance = cli.MadeBy(env, started)
-	report.Provenance.Device = b.Device
+	by := cli.MadeBy(env, started)
+	by.Device = b.Device
+	found := report.Result(by)
 	// The first run is complete, and with it its capture, whatever ended those after it.
-	err = errors.Join(cli.Ended(err), kept.Finish(env, report, report.Provenance, report.Partial(), b.quiet), b.committed(env, "run 1"))
-	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {
+	err = errors.Join(cli.Ended(err), kept.Finish(env, found, by, found.Partial, b.quiet), b.committed(env, "run 1"))
+	if err = errors.Join(err, cli.PrintReport(env, found, b.format, b.explain)); err != nil {
 		return err
 	}
-	return report.Err()
+	return found.Err()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -50,8 +51,8 @@ type Env struct {
 	Programs []program.Description
 	// Layouts says how documents of kept experiments become tables and figures.
 	Layouts archive.Layouts
-	// Briefs summarise the documents of kept experiments in a few words, by kind of document.
-	Briefs map[string]func(document []byte) string
+	// Readers read the documents of kept measurements.
+	Readers result.Readers
 	// SweepCommands returns the commands whose runs can be swept; WorkCommands adds those whose jobs only workers run.
 	SweepCommands, WorkCommands func(*Env) sweep.Commands
 	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.

@@ -142,15 +142,14 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 // summariseDocument summarises the document of another kind of run; a kind without a summary has none.
 func summariseDocument(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
-	var head cli.Head
-	if f.ReadJSON(archive.DocumentFile, &raw) != nil || json.Unmarshal(raw, &head) != nil {
+	if f.ReadJSON(archive.DocumentFile, &raw) != nil {
 		return ""
 	}
-	kind, _, _ := strings.Cut(head.Schema, "/")
-	if say := env.Briefs[kind]; say != nil {
-		return say(raw)
+	r, err := env.Readers.Read(raw)
+	if err != nil || r == nil {
+		return ""
 	}
-	return ""
+	return r.Brief()
 }
 
 // outputs are flags that decide nothing of a result, each with whether it takes a value.

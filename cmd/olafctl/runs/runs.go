@@ -172,7 +172,7 @@ func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepcmd.Side(env, f)
 	}
-	if side, err := documentSide(f); side != nil || err != nil {
+	if side, err := documentSide(env, f); side != nil || err != nil {
 		return side, err
 	}
 	r, err := archive.Load(f, env.Declared)

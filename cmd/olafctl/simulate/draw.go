@@ -30,8 +30,13 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return kept.Sweep.sheets(), nil
 }
 
-// Brief says in a few words what a kept sweep of phases found; empty of other simulations.
-func Brief(document []byte) string {
+// ReadBrief reads what a kept sweep of phases found, in a line.
+func ReadBrief(document []byte) (*result.Result, error) {
+	return &result.Result{Found: []string{briefOf(document)}}, nil
+}
+
+// briefOf says in a few words what a kept sweep of phases found; empty of other simulations.
+func briefOf(document []byte) string {
 	var kept struct {
 		Sweep *sweepDocument `json:"sweep"`
 	}

@@ -187,7 +187,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 // jobReport is a report of jobs that is kept with its plan and held to expectations.
 type jobReport interface {
 	bench.Planned
-	Rows() []results.Row
+	Configurations() []results.Row
 }
 
 // jobWork is what simulate carries out of jobs on a preset's cluster.
@@ -278,7 +278,7 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return f.expect.Judge(env, report.Rows())
+	return f.expect.Judge(env, report.Configurations())
 }
 
 // playOrWatch plays all runs beside a dashboard or a progress bar.
@@ -355,7 +355,8 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 		if report == nil {
 			return nil, err // not a report that holds nothing
 		}
-		report.Provenance = cli.MadeBy(env, f.began)
+		by := cli.MadeBy(env, f.began)
+		report.Provenance = &by
 		return report, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))

@@ -3,21 +3,15 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/lot"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // waits says whether a training travels through a system whose workers wait for answers.
@@ -111,79 +105,7 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
-	r := &trainJobReport{Head: cli.Head{Schema: JobSchema}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
-		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, config.Tenth()), Equal: out.Equal,
-		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, rl.Flights)}
-	for _, row := range closed.Rows() {
-		if v := row.Of(out.Network); v.Known() {
-			r.Numbers[row.Name] = float64(v)
-		}
-	}
+	r := f.jobReport(config, spec, out)
 	err = errors.Join(kept.Finish(env, r, cli.MadeBy(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
 	return errors.Join(err, r.Err())
-}
-
-// JobSchema heads the document of trainJobReport.
-const JobSchema = "olafctl.train-job/v1"
-
-// trainJobReport is the document of train through a job.
-type trainJobReport struct {
-	cli.Head
-	Config    rl.Config          `json:"config"`
-	System    string             `json:"system"`
-	Mode      string             `json:"mode"`
-	Loss      float64            `json:"loss"`
-	EndNS     float64            `json:"end_ns"` // virtual
-	Rewards   []float64          `json:"rewards"`
-	Greedy    float64            `json:"greedy_reward"` // of worker 0's policy without exploring
-	Equal     bool               `json:"equal_weights"`
-	Hung      bool               `json:"hung"`
-	Numbers   map[string]float64 `json:"numbers"`
-	Endpoints olaf.Counts        `json:"endpoints"`
-}
-
-// grid is the learning curve in tenths.
-func (r *trainJobReport) grid() *cli.Grid {
-	list := &cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
-	block := r.Config.Tenth()
-	for i, v := range r.Rewards {
-		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
-	}
-	return list
-}
-
-// Document implements bench.Report.
-func (r *trainJobReport) Document() any { return r }
-
-// Table implements bench.Report.
-func (r *trainJobReport) Table() (header []string, rows [][]string) {
-	return []string{"gradients_of_a_worker", "reward"}, r.grid().Rows
-}
-
-// Paper implements bench.Report: nobody printed such a training.
-func (r *trainJobReport) Paper() []results.PaperRow { return nil }
-
-// Err implements bench.Report: a job that hung came to no end.
-func (r *trainJobReport) Err() error {
-	if !r.Hung {
-		return nil
-	}
-	return fmt.Errorf("%w: %s %s", job.ErrHung, r.System, r.Mode)
-}
-
-// WriteText implements bench.Report.
-func (r *trainJobReport) WriteText(w io.Writer, v text.View) error {
-	equal := "all workers end with the same weights"
-	if !r.Equal {
-		equal = "workers end with different weights"
-	}
-	fmt.Fprintf(w, "%s through %s %s, seed %d: %s in %.2f s of virtual time\n", olaf.Plural(r.Config.Workers, "worker"), r.System, r.Mode, r.Config.Seed,
-		olaf.Plural(uint64(r.Numbers["updates"]), "update"), r.EndNS/1e9)
-	fmt.Fprintf(w, "a gradient was %.2f updates old when it was applied; %d discarded as too old; %s\n",
-		r.Numbers["staleness_updates"], r.Endpoints.Of("vectors_discarded"), equal)
-	if wrong := r.Endpoints.Of("packets_inexact"); wrong > 0 {
-		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
-	}
-	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, rl.Flights)
-	return r.grid().Page().Write(w, v.Columns())
 }

@@ -3,7 +3,6 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image/gif"
@@ -18,9 +17,6 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // trainFlags are the flags of train.
@@ -105,48 +101,6 @@ func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	return f.run(cmd.Context(), env)
 }
 
-// Schema heads the document of trainReport.
-const Schema = "olafctl.train/v1"
-
-// Brief says in a few words what a kept training found, of whichever network.
-func Brief(document []byte) string {
-	var t struct {
-		Config  rl.Config `json:"config"`
-		Rewards []float64 `json:"rewards"`
-		Hung    bool      `json:"hung"`
-	}
-	if json.Unmarshal(document, &t) != nil || len(t.Rewards) == 0 {
-		return ""
-	}
-	brief := fmt.Sprintf("%s: reward %s in the last tenth", t.Config.Network.Kind, text.Decimal(t.Rewards[len(t.Rewards)-1], 1))
-	if t.Hung {
-		brief += ", hung"
-	}
-	return brief
-}
-
-// trainReport is the document of train.
-type trainReport struct {
-	cli.Head
-	Config  rl.Config        `json:"config"`
-	Partial bool             `json:"partial,omitempty"`
-	EndNS   int64            `json:"end_ns"` // virtual
-	Rewards []float64        `json:"rewards"`
-	Network trainNetwork     `json:"network"`
-	Servers []rl.ServerStats `json:"servers"`
-	Greedy  float64          `json:"greedy_reward"` // of cluster 0's policy without exploring
-}
-
-// trainNetwork is what became of the updates.
-type trainNetwork struct {
-	Sent       uint64 `json:"sent"`
-	Delivered  uint64 `json:"delivered_frames"`
-	Aggregated uint64 `json:"aggregated"`
-	Replaced   uint64 `json:"replaced"`
-	Dropped    uint64 `json:"dropped"`
-	Saturated  uint64 `json:"lane_saturations"`
-}
-
 func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := errors.Join(f.config.Check(), f.keep.Check(env)); err != nil {
 		return err
@@ -187,59 +141,6 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	return writeFilm(env, f.film, &out.Weights[0], f.config.Seed)
-}
-
-func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
-	n := out.Network
-	r := &trainReport{Head: cli.Head{Schema: Schema}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
-		Rewards: rl.Blocks(out.Curves, f.config.Tenth()), Servers: out.Servers,
-		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
-			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,
-			Dropped: n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] + n.Class[engine.DroppedMismatch]}}
-	if !stopped {
-		r.Greedy = rl.Evaluate(&out.Weights[0], rl.Flights)
-	}
-	return r
-}
-
-// grid is the learning curve in tenths.
-func (r *trainReport) grid() *cli.Grid {
-	list := &cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
-	block := r.Config.Tenth()
-	for i, v := range r.Rewards {
-		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
-	}
-	return list
-}
-
-// Document implements bench.Report.
-func (r *trainReport) Document() any { return r }
-
-// Table implements bench.Report.
-func (r *trainReport) Table() (header []string, rows [][]string) {
-	return []string{"iterations", "reward"}, r.grid().Rows
-}
-
-// Paper implements bench.Report: nobody printed such a training.
-func (r *trainReport) Paper() []results.PaperRow { return nil }
-
-// Err implements bench.Report.
-func (r *trainReport) Err() error { return nil }
-
-// WriteText implements bench.Report.
-func (r *trainReport) WriteText(w io.Writer, v text.View) error {
-	c, n := &r.Config, &r.Network
-	fmt.Fprintf(w, "%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
-	if c.Network.Kind != rl.Ideal {
-		fmt.Fprintf(w, " at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate, olaf.Plural(c.Network.Slots, "slot"))
-	}
-	fmt.Fprintf(w, ", seed %d\n%s sent, %s delivered, %d aggregated, %d replaced, %d dropped; %s saturated\n",
-		c.Seed, olaf.Plural(n.Sent, "update"), olaf.Plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, olaf.Plural(n.Saturated, "lane"))
-	if !r.Partial {
-		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, rl.Flights)
-	}
-	fmt.Fprintln(w)
-	return r.grid().Page().Write(w, v.Columns())
 }
 
 // writeFilm flies a policy once and keeps what it looked like.

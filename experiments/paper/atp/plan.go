@@ -2,7 +2,6 @@ package atp
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
@@ -28,8 +27,7 @@ type Plan struct {
 // Report is what they did, with the plan that gives it again.
 type Report struct {
 	bench.Report
-	plan  *Plan
-	cells []Cell
+	plan *Plan
 }
 
 // Run carries the plan out. done is called after each run; nil for nobody. Whoever ends it is told of what was whole by then, as of a plan of
@@ -61,7 +59,11 @@ func (p *Plan) report(cells []Cell) *Report {
 		t.Partial = true
 		t.Say("%s", job.Left(p.Runs(), p.Of))
 	}
-	return &Report{t, p, cells}
+	t.Metrics, t.Seeds = job.Metrics(), p.Seeds
+	for i, o := range p.Grid.Outcomes() {
+		t.Rows = append(t.Rows, o.Named(cells[i].Name(), p.Seeds))
+	}
+	return &Report{t, p}
 }
 
 // Runs is how many single runs there are.
@@ -75,23 +77,13 @@ func (p *Plan) Runs() int {
 // Made is the plan.
 func (r *Report) Made() any { return r.plan }
 
-// Rows are the outcomes as rows of results.
-func (r *Report) Rows() (rows []results.Row) {
+// Configurations returns the outcomes in the form that expectations judge.
+func (r *Report) Configurations() (rows []results.Row) {
 	for _, o := range r.plan.Grid.Outcomes() {
 		rows = append(rows, o.Row())
 	}
 	return rows
 }
 
-// RunsFile is what such jobs are kept with: their single runs, as job.NamedRuns reads them. The document has statistics of them.
+// RunsFile holds the single runs of documents that earlier versions kept, as job.NamedRuns reads them.
 const RunsFile = "by_seed.json"
-
-// Files implements bench.Attaching.
-func (r *Report) Files() (map[string][]byte, error) {
-	var all []job.Named
-	for i, o := range r.plan.Grid.Outcomes() {
-		all = append(all, o.Named(r.cells[i].Name(), r.plan.Seeds))
-	}
-	text, err := json.Marshal(all)
-	return map[string][]byte{RunsFile: append(text, '\n')}, err
-}

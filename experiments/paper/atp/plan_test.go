@@ -8,19 +8,18 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
 )
 
-// said is the report's document, and its single runs.
-func (r *Report) said(t *testing.T) (document, runs string) {
+// document returns the report's document.
+func (r *Report) document(t *testing.T) string {
 	t.Helper()
 	d, err := json.Marshal(r.Document())
-	files, failed := r.Files()
-	if err = errors.Join(err, failed); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	return string(d), string(files[RunsFile])
+	return string(d)
 }
 
 // A plan that was written and read gives the same document and the same single runs, a name a cell and a run a seed.
@@ -29,14 +28,14 @@ func TestPlanIsReadAgain(t *testing.T) {
 		Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},
 		Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{"0.5pta"}, Losses: []float64{0, 0.001},
 	}}
-	said := func(p *Plan) (document, runs string) {
+	said := func(p *Plan) string {
 		r, err := p.Run(context.Background(), nil)
-		if err != nil || len(r.Rows()) != 4 {
+		if err != nil || len(r.Configurations()) != 4 {
 			t.Fatalf("%+v: %v", r, err)
 		}
-		return r.said(t)
+		return r.document(t)
 	}
-	document, runs := said(p)
+	document := said(p)
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +44,14 @@ func TestPlanIsReadAgain(t *testing.T) {
 	if err := json.Unmarshal(text, back); err != nil {
 		t.Fatal(err)
 	}
-	if d, r := said(back); d != document || r != runs {
-		t.Errorf("read back it gives\n%s\n%s, not\n%s\n%s", d, r, document, runs)
+	if d := said(back); d != document {
+		t.Errorf("read back it gives\n%s, not\n%s", d, document)
 	}
-	found, err := job.NamedRuns([]byte(runs))
+	read, err := result.Read([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := read.Runs()
 	if err != nil || len(found) != p.Runs() {
 		t.Fatalf("%d runs of %d: %v", len(found), p.Runs(), err)
 	}
@@ -83,11 +86,11 @@ func TestPlanThatIsLeft(t *testing.T) {
 			t.Errorf("left after %d: %v", runs, err)
 		case want.cells == 0 && r == nil:
 			continue
-		case r == nil || len(r.Rows()) != want.cells || len(r.plan.Seeds) < want.least || len(r.plan.Seeds) > want.most:
+		case r == nil || len(r.Configurations()) != want.cells || len(r.plan.Seeds) < want.least || len(r.plan.Seeds) > want.most:
 			t.Errorf("left after %d: %+v", runs, r)
 			continue
 		}
-		document, files := r.said(t)
+		document := r.document(t)
 		if !strings.Contains(document, `"partial":true`) || !strings.Contains(document, "of 16 runs") {
 			t.Errorf("left after %d: %s", runs, document)
 		}
@@ -100,8 +103,8 @@ func TestPlanThatIsLeft(t *testing.T) {
 		if err != nil || back.Runs() != want.cells*len(r.plan.Seeds) {
 			t.Fatalf("left after %d: %d runs, %v", runs, back.Runs(), err)
 		}
-		if d, f := again.said(t); d != document || f != files {
-			t.Errorf("left after %d:\n%s\n%s\nand again\n%s\n%s", runs, document, files, d, f)
+		if d := again.document(t); d != document {
+			t.Errorf("left after %d:\n%s\nand again\n%s", runs, document, d)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 		return nil, err
 	}
 	report := bench.OverSimulation(f, simulated)
-	rows := make([][]MultiHopRow, len(variants)) // by variant and α
+	rows := make([][]multiHopRow, len(variants)) // by variant and α
 	for v := range variants {
 		rows[v] = all[v*len(alphas) : (v+1)*len(alphas)]
 	}
@@ -59,14 +59,14 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 var fig10Readings = []struct {
 	name    string
 	printed bool
-	of      func(r *MultiHopRow, group int) results.Statistic
+	of      func(r *multiHopRow, group int) results.Statistic
 }{
-	{"both per cluster", false, func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomCluster) }},
-	{"both per worker", true, func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomWorker) }},
+	{"both per cluster", false, func(r *multiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomCluster) }},
+	{"both per worker", true, func(r *multiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomWorker) }},
 }
 
-func drawFig10(f *result.Result, variants []variant, rows [][]MultiHopRow) {
-	panel := func(group, name, y string, of func(*MultiHopRow) results.Statistic) {
+func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
+	panel := func(group, name, y string, of func(*multiHopRow) results.Statistic) {
 		p := result.Panel{Name: name, Group: group, XLabel: "α", YLabel: y}
 		for v := range variants {
 			s := result.Series{Name: variants[v].name}
@@ -79,14 +79,14 @@ func drawFig10(f *result.Result, variants []variant, rows [][]MultiHopRow) {
 	}
 	for _, reading := range fig10Readings {
 		for g := range 2 {
-			panel("age", fmt.Sprintf("S%d, %s", g+1, reading.name), "mean AoM [ms]", func(r *MultiHopRow) results.Statistic { return reading.of(r, g) })
+			panel("age", fmt.Sprintf("S%d, %s", g+1, reading.name), "mean AoM [ms]", func(r *multiHopRow) results.Statistic { return reading.of(r, g) })
 			if reading.printed && g == 0 {
 				addPrinted(&f.Panels[len(f.Panels)-1], alphas[0], "olaf/fig10.fifo.s1_at_0.1")
 			}
 		}
 	}
-	panel("loss", "Dropped packets", "dropped [% of updates sent]", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
-	panel("loss", "Workers without an age", "workers with fewer than two deliveries", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
+	panel("loss", "Dropped packets", "dropped [% of updates sent]", func(r *multiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
+	panel("loss", "Workers without an age", "workers with fewer than two deliveries", func(r *multiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
 }
 
 // addPrinted adds the number that the paper printed for a point of a panel.
@@ -99,7 +99,7 @@ func addPrinted(p *result.Panel, x float64, id string) {
 }
 
 // judgeFig10 measures what the paper says of the figure.
-func judgeFig10(f *result.Result, fifo, clusters, senders []MultiHopRow) {
+func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 	first := paper.Of(fifo[0].published(0))
 	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].other(0), Judged: true}}
 	stable := paper.Spread(overAlpha(fifo, 1, perWorker))
@@ -116,7 +116,7 @@ func judgeFig10(f *result.Result, fifo, clusters, senders []MultiHopRow) {
 }
 
 // overAlpha are a group's ages by α and seed.
-func overAlpha(rows []MultiHopRow, group int, by reading) [][]results.Float {
+func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	values := make([][]results.Float, len(rows))
 	for i := range rows {
 		values[i] = rows[i].bySeed(group, by)
@@ -125,7 +125,7 @@ func overAlpha(rows []MultiHopRow, group int, by reading) [][]results.Float {
 }
 
 // flatAndLow is how flat S2 is. That it is not shown to be below S1 where SW1 is slowest breaks it.
-func flatAndLow(rows []MultiHopRow) paper.Measured {
+func flatAndLow(rows []multiHopRow) paper.Measured {
 	m := paper.Spread(overAlpha(rows, 1, perCluster))
 	if low := paper.Over(rows[0].publishedBySeed(0), rows[0].publishedBySeed(1)); !(low.Mean-low.CI95 > 0) {
 		m.Breaks = fmt.Sprintf("S2 is not shown to be below S1 at α = %v", alphas[0])

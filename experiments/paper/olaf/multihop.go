@@ -2,12 +2,10 @@ package olaf
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
@@ -19,12 +17,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
-	"github.com/olafctl/olaf/results/table"
-	"github.com/olafctl/olaf/results/text"
 )
 
-// MultiHopSchema heads the document of a multi-hop table.
-const MultiHopSchema = "olafctl.multihop/v3"
+// EarlierSchema names the documents of Tables 2 and 3 of earlier versions, without their version.
+const EarlierSchema = "olafctl.multihop"
 
 // MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
 // queues; docs/reference/topology-file.md says where the rest comes from and what it moves.
@@ -113,51 +109,41 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	return t, nil
 }
 
-// GroupRow is one group of clusters, ages in ms.
-type GroupRow struct {
-	Group string        `json:"group"`
-	Stats results.Stats `json:"*"`
+// multiHopRow is one variant over all seeds.
+type multiHopRow struct {
+	result.Row
+	queue string
+	seeds []uint64
+	runs  []*netsim.Result // valid ones
 }
 
-// MultiHopRow is one variant over all seeds.
-type MultiHopRow struct {
-	Name        string        `json:"name"`
-	Queue       string        `json:"queue"`
-	Counts      netsim.Count  `json:"tc_counts,omitempty"` // empty without transmission control
-	Runs        int           `json:"runs"`                // valid ones, which the statistics are over
-	InvalidRuns int           `json:"invalid_runs,omitempty"`
-	Stats       results.Stats `json:"*"`
-	Groups      []GroupRow    `json:"groups"`
-	seeds       []uint64
-	runs        []*netsim.Result // valid ones
-}
-
-// MarshalJSON writes the statistics among the other members, here and below.
-func (r MultiHopRow) MarshalJSON() ([]byte, error) {
-	type plain MultiHopRow
-	return metric.Inline(plain(r))
-}
-func (r GroupRow) MarshalJSON() ([]byte, error) { type plain GroupRow; return metric.Inline(plain(r)) }
-
-// cell is a number of these tables: what it is called here, and where a run or a group has it.
+// cell is a number of these tables and how to compute it for a run or a group.
 type cell struct {
-	name string
-	of   func(metric.Values) results.Float
+	*metric.Metric
+	of func(metric.Values) results.Float
 }
 
 // The numbers of rows and of their groups, in the order of documents. A new one is a row here.
 var (
 	rowCells = []cell{
-		named("window_sent"),
-		{"withheld_pct", func(v metric.Values) results.Float {
+		named("window_sent", "Updates sent", ""),
+		{result.Measured("withheld_pct", "Withheld", "%"), func(v metric.Values) results.Float {
 			return 100 * v.Of("window_withheld") / max(v.Of("window_generated"), 1)
 		}},
-		named("window_delivered_frames"), named("loss_packets_pct"), named("loss_updates_pct"),
-		{"replaced_pct", func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
-		named("jain"), named("jain_worker_means"), named("jain_workers"), named("never_delivered"),
+		named("window_delivered_frames", "Frames delivered", ""), charted("loss_packets_pct", "Dropped, packets", "%"), named("loss_updates_pct", "Dropped, updates", "%"),
+		{result.Measured("replaced_pct", "Replaced", "%"), func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
+		charted("jain", "Jain's index per cluster", ""), charted("jain_worker_means", "Jain's index per worker", ""), named("jain_workers", "Jain's index of all workers", ""), named("never_delivered", "Workers without an age", ""),
 	}
-	groupCells = []cell{perCluster.age, perWorker.age, named("never_delivered")}
+	groupCells = []cell{perCluster.age, perWorker.age, named("never_delivered", "Workers without an age", "")}
 )
+
+// multiHopMetrics declares the numbers of rows and groups.
+func multiHopMetrics() (all result.Metrics) {
+	for _, c := range rowCells {
+		all = append(all, c.Metric)
+	}
+	return append(all, perCluster.age.Metric, perWorker.age.Metric)
+}
 
 // The ages of groups.
 const aomCluster, aomWorker = "aom_cluster_ms", "aom_worker_ms"
@@ -169,16 +155,25 @@ type reading struct {
 }
 
 var (
-	perCluster = reading{"per cluster", inMS(aomCluster, "aom_cluster_ns")}
-	perWorker  = reading{"per worker", inMS(aomWorker, "aom_worker_ns")}
+	perCluster = reading{"per cluster", inMS(aomCluster, "AoM per cluster", "aom_cluster_ns")}
+	perWorker  = reading{"per worker", inMS(aomWorker, "AoM per worker", "aom_worker_ns")}
 )
 
-func named(name string) cell {
-	return cell{name, func(v metric.Values) results.Float { return v.Of(name) }}
+func named(name, title, unit string) cell {
+	return cell{result.Measured(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
 }
 
-func inMS(name, ns string) cell {
-	return cell{name, func(v metric.Values) results.Float { return v.Of(ns) / 1e6 }}
+// charted is a number that has a chart.
+func charted(name, title, unit string) cell {
+	c := named(name, title, unit)
+	c.Column = title
+	return c
+}
+
+func inMS(name, title, ns string) cell {
+	c := charted(name, title, "ms")
+	c.of = func(v metric.Values) results.Float { return v.Of(ns) / 1e6 }
+	return c
 }
 
 // over describes numbers of every run.
@@ -188,33 +183,38 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 		for _, r := range runs {
 			values = append(values, float64(c.of(part(r))))
 		}
-		stats = append(stats, results.Stat{Metric: &metric.Metric{Name: c.name}, Statistic: result.Describe(values)})
+		stats = append(stats, results.Stat{Metric: c.Metric, Statistic: result.Describe(values)})
 	}
 	return stats
 }
 
 // summarise makes the row of a variant from its valid runs, of which there is at least one.
-func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) MultiHopRow {
-	row := MultiHopRow{
-		seeds: seeds, runs: runs,
-		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs), InvalidRuns: invalid,
+func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) multiHopRow {
+	row := multiHopRow{queue: v.queue, seeds: seeds, runs: runs, Row: result.Row{
+		Name: v.name, Config: variantConfig{v.queue, v.control}, Runs: len(runs), Invalid: invalid,
 		Stats: over(runs, rowCells, func(r *netsim.Result) metric.Values { return r.Values }),
-	}
+	}}
 	for g := range runs[0].Groups {
 		stats := over(runs, groupCells, func(r *netsim.Result) metric.Values { return r.Groups[g].Values })
-		row.Groups = append(row.Groups, GroupRow{runs[0].Groups[g].Group, stats})
+		row.Groups = append(row.Groups, result.Group{Name: runs[0].Groups[g].Group, Stats: stats})
 	}
 	return row
 }
 
+// variantConfig is what a document says of a variant.
+type variantConfig struct {
+	Queue  string       `json:"queue"`
+	Counts netsim.Count `json:"tc_counts,omitempty"` // empty without transmission control
+}
+
 // merges says whether a frame may hold updates of several workers, as Olaf's do and FIFO's do not.
-func (r *MultiHopRow) merges() bool {
-	discipline, _ := engine.Describe(r.Queue)
+func (r *multiHopRow) merges() bool {
+	discipline, _ := engine.Describe(r.queue)
 	return discipline.Merges
 }
 
 // readings are the one that the paper's numbers fit, FIFO's ages per worker and Olaf's per cluster, and the other.
-func (r *MultiHopRow) readings() (published, other reading) {
+func (r *multiHopRow) readings() (published, other reading) {
 	if r.merges() {
 		return perCluster, perWorker
 	}
@@ -222,19 +222,19 @@ func (r *MultiHopRow) readings() (published, other reading) {
 }
 
 // published is a group's age under the reading that fits.
-func (r *MultiHopRow) published(group int) results.Statistic {
+func (r *multiHopRow) published(group int) results.Statistic {
 	fits, _ := r.readings()
-	return *r.Groups[group].Stats.Of(fits.age.name)
+	return *r.Groups[group].Stats.Of(fits.age.Name)
 }
 
 // other is the same under the reading that published does not pick.
-func (r *MultiHopRow) other(group int) results.Statistic {
+func (r *multiHopRow) other(group int) results.Statistic {
 	_, other := r.readings()
-	return *r.Groups[group].Stats.Of(other.age.name)
+	return *r.Groups[group].Stats.Of(other.age.Name)
 }
 
 // bySeed are a group's ages under a reading, seed by seed; missing of a seed without a valid run.
-func (r *MultiHopRow) bySeed(group int, by reading) []results.Float {
+func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	values := make([]results.Float, len(r.seeds))
 	for i, seed := range r.seeds {
 		values[i] = results.Missing()
@@ -246,110 +246,43 @@ func (r *MultiHopRow) bySeed(group int, by reading) []results.Float {
 }
 
 // publishedBySeed are those of published.
-func (r *MultiHopRow) publishedBySeed(group int) []results.Float {
+func (r *multiHopRow) publishedBySeed(group int) []results.Float {
 	fits, _ := r.readings()
 	return r.bySeed(group, fits)
 }
 
-// MultiHopReport is Table 2 or 3.
-type MultiHopReport struct {
-	Schema     string             `json:"schema"`
-	Experiment string             `json:"experiment"`
-	Artefact   string             `json:"artefact"`
-	Config     MultiHopConfig     `json:"config"`
-	Quick      bool               `json:"quick,omitempty"`
-	Partial    bool               `json:"partial,omitempty"`
-	Rows       []MultiHopRow      `json:"rows"`
-	Statements []string           `json:"statements"`
-	PaperRows  []results.PaperRow `json:"paper"`
-	simulated  *bench.Simulated
+// multiHopTable is Table 2 or 3 while it is made.
+type multiHopTable struct {
+	*result.Result
+	config    MultiHopConfig
+	rows      []multiHopRow
+	simulated *bench.Simulated
 }
 
-// Document is the JSON form.
-func (r *MultiHopReport) Document() any { return r }
-
-// report is r, or nothing where an interrupt came before every variant had finished a seed.
-func (r *MultiHopReport) report() bench.Report {
-	if len(r.Rows) == 0 {
-		return nil
-	}
+// newMultiHopTable starts the table of an experiment.
+func newMultiHopTable(name, artefact string, o *experiments.Options) *multiHopTable {
+	runs, seed := o.Seeds(100, 10)
+	r := &multiHopTable{config: changedMultiHop(o, runs, seed)}
+	r.Result = experiments.NewResult(name, artefact, o, &r.config)
+	r.Metrics = multiHopMetrics()
+	r.sayReadings()
 	return r
 }
 
-// Simulated is what the report is over.
-func (r *MultiHopReport) Simulated() *bench.Simulated { return r.simulated }
-
-// Paper compares with the published table.
-func (r *MultiHopReport) Paper() []results.PaperRow { return r.PaperRows }
-
-// Err is nil when every run was valid and none is missing.
-func (r *MultiHopReport) Err() error { return r.simulated.Err() }
-
-func (r *MultiHopReport) say(format string, args ...any) {
-	r.Statements = append(r.Statements, fmt.Sprintf(format, args...))
-}
-
-// Table lists every statistic of every row.
-func (r *MultiHopReport) Table() (header []string, rows [][]string) {
-	header = []string{"row", "group", "metric", "mean", "ci95", "min", "max", "runs"}
-	add := func(row, group string, stats results.Stats) {
-		for i := range stats {
-			s := &stats[i]
-			rows = append(rows, []string{row, group, s.Name, text.Exact(s.Mean), text.Exact(s.CI95), text.Exact(s.Min), text.Exact(s.Max), strconv.Itoa(s.N)})
-		}
+// report returns the table, or nothing where an interrupt came before every variant had finished a seed.
+func (r *multiHopTable) report() bench.Report {
+	if len(r.rows) == 0 {
+		return nil
 	}
-	for i := range r.Rows {
-		m := &r.Rows[i]
-		add(m.Name, "", m.Stats)
-		for k := range m.Groups {
-			add(m.Name, m.Groups[k].Group, m.Groups[k].Stats)
-		}
+	for _, row := range r.rows {
+		r.Rows = append(r.Rows, row.Row)
 	}
-	return header, rows
-}
-
-// WriteText prints the table, both readings, and every published cell beside ours.
-func (r *MultiHopReport) WriteText(w io.Writer, v text.View) error {
-	quick := ""
-	if r.Quick {
-		quick = " (quick: fewer seeds than the table's own)"
-	}
-	p := text.NewPage(w, v)
-	p.Say("", "%s: %s, %s%s", r.Experiment, r.Artefact, olaf.Plural(len(r.Config.Seeds), "seed"), quick)
-	p.Printf("\n")
-	p.Grid(r.grid())
-	if v.Explain {
-		p.Say("", "never: workers of whom nothing arrived; ages and Jain's index are per cluster and per worker")
-	}
-	p.Printf("\n")
-	p.Paper(r.PaperRows)
-	for _, s := range r.Statements {
-		p.Say("- ", "%s", s)
-	}
-	p.Say("", "%s", r.simulated.Validity())
-	return p.Err()
-}
-
-// grid is two lines a row: losses in packets and in updates, ages and Jain's index per cluster and per worker.
-func (r *MultiHopReport) grid() *table.Grid {
-	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "DROPPED, %", Right: true}, {Header: "OF"}, {Header: "REPLACED, %", Right: true, Spare: 2},
-		{Header: "NEVER OF 100", Right: true, Spare: 1}, {Header: "AOM S1, ms", Right: true}, {Header: "AOM S2, ms", Right: true}, {Header: "JAIN", Right: true}, {Header: "PER"}}}
-	cell := func(stats results.Stats, name string) string { return text.Rounded(stats.Of(name), 1) }
-	for i := range r.Rows {
-		m := &r.Rows[i]
-		first, second := m.Groups[0].Stats, m.Groups[1].Stats
-		queue, control, _ := strings.Cut(strings.TrimSuffix(m.Name, ")"), " (")
-		g.Add(queue, cell(m.Stats, "loss_packets_pct"), "packets", cell(m.Stats, "replaced_pct"), cell(m.Stats, "never_delivered"),
-			cell(first, aomCluster), cell(second, aomCluster), cell(m.Stats, "jain"), "cluster")
-		g.Add(control, cell(m.Stats, "loss_updates_pct"), "updates", "", "",
-			cell(first, aomWorker), cell(second, aomWorker), cell(m.Stats, "jain_worker_means"), "worker")
-	}
-	return g
+	return bench.OverSimulation(r.Result, r.simulated)
 }
 
 // simulateVariants runs some variants, each under a configuration of its own, and makes their rows; of variants without
 // a valid run there are none. After an interrupt the rows are over the seeds that all have finished.
-func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []MultiHopRow, error) {
+func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []multiHopRow, error) {
 	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
 	for _, p := range points {
 		t, err := p.config.topology(p.variant)
@@ -362,7 +295,7 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 	if out == nil {
 		return nil, nil, err
 	}
-	var rows []MultiHopRow
+	var rows []multiHopRow
 	for i, valid := range out.Results {
 		if len(valid) == 0 {
 			return out, nil, errors.Join(err, out.Err())
@@ -379,21 +312,19 @@ type point struct {
 	config  MultiHopConfig
 }
 
-// runVariants fills the rows of a report.
-func (r *MultiHopReport) runVariants(ctx context.Context, o *experiments.Options, variants ...variant) (err error) {
+// runVariants fills the rows of a table.
+func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options, variants ...variant) (err error) {
 	var points []point
 	for _, v := range variants {
-		points = append(points, point{v.name, v, r.Config})
+		points = append(points, point{v.name, v, r.config})
 	}
-	if r.simulated, r.Rows, err = simulateVariants(ctx, r.Experiment, o, r.Config.Seeds, points); r.simulated != nil {
-		r.Partial = r.simulated.Partial
-	}
+	r.simulated, r.rows, err = simulateVariants(ctx, r.Experiment, o, r.config.Seeds, points)
 	return err
 }
 
 // ours takes the cells of one row of the tables. Beside each stands the other reading of the same runs, and where workers
 // control themselves, the row in which N counts otherwise.
-func (r *MultiHopReport) ours(ours paper.Ours, name string, m, senders *MultiHopRow) {
+func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopRow) {
 	loss := paper.Of(*m.Stats.Of("loss_packets_pct"))
 	if m.merges() {
 		loss.Others = []paper.Other{{Assumption: "by updates", Statistic: *m.Stats.Of("loss_updates_pct"), Judged: true}}
@@ -426,10 +357,45 @@ func countingSenders(m paper.Measured) paper.Other {
 }
 
 // sayReadings states what every multi-hop table must be read with.
-func (r *MultiHopReport) sayReadings() {
-	r.say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
-	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
-	r.say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
-	r.say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
-	r.say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
+func (r *multiHopTable) sayReadings() {
+	r.Say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
+	r.Say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
+	r.Say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
+	r.Say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
+	r.Say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
+}
+
+// ReadEarlier reads a Table 2 or 3 that an earlier version kept.
+func ReadEarlier(document []byte) (*result.Result, error) {
+	var d struct {
+		result.Result
+		Rows []json.RawMessage `json:"rows"`
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
+		return nil, fmt.Errorf("read a multi-hop table: %w", err)
+	}
+	r := &d.Result
+	r.Metrics = multiHopMetrics()
+	for _, raw := range d.Rows {
+		var row struct {
+			result.Row
+			Groups []json.RawMessage `json:"groups"`
+		}
+		if err := errors.Join(json.Unmarshal(raw, &row), json.Unmarshal(raw, &row.Row.Stats)); err != nil {
+			return nil, fmt.Errorf("read a multi-hop table: %w", err)
+		}
+		for _, part := range row.Groups {
+			var name struct {
+				Group string `json:"group"`
+			}
+			var group result.Group
+			if err := errors.Join(json.Unmarshal(part, &name), json.Unmarshal(part, &group.Stats)); err != nil {
+				return nil, fmt.Errorf("read a multi-hop table: %w", err)
+			}
+			group.Name = name.Group
+			row.Row.Groups = append(row.Row.Groups, group)
+		}
+		r.Rows = append(r.Rows, row.Row)
+	}
+	return r, nil
 }

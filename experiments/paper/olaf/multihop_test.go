@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
@@ -24,15 +25,15 @@ func TestMultiHopTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := report.(*MultiHopReport)
-		fifo, merged := &r.Rows[0], &r.Rows[1]
+		rows := report.(*bench.SimulationResult).Rows
+		fifo, merged := &rows[0], &rows[1]
 		const loss = "loss_packets_pct"
 		if !(fifo.Stats.Of(loss).Mean > 80 && merged.Stats.Of(loss).Mean < 12) {
 			t.Errorf("%s: losses %v and %v", e.Name, fifo.Stats.Of(loss).Mean, merged.Stats.Of(loss).Mean)
 		}
 		for g := range 2 {
-			if !(fifo.published(g).Mean > 4*merged.published(g).Mean) {
-				t.Errorf("%s group %d: FIFO's age %v, Olaf's %v", e.Name, g, fifo.published(g).Mean, merged.published(g).Mean)
+			if a, b := fifo.Groups[g].Stats.Of(aomWorker), merged.Groups[g].Stats.Of(aomCluster); !(a.Mean > 4*b.Mean) {
+				t.Errorf("%s group %d: FIFO's age %v, Olaf's %v", e.Name, g, a.Mean, b.Mean)
 			}
 		}
 		for _, p := range report.Paper() {
@@ -45,7 +46,7 @@ func TestMultiHopTables(t *testing.T) {
 			}
 		}
 		var page strings.Builder
-		if err := report.WriteText(&page, text.View{Explain: true}); err != nil || !strings.Contains(page.String(), "\nN = senders ") {
+		if err := report.WriteText(&page, text.View{Explain: true}); err != nil || !strings.Contains(page.String(), "(N = SENDERS)") {
 			t.Errorf("%v\n%s", err, page.String())
 		}
 		for line := range strings.Lines(page.String()) {
@@ -65,7 +66,13 @@ func TestControlNarrowsTheGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := report.(*MultiHopReport).Rows
+	o := experiments.Options{Runs: 3, Seed: 50}
+	made := newMultiHopTable("olaf/table3", "Table 3", &o)
+	made.config.Period2 = 300 * olaf.Millisecond
+	if err := made.runVariants(context.Background(), &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
+		t.Fatal(err)
+	}
+	rows := made.rows
 	plain, clusters, senders := &rows[1], &rows[2], &rows[3]
 	if before, after := plain.Stats.Of("jain").Mean, senders.Stats.Of("jain").Mean; !(senders.gap() < plain.gap()) || !(after > before) {
 		t.Errorf("N = senders: gap %v → %v, Jain %v → %v", plain.gap(), senders.gap(), before, after)
@@ -123,7 +130,7 @@ func TestMultiHopDeterminism(t *testing.T) {
 		}
 	})
 	report, err := table2.Run(ctx, experiments.Options{Runs: 30, Stream: bench.NewStream(l)})
-	r := report.(*MultiHopReport)
+	r := report.(*bench.SimulationResult)
 	if err == nil || !r.Partial || len(r.Rows) != 4 || r.Err() == nil {
 		t.Errorf("%v, partial %v, %d rows", err, r.Partial, len(r.Rows))
 	}

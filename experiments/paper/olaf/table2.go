@@ -18,13 +18,11 @@ var table2 = experiments.Experiment{
 	Simulates: true,
 	Inputs:    multiHopInputs,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
-		runs, seed := o.Seeds(100, 10)
-		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table2", Artefact: "Table 2", Config: changedMultiHop(&o, runs, seed), Quick: o.Quick}
-		r.sayReadings()
+		r := newMultiHopTable("olaf/table2", "Table 2", &o)
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err
 		}
-		fifo, plain, clusters, senders := &r.Rows[0], &r.Rows[1], &r.Rows[2], &r.Rows[3]
+		fifo, plain, clusters, senders := &r.rows[0], &r.rows[1], &r.rows[2], &r.rows[3]
 		ours := paper.Ours{}
 		r.ours(ours, "fifo", fifo, nil)
 		r.ours(ours, "olaf", plain, nil)
@@ -32,13 +30,13 @@ var table2 = experiments.Experiment{
 		alike.Others = []paper.Other{countingSenders(plain.unlike(senders))}
 		ours["olaf/table2.olaf.as_with_control"] = alike
 		r.PaperRows = paper.Compare(ours, "olaf/table2")
-		r.say("with the paper's N, the active clusters, no send probability is below 8/10; as senders, N makes it 8/100 and the ages grow")
-		return r, nil
+		r.Say("with the paper's N, the active clusters, no send probability is below 8/10; as senders, N makes it 8/100 and the ages grow")
+		return r.report(), nil
 	},
 }
 
 // unlike is how far two rows' published ages lie apart in the group in which they do more.
-func (r *MultiHopRow) unlike(o *MultiHopRow) paper.Measured {
+func (r *multiHopRow) unlike(o *multiHopRow) paper.Measured {
 	var most paper.Measured
 	for g := range r.Groups {
 		if m := paper.Spread([][]results.Float{r.publishedBySeed(g), o.publishedBySeed(g)}); g == 0 || m.Mean > most.Mean {

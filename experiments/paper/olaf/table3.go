@@ -19,14 +19,12 @@ var table3 = experiments.Experiment{
 	Simulates: true,
 	Inputs:    multiHopInputs,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
-		runs, seed := o.Seeds(100, 10)
-		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table3", Artefact: "Table 3", Config: changedMultiHop(&o, runs, seed), Quick: o.Quick}
-		r.Config.Period2 = experiments.Scale(&o, period, 300*olaf.Millisecond)
-		r.sayReadings()
+		r := newMultiHopTable("olaf/table3", "Table 3", &o)
+		r.config.Period2 = experiments.Scale(&o, period, 300*olaf.Millisecond)
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err
 		}
-		fifo, plain, clusters, senders := &r.Rows[0], &r.Rows[1], &r.Rows[2], &r.Rows[3]
+		fifo, plain, clusters, senders := &r.rows[0], &r.rows[1], &r.rows[2], &r.rows[3]
 		ours := paper.Ours{}
 		r.ours(ours, "fifo", fifo, nil)
 		r.ours(ours, "olaf", plain, nil)
@@ -36,19 +34,19 @@ var table3 = experiments.Experiment{
 		ours["olaf/table3.olaf_tc.gap_narrows"] = narrows
 		r.PaperRows = paper.Compare(ours, "olaf/table3")
 		a, b := 1381.0, 5382.0
-		r.say("FIFO's printed fairness of 0.86 can't be Jain's index of ten clusters with the printed means: those allow at most (a+b)²/(2(a²+b²)) = %.3f", (a+b)*(a+b)/(2*(a*a+b*b)))
-		r.say("with the paper's N, the active clusters, no send probability is below 8/10 and little changes; counted in senders, with v = 1/threshold, N narrows the gap, at the price of older single workers (last row)")
-		r.say("gap between the groups: %.1f ms without control, %.1f ms with it (N = clusters), %.1f ms (N = senders)", plain.gap(), clusters.gap(), senders.gap())
-		return r, nil
+		r.Say("FIFO's printed fairness of 0.86 can't be Jain's index of ten clusters with the printed means: those allow at most (a+b)²/(2(a²+b²)) = %.3f", (a+b)*(a+b)/(2*(a*a+b*b)))
+		r.Say("with the paper's N, the active clusters, no send probability is below 8/10 and little changes; counted in senders, with v = 1/threshold, N narrows the gap, at the price of older single workers (last row)")
+		r.Say("gap between the groups: %.1f ms without control, %.1f ms with it (N = clusters), %.1f ms (N = senders)", plain.gap(), clusters.gap(), senders.gap())
+		return r.report(), nil
 	},
 }
 
 // gap is how far the groups' published ages lie apart, ms.
-func (r *MultiHopRow) gap() float64 {
+func (r *multiHopRow) gap() float64 {
 	return math.Abs(float64(r.published(0).Mean - r.published(1).Mean))
 }
 
 // narrowsFrom is by how much the gap between the groups is smaller than in another row, seed by seed.
-func (r *MultiHopRow) narrowsFrom(before *MultiHopRow) paper.Measured {
+func (r *multiHopRow) narrowsFrom(before *multiHopRow) paper.Measured {
 	return paper.Over(paper.Gap(before.publishedBySeed(0), before.publishedBySeed(1)), paper.Gap(r.publishedBySeed(0), r.publishedBySeed(1)))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -18,9 +19,9 @@ func TestReportAddsUpRuns(t *testing.T) {
 		{TookNS: 1, Sums: 10, Checked: 40, Wrong: 2, Invalid: []string{"2 of 40 values of sums are wrong"}},
 		{TookNS: 1, Sums: 10, Checked: 40},
 	}}
-	if w := r.row(); w.Wrong != 5 || w.Sums != 30 || w.Checked != 120 || w.Invalid != 2 || w.Runs != 1 {
-		t.Errorf("three runs with 3, 2 and 0 wrong of 40 values each have 5 wrong of 120 in 30 sums, and 1 valid run; the report has %d of %d in %d, and %d",
-			w.Wrong, w.Checked, w.Sums, w.Runs)
+	w := r.Result(results.Provenance{}).Rows[0]
+	if n := w.Totals; n["values_wrong"] != 5 || n["sums"] != 30 || n["values_checked"] != 120 || w.Invalid != 2 || w.Runs != 1 {
+		t.Errorf("three runs with 3, 2 and 0 wrong of 40 values each have 5 wrong of 120 in 30 sums, and 1 valid run; the report has %v, and %d", n, w.Runs)
 	}
 }
 
@@ -37,13 +38,13 @@ func TestReportCountsWhatWasAsked(t *testing.T) {
 		"INVALID: 2 of 3 runs": {[]*Run{done(), done("a sum is wrong"), done()}, false},
 		"INVALID: 1 of 3 runs": {[]*Run{done(), done("a sum is wrong")}, true},
 	} {
-		r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: c.runs}
+		r := (&Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: c.runs}).Result(results.Provenance{})
 		var b strings.Builder
 		if err := r.WriteText(&b, text.View{}); err != nil || !strings.Contains(b.String(), "\n"+want+", 5 vectors") {
 			t.Errorf("want %s: %v\n%s", want, err, &b)
 		}
-		if d := r.Document().(document); d.Partial != c.partial || r.Partial() != c.partial {
-			t.Errorf("%s: partial is %v in the document and %v", want, d.Partial, r.Partial())
+		if r.Partial != c.partial {
+			t.Errorf("%s: partial is %v in the document", want, r.Partial)
 		}
 		if err := r.Err(); errors.Is(err, ErrInvalid) != !strings.HasPrefix(want, "valid") {
 			t.Errorf("%s: %v", want, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/results"
 )
 
 // TestWires feeds a testbed whose cables join interfaces of this machine, as it does one of virtual cables, and says of which these are. One
@@ -62,7 +63,7 @@ links: [{child: a, parent: s}, {child: b, parent: s, interfaces: [eth0, eth1], v
 	if !r.Valid() || r.Decisions.Differ() || r.Decisions.Void != "" {
 		t.Errorf("%+v", r)
 	}
-	said := (&Report{Plan: f.lab.Plan}).statements()
+	said := (&Report{Plan: f.lab.Plan}).Result(results.Provenance{}).Statements
 	if len(said) != 3 || said[1] != "the cable from b to s is that of interfaces eth0 and eth1" || said[2] != "the cable from s to ps is that of interfaces eth2 and eth3" {
 		t.Errorf("%q", said)
 	}

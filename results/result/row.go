@@ -1,0 +1,330 @@
+package result
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Row is one configuration over its runs.
+type Row struct {
+	Name   string `json:"name"`
+	Config any    `json:"config,omitempty"` // its share of what was asked
+	// Runs counts the valid runs, which the statistics are over.
+	Runs    int              `json:"runs"`
+	Invalid int              `json:"invalid_runs"`
+	Reasons []string         `json:"invalid_reasons,omitempty"`
+	Stats   results.Stats    `json:"statistics"`
+	Groups  []Group          `json:"groups,omitempty"`
+	BySeed  []Run            `json:"by_seed,omitempty"`
+	Totals  map[string]int64 `json:"totals,omitempty"` // counters over all runs
+}
+
+// Group is one part of a row, such as the clusters behind one switch.
+type Group struct {
+	Name  string        `json:"name"`
+	Stats results.Stats `json:"statistics"`
+}
+
+// Run is one run of a row.
+type Run struct {
+	Seed    uint64        `json:"seed"`
+	Invalid []string      `json:"invalid,omitempty"`
+	Numbers metric.Values `json:"numbers"`
+}
+
+// Metrics declare the numbers of a document in their order. Documents have name, title and unit; a metric that counts events is kept out of comparisons.
+type Metrics []*metric.Metric
+
+// declared is the JSON form of a metric.
+type declared struct {
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	Unit  string `json:"unit,omitempty"`
+	Count bool   `json:"count,omitempty"`
+	Chart bool   `json:"chart,omitempty"`
+}
+
+// MarshalJSON writes what a reader needs of each metric.
+func (m Metrics) MarshalJSON() ([]byte, error) {
+	all := make([]declared, len(m))
+	for i, one := range m {
+		all[i] = declared{one.Name, one.Title, one.Unit, one.Counted(), one.Column != ""}
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON reads metrics that others computed.
+func (m *Metrics) UnmarshalJSON(raw []byte) error {
+	var all []declared
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	*m = nil
+	for _, one := range all {
+		if one.Count {
+			*m = append(*m, Counted(one.Name, one.Title, one.Unit))
+		} else {
+			*m = append(*m, Measured(one.Name, one.Title, one.Unit))
+		}
+		if one.Chart {
+			(*m)[len(*m)-1].Column = one.Title
+		}
+	}
+	return nil
+}
+
+// Measured declares a metric that its owner computes.
+func Measured(name, title, unit string) *metric.Metric {
+	return &metric.Metric{Name: name, Title: title, Unit: unit, Of: func(*metric.Measured) metric.Float { return metric.Missing() }}
+}
+
+// Counted declares a metric that counts events. Comparisons leave it out.
+func Counted(name, title, unit string) *metric.Metric {
+	return &metric.Metric{Name: name, Title: title, Unit: unit, Counter: name}
+}
+
+// Stats returns the statistics of metrics over runs, whose values are by run and then by metric; why says why there is none.
+func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) {
+	for i := range m {
+		values := make([]metric.Float, len(runs))
+		for k := range runs {
+			values[k] = runs[k][i]
+		}
+		stats = append(stats, results.Stat{Metric: m[i], Statistic: results.Describe(values, why)})
+	}
+	return stats
+}
+
+// find returns the declaration of a name, or what little is known of it.
+func (m Metrics) find(name string) *metric.Metric {
+	if i := slices.IndexFunc(m, func(one *metric.Metric) bool { return one.Name == name }); i >= 0 {
+		return m[i]
+	}
+	return &metric.Metric{Name: name}
+}
+
+// declare gives the statistics of a document their metrics.
+func (r *Result) declare() {
+	under := func(stats results.Stats) {
+		for i := range stats {
+			stats[i].Metric = r.Metrics.find(stats[i].Name)
+		}
+	}
+	for i := range r.Rows {
+		under(r.Rows[i].Stats)
+		for k := range r.Rows[i].Groups {
+			under(r.Rows[i].Groups[k].Stats)
+		}
+	}
+}
+
+// Configurations returns the rows in the form that expectations judge.
+func (r *Result) Configurations() (rows []results.Row) {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		rows = append(rows, results.Row{Queue: row.Name, Runs: row.Runs, InvalidRuns: row.Invalid, Reasons: row.Reasons, Stats: row.Stats})
+	}
+	return rows
+}
+
+// Runs returns the single runs, to be compared. Counters are left out: a comparison is over what was measured.
+func (r *Result) Runs() (runs []results.Run) {
+	d := &metric.Declaration{Metrics: slices.DeleteFunc(slices.Clone(r.Metrics), (*metric.Metric).Counted)}
+	for i := range r.Rows {
+		for k := range r.Rows[i].BySeed {
+			one := &r.Rows[i].BySeed[k]
+			runs = append(runs, results.Run{Queue: r.Rows[i].Name, Index: k, Seed: one.Seed, Declared: d, Invalid: one.Invalid,
+				Metrics: metric.Listed(d.Metrics, func(m int) metric.Float { return one.Numbers.Of(d.Metrics[m].Name) })})
+		}
+	}
+	return runs
+}
+
+// line is one number over all rows.
+type line struct {
+	group  string
+	metric *metric.Metric
+	stats  []*results.Statistic // by row
+}
+
+// lines lists the numbers that any row has, and below them those of its groups.
+func (r *Result) lines() (all []line) {
+	for _, m := range r.Metrics {
+		if l, ok := r.line("", m, func(row *Row) results.Stats { return row.Stats }); ok {
+			all = append(all, l)
+		}
+	}
+	if len(r.Rows) == 0 {
+		return all
+	}
+	for k := range r.Rows[0].Groups {
+		for _, m := range r.Metrics {
+			if l, ok := r.line(r.Rows[0].Groups[k].Name, m, func(row *Row) results.Stats { return row.group(k) }); ok {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// group returns the statistics of a group, none where the row has no such group.
+func (row *Row) group(k int) results.Stats {
+	if k >= len(row.Groups) {
+		return nil
+	}
+	return row.Groups[k].Stats
+}
+
+// line collects one number; ok is false where no row has it.
+func (r *Result) line(group string, m *metric.Metric, of func(*Row) results.Stats) (l line, ok bool) {
+	l = line{group: group, metric: m}
+	for i := range r.Rows {
+		stats := of(&r.Rows[i])
+		ok = ok || slices.ContainsFunc(stats, func(s results.Stat) bool { return s.Name == m.Name })
+		l.stats = append(l.stats, stats.Of(m.Name))
+	}
+	return l, ok
+}
+
+// title names a line for people.
+func (l *line) title() string {
+	title := l.metric.Title
+	if l.metric.Unit == "%" || l.metric.Unit == "ms" {
+		title += ", " + l.metric.Unit
+	}
+	if l.group != "" {
+		title = l.group + ": " + title
+	}
+	return title
+}
+
+// counted reports whether anything was counted; what is measured is always shown.
+func (l *line) counted() bool {
+	return !l.metric.Counted() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
+}
+
+// printRows prints a line a number and a column a row. Numbers of updates of the weights are left out where these hold different work.
+func (r *Result) printRows(p *text.Page) {
+	lines := r.lines()
+	if len(lines) == 0 {
+		return
+	}
+	same, heading := results.SameWork(r.Configurations()), ""
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Runs+row.Invalid > 1 }) {
+		heading = "MEAN OF A RUN"
+	}
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
+	for i := range r.Rows {
+		g.Columns = append(g.Columns, table.GridColumn{Header: strings.ToUpper(r.Rows[i].Name), Right: true})
+	}
+	for _, l := range lines {
+		if l.metric.PerUpdate && !same || !l.counted() {
+			continue
+		}
+		cells := []string{l.title()}
+		for _, s := range l.stats {
+			cells = append(cells, Cell(l.metric.Unit, s))
+		}
+		g.Add(cells...)
+	}
+	p.Printf("\n")
+	p.Grid(g)
+	if heading != "" {
+		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
+	}
+}
+
+// Cell prints a statistic in a unit that suits it.
+func Cell(unit string, s *results.Statistic) string {
+	if !s.Known() {
+		return text.Missing
+	}
+	by, shown := 1.0, ""
+	switch unit {
+	case "ns", "bit/s":
+		by, shown = text.ScaleOf(unit, s)
+	case "B":
+		by, shown = 1e-6, "MB"
+	}
+	mean, half := text.RoundedParts(s, by)
+	if half != "" && half != "0" { // nothing depends on the seed where there is no interval
+		mean += " ± " + half
+	}
+	return strings.TrimSpace(mean + " " + shown)
+}
+
+// rowSheets lays rows out: a line a number and two columns a row, and a sheet with a chart for each metric that has a column.
+func (r *Result) rowSheets() []table.Sheet {
+	lines := r.lines()
+	if len(lines) == 0 {
+		return nil
+	}
+	s := table.Sheet{Name: "Numbers", Title: "What was measured, mean and 95 % interval over seeds",
+		Columns: []table.Column{{Header: "number"}, {Header: "unit"}}}
+	for i := range r.Rows {
+		s.Columns = append(s.Columns, table.Column{Header: r.Rows[i].Name, Format: table.General}, table.Column{Header: r.Rows[i].Name + " ±", Format: table.General})
+	}
+	for _, l := range lines {
+		name := l.metric.Name
+		if l.group != "" {
+			name = l.group + " " + name
+		}
+		cells := []table.Cell{table.S(name), table.S(l.metric.Unit)}
+		for _, one := range l.stats {
+			cells = append(cells, sheets.Mean(one), sheets.Half(one))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	return append([]table.Sheet{s}, r.charts(lines)...)
+}
+
+// charts draws each metric that has a column: a group of bars a row, a series a group of the row.
+func (r *Result) charts(lines []line) (all []table.Sheet) {
+	for _, m := range r.Metrics {
+		if m.Column == "" {
+			continue
+		}
+		b := Block{Name: m.Title, Unit: m.Unit}
+		for i := range r.Rows {
+			b.Rows = append(b.Rows, Line{Name: r.Rows[i].Name})
+		}
+		for _, l := range lines {
+			if l.metric != m {
+				continue
+			}
+			b.Columns = append(b.Columns, cmp.Or(l.group, m.Title))
+			for i := range r.Rows {
+				b.Rows[i].Cells = append(b.Rows[i].Cells, *l.stats[i])
+			}
+		}
+		sheet := b.sheet()
+		sheet.Name = sheetName(r.Experiment, r.Artefact, strings.ReplaceAll(m.Name, "_", " "))
+		all = append(all, sheet)
+	}
+	return all
+}
+
+// brief returns the first known number of each row.
+func (r *Result) rowBrief() string {
+	var parts []string
+	for i := range r.Rows {
+		row, part := &r.Rows[i], r.Rows[i].Name
+		if k := slices.IndexFunc(row.Stats, func(s results.Stat) bool { return s.Known() && s.Unit != "updates" }); k >= 0 {
+			part += ": " + Cell(row.Stats[k].Unit, &row.Stats[k].Statistic)
+		}
+		if row.Invalid > 0 {
+			part += fmt.Sprintf(", %d of %d runs invalid", row.Invalid, row.Runs+row.Invalid)
+		}
+		parts = append(parts, part)
+	}
+	return few(parts, " · ")
+}
