@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/list"
 )
 
-// key is one key's effect: on what lies above the page first, then by the bindings.
+// pressKey handles one key: first for the overlay, then by the bindings.
 func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
 	f.touched = true
 	if f.filtering {
@@ -24,7 +24,7 @@ func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
 	if f.over != nil {
 		return f.over.Key(f, msg, action)
 	}
-	if !bound && len(msg.Runes) > 1 && !msg.Paste { // keys that were pressed fast come together
+	if !bound && len(msg.Runes) > 1 && !msg.Paste { // keys pressed in quick succession arrive together
 		return f.each(msg)
 	}
 	if !bound {
@@ -36,7 +36,7 @@ func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// each takes the keys of a message one by one.
+// pressEach handles the keys of a message one by one.
 func (f *Frame) each(msg tea.KeyMsg) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, r := range msg.Runes {
@@ -47,7 +47,7 @@ func (f *Frame) each(msg tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// act carries an action out, or says why not.
+// perform runs an action or shows why it does nothing.
 func (f *Frame) act(a keys.Action) tea.Cmd {
 	if do := f.handler(a); do != nil {
 		return do(f)
@@ -62,7 +62,7 @@ func (f *Frame) act(a keys.Action) tea.Cmd {
 	return nil
 }
 
-// handler is what an action does now: by the page, the dashboard or the frame; nil for nothing.
+// actFor returns what an action does now, from the page, the dashboard or the frame; nil if nothing.
 func (f *Frame) handler(a keys.Action) func(*Frame) tea.Cmd {
 	for _, acts := range []Acts{f.shown().Keys, f.dashboard.Keys, f.own} {
 		if do := acts[a]; do != nil {
@@ -75,13 +75,14 @@ func (f *Frame) handler(a keys.Action) func(*Frame) tea.Cmd {
 	return nil
 }
 
-// How far long lines are shifted at once, and at most.
+// Columns by which long lines shift at once, and at most.
 const (
 	panStep = 12
 	panMost = 20 * panStep
 )
 
-// Shifting are the keys of a page whose list may be a report: while it is, they shift its long lines, and time otherwise.
+// ShiftKeys returns the keys of a page whose list may be a report. While report is true they shift its long lines,
+// otherwise they seek.
 func Shifting(report func() bool) Acts {
 	shift := func(a keys.Action, by int) func(*Frame) tea.Cmd {
 		return func(f *Frame) tea.Cmd {
@@ -95,7 +96,7 @@ func Shifting(report func() bool) Acts {
 	return Acts{keys.SeekForward: shift(keys.SeekForward, panStep), keys.SeekBackward: shift(keys.SeekBackward, -panStep)}
 }
 
-// Own does what the frame itself does for an action: for a page that has taken its key.
+// RunDefault runs the frame's own act for an action whose key the page has overridden.
 func (f *Frame) Own(a keys.Action) tea.Cmd {
 	if do := f.own[a]; do != nil {
 		return do(f)
@@ -103,7 +104,7 @@ func (f *Frame) Own(a keys.Action) tea.Cmd {
 	return nil
 }
 
-// pagesWith are the titles of pages on which an action does something of its own.
+// pagesWith returns the titles of pages with their own act for an action.
 func (f *Frame) pagesWith(a keys.Action) []string {
 	var out []string
 	for i := range f.dashboard.Pages {
@@ -114,17 +115,17 @@ func (f *Frame) pagesWith(a keys.Action) []string {
 	return out
 }
 
-// works says that an action does something, here or on another page.
+// hasAct reports whether an action does something, here or on another page.
 func (f *Frame) works(a keys.Action) bool {
 	return f.handler(a) != nil || len(f.pagesWith(a)) > 0
 }
 
-// Do makes an act of what asks for nothing.
+// AsAct wraps a function without a command as an act.
 func Do(do func(*Frame)) func(*Frame) tea.Cmd {
 	return func(f *Frame) tea.Cmd { do(f); return nil }
 }
 
-// ownActs are what the frame itself does.
+// ownActs returns the frame's own acts.
 func ownActs() Acts {
 	return Acts{
 		keys.Help:         Do(func(f *Frame) { f.Open(new(helpText)) }),
@@ -152,7 +153,7 @@ func ownActs() Acts {
 	}
 }
 
-// seekParts is how many steps of seeking a run has.
+// seekParts is the number of seek steps per run.
 const seekParts = 50
 
 func (f *Frame) seek(to olaf.Time) {
@@ -193,10 +194,10 @@ func (f *Frame) nextMark() {
 	f.seek(to)
 }
 
-// Again says that the action that is carried out is that of the key before as well.
+// IsRepeat reports whether the key before had the same action.
 func (f *Frame) Again(a keys.Action) bool { return f.last == a }
 
-// Leave quits, after a question while a run is on.
+// Leave quits, after a question if a run is in progress.
 func (f *Frame) Leave() tea.Cmd {
 	if f.dashboard.Subject.Status().Busy {
 		f.Open(&question{})
@@ -210,7 +211,7 @@ func (f *Frame) exit() tea.Cmd {
 	return tea.Quit
 }
 
-// rows are the lines that the cursor moves in, as filtered.
+// filteredRows returns the shown page's rows that match the filter.
 func (f *Frame) rows() list.Rows {
 	if p := f.shown(); p.Rows != nil {
 		return f.Cursor().Filtered(p.Rows())
@@ -218,7 +219,7 @@ func (f *Frame) rows() list.Rows {
 	return list.Rows{}
 }
 
-// Move moves the cursor of the shown page by n rows.
+// Move moves the shown page's cursor by n rows.
 func (f *Frame) Move(n int) {
 	if settle := f.shown().Settle; settle != nil {
 		settle(f)
@@ -226,10 +227,10 @@ func (f *Frame) Move(n int) {
 	f.Cursor().Move(n, f.rows().Len)
 }
 
-// screenful is how many rows a page key moves.
+// pageRows returns how many rows a page key moves.
 func (f *Frame) screenful() int { return max(f.height/2, 1) }
 
-// Selected is the row under the cursor; false where there is none.
+// SelectedRow returns the row under the cursor, or false if there is none.
 func (f *Frame) Selected() (list.Row, bool) {
 	rows := f.rows()
 	if rows.Len == 0 {
@@ -240,7 +241,7 @@ func (f *Frame) Selected() (list.Row, bool) {
 	return rows.Row(state.Selected), true
 }
 
-// enter does what the page does with the row under the cursor.
+// openRow runs the page's act for the row under the cursor.
 func (f *Frame) enter() tea.Cmd {
 	row, ok := f.Selected()
 	if open := f.shown().Open; ok && open != nil {
@@ -249,7 +250,7 @@ func (f *Frame) enter() tea.Cmd {
 	return nil
 }
 
-// startFilter lets a filter be typed.
+// startFilter opens the filter input.
 func (f *Frame) startFilter() {
 	if f.shown().Rows == nil {
 		f.Say("there is no list on this page")
@@ -258,7 +259,7 @@ func (f *Frame) startFilter() {
 	f.filtering, f.filter = true, edit.New(f.Cursor().Filter)
 }
 
-// typed takes a key of the filter; the list follows every key.
+// typeFilter handles a key of the filter input; the list follows every key.
 func (f *Frame) typed(msg tea.KeyMsg) {
 	state := f.Cursor()
 	switch msg.Type {

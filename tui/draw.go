@@ -15,19 +15,19 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// The smallest terminal that shows anything.
+// Smallest terminal size that shows a page.
 const (
 	minWidth  = 60
 	minHeight = 16
 )
 
-// hit is where something was drawn that a click concerns, and what it does.
+// hit is a clickable region and its act.
 type hit struct {
 	region screen.Region
 	do     func(x, y int) tea.Cmd
 }
 
-// View is the frame as terminal text. It is drawn again only after something changed.
+// View returns the frame as terminal text. It redraws only after a change.
 func (f *Frame) View() string {
 	if !f.fresh {
 		f.draw()
@@ -40,7 +40,7 @@ func (f *Frame) View() string {
 	return f.view
 }
 
-// Text is the frame without styles.
+// Text returns the frame without styles.
 func (f *Frame) Text() string {
 	f.draw()
 	return f.grid.Text()
@@ -110,7 +110,7 @@ func (f *Frame) tabBar(r screen.Region) {
 	r.Right(r.W-1, 0, style, full)
 }
 
-// state is how time goes: a mark and words, and fewer of them.
+// stateText returns the state of the run as a mark with words, in full and in brief.
 func (f *Frame) state() (full, brief string, style screen.Style) {
 	s := &f.status
 	word := s.Word
@@ -132,13 +132,13 @@ func (f *Frame) state() (full, brief string, style screen.Style) {
 	return "▶ " + word + " at " + s.Speed, "▶ " + s.Speed, theme.Good
 }
 
-// gaugeWidth is how wide the progress of a run gets, and least what it needs.
+// Width of the progress gauge, and its minimum.
 const (
 	gaugeWidth = 40
 	gaugeLeast = 6
 )
 
-// head says what runs where, whether it counts, and how far it is.
+// drawHead draws what runs where, its validity and its progress.
 func (f *Frame) head(r screen.Region) {
 	s := &f.status
 	x := 0
@@ -169,7 +169,7 @@ func (f *Frame) head(r screen.Region) {
 	}
 }
 
-// left is how long it still takes: the tour while one is told, else the run as it goes now.
+// timeLeftText returns the remaining time, of the tour during one, otherwise of the run at its current speed.
 func (f *Frame) left() string {
 	if ticks := f.toTell(); ticks > 0 {
 		return num.Wait(time.Duration(ticks)*FrameInterval) + " of the tour left"
@@ -207,7 +207,7 @@ func (f *Frame) footer(r screen.Region) {
 	help.Footer(r.Sub(x, 0, r.W-x, 1), works)
 }
 
-// Hit lets a click into a region do something.
+// AddHit registers an act for clicks into a region.
 func (f *Frame) Hit(r screen.Region, do func(x, y int) tea.Cmd) {
 	f.hits = append(f.hits, hit{r, do})
 }
@@ -215,12 +215,13 @@ func (f *Frame) Hit(r screen.Region, do func(x, y int) tea.Cmd) {
 // Listing is a list on a page.
 type Listing struct {
 	Columns []list.Column
-	Rows    list.Rows // before the filter
+	Rows    list.Rows // before filtering
 	Focused bool
-	Click   func() // before the cursor moves there by mouse; nil for nothing
+	Click   func() // called before the cursor moves by mouse; may be nil
 }
 
-// List draws lines where the page's cursor stands into the inside of a box, whose border tells what a filter leaves.
+// DrawList draws a list with the page's cursor into the inside of a box. The border shows how many rows match the
+// filter.
 func (f *Frame) List(box, inside screen.Region, l Listing) {
 	state := f.Cursor()
 	rows := state.Filtered(l.Rows)

@@ -4,7 +4,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// export writes what is to be seen, with the page's caption.
+// export writes the current view with the page's caption.
 func (f *Frame) export(kind string) tea.Cmd {
 	if f.options.Save == nil {
 		f.Say("nowhere to write to")
@@ -28,7 +28,7 @@ func (f *Frame) export(kind string) tea.Cmd {
 	}
 }
 
-// Saved is the answer of a command that wrote a file.
+// ReportSaved returns the message of a command that wrote a file.
 func Saved(what, path string, err error) Then {
 	return func(f *Frame) {
 		if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Film is a tour as an animated picture: frames that take turns without a script, so that any browser plays it.
+// Film records a tour as an animated SVG without scripts, which any browser plays.
 type Film struct {
-	Width, Height int // cells
+	Width, Height int // in cells
 	Every         int // ticks between two frames
 }
 
-// Record plays the dashboard's tour and returns it as SVG. advance lets the subject live through one frame.
+// Record plays the dashboard's tour and returns it as SVG. advance lets the subject progress by one frame.
 func (m Film) Record(f *Frame, advance func()) string {
 	f.Update(tea.WindowSizeMsg{Width: m.Width, Height: m.Height})
-	rows := make([][]string, m.Height) // by row, then by frame
+	rows := make([][]string, m.Height) // by row and frame
 	ticks := Ticks(f.dashboard.Story)
 	looks, fore, back := f.options.Theme.Looks()
 	for t := range ticks {
@@ -38,8 +38,8 @@ func (m Film) Record(f *Frame, advance func()) string {
 	return m.picture(rows, looks, fore, back, (time.Duration(ticks) * FrameInterval).Seconds())
 }
 
-// picture shows every frame for its share of the time, over and over. A row that stays the same for several frames is
-// in the picture once.
+// picture returns an SVG that shows every frame for an equal share of the time, in a loop. A row that stays the same
+// for several frames appears once.
 func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, seconds float64) string {
 	var b, body strings.Builder
 	frames := len(rows[0])
@@ -74,13 +74,13 @@ func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, s
 	return b.String()
 }
 
-// writeRow writes a row that is shown from one frame up to another.
+// writeRow writes a row that is visible from one frame to another.
 func writeRow(b *strings.Builder, row string, from, to, frames int, seconds float64) {
 	if to-from == frames {
 		b.WriteString(row)
 		return
 	}
-	// A negative delay starts the animation somewhere in its round, so that nothing is hidden before its first turn.
+	// A negative delay starts the animation in mid-cycle, so that rows are visible before their first turn.
 	delay := seconds * float64(from) / float64(frames)
 	if delay > 0 {
 		delay -= seconds

@@ -12,24 +12,24 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Overlay lies above the page and takes all keys until it is closed.
+// Overlay is drawn above the page and receives all keys until it is closed.
 type Overlay interface {
-	// Size is what it needs on a terminal of a size, the border not counted, with the title of its border.
+	// Size returns the border title and the inner size for a terminal of the given size.
 	Size(f *Frame, width, height int) (title string, w, h int)
 	Draw(f *Frame, inside screen.Region)
 	Key(f *Frame, msg tea.KeyMsg, a keys.Action) tea.Cmd
 }
 
-// Open lays an overlay above the page.
+// Open shows an overlay.
 func (f *Frame) Open(o Overlay) { f.over = o }
 
-// Close takes the overlay away.
+// Close hides the overlay.
 func (f *Frame) Close() { f.over = nil }
 
-// Over is the overlay above the page; nil for none.
+// Over returns the overlay, or nil.
 func (f *Frame) Over() Overlay { return f.over }
 
-// popup clears the middle of r and frames it.
+// drawPopup clears the middle of r and draws a box there.
 func popup(r screen.Region, w, h int, title string) screen.Region {
 	w, h = min(w+2, r.W), min(h+2, r.H)
 	box := r.Sub((r.W-w)/2, (r.H-h)/2, w, h)
@@ -37,7 +37,7 @@ func popup(r screen.Region, w, h int, title string) screen.Region {
 	return box.Box(screen.Heavy, theme.Focus, theme.Title, title)
 }
 
-// Reading is an overlay of lines that any key closes.
+// Reading is an overlay with lines that any key closes.
 type Reading struct {
 	Title string
 	Lines []screen.Phrase
@@ -66,7 +66,7 @@ func (o *Reading) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 	return nil
 }
 
-// helpText is the help: what the page shows, and what every key does.
+// helpText is the help: the page's description, and what every key does.
 type helpText struct{ top int }
 
 func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
@@ -75,7 +75,7 @@ func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
 
 func (o *helpText) Draw(f *Frame, r screen.Region) { help.Draw(r, f.helpLines(r.W), o.top) }
 
-// scrolls are the actions that move the help, in lines.
+// scrolls maps the actions that scroll the help to lines.
 var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12, keys.Top: -1 << 20, keys.Bottom: 1 << 20}
 
 func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
@@ -90,7 +90,7 @@ func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 	return nil
 }
 
-// helpLines are the page's words and the bindings that do something here, by group.
+// helpLines returns the page's description and the bindings that have an effect, by group.
 func (f *Frame) helpLines(width int) []help.Line {
 	var out []help.Line
 	for i, line := range chart.Wrap(f.shown().Title+": "+f.shown().About, min(width, help.ColumnWidth)-1) {
@@ -112,7 +112,7 @@ func (f *Frame) helpLines(width int) []help.Line {
 	return append(out, help.Lines(works)...)
 }
 
-// question asks whether to quit while a run is on.
+// question asks whether to quit during a run.
 type question struct{}
 
 const questionWidth = 58

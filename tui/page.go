@@ -11,23 +11,23 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Page is one tab. Its key is its place in the dashboard's list.
+// Page is one tab. Its number key is its place in the dashboard's list.
 type Page struct {
 	Title string
-	About string // what is to be seen there and how to read it, for the help
-	Keys  Acts   // what keys do on this page alone, before what they do anywhere
+	About string // content and reading instructions, for the help
+	Keys  Acts   // acts on this page, which take precedence over all others
 	Draw  func(*Frame, screen.Region)
-	// Rows are the lines that cursor and filter work on; nil where there are none.
+	// Rows returns the lines for cursor and filter; nil if there are none.
 	Rows func() list.Rows
-	// Open is what enter does with the row of an id; nil for nothing.
+	// Open is the act of enter on the row with an id; may be nil.
 	Open func(f *Frame, id int64) tea.Cmd
-	// Settle is called before the cursor moves, so that a list that grows can be made to hold still; nil for nothing.
+	// Settle is called before the cursor moves, so that a growing list can be frozen; may be nil.
 	Settle func(*Frame)
-	// Caption says what a view shows that is written to a file; nil for the title.
+	// Caption returns the caption of a view written to a file; nil uses the title.
 	Caption func() string
 }
 
-// Acts are what actions do. The command, if any, is carried out beside the frame.
+// Acts maps actions to functions. A returned command runs in the background.
 type Acts map[keys.Action]func(*Frame) tea.Cmd
 
 // Dashboard is a set of pages about one subject.
@@ -35,26 +35,26 @@ type Dashboard struct {
 	Subject Subject
 	Pages   []Page
 	Keys    Acts                   // on every page
-	Without map[keys.Action]string // the actions that this subject cannot have, and why
-	Story   []Scene                // a guided tour; nil for none
-	Leaving string                 // what quitting does to a run that is on, as a sentence
-	Instead string                 // what to do where the terminal is too small
+	Without map[keys.Action]string // actions that this subject does not support, and why
+	Story   []Scene                // guided tour; nil for none
+	Leaving string                 // effect of quitting during a run, as a sentence
+	Instead string                 // what to do if the terminal is too small
 }
 
-// Subject is what a dashboard looks at: a run that is on. None of its methods waits.
+// Subject is the run that a dashboard shows. None of its methods blocks.
 type Subject interface {
-	// Look takes the newest picture, which Status and the pages then show; wall is the time of the person who looks. The
-	// command, if any, fetches what takes longer.
+	// Look takes the newest snapshot for Status and the pages; wall is the viewer's time. A returned command fetches
+	// slower data.
 	Look(wall time.Time) tea.Cmd
 	Status() Status
-	// Seek goes to an instant of the run, or says why that cannot be.
+	// Seek goes to an instant of the run, or returns why it cannot.
 	Seek(olaf.Time) (refusal string)
 }
 
-// State is where a run stands.
+// State is the state of a run.
 type State uint8
 
-// All states. Starting is before the first picture.
+// All states. Starting lasts until the first snapshot.
 const (
 	Starting State = iota
 	Running
@@ -63,17 +63,17 @@ const (
 	Failed
 )
 
-// Status is what is said of a run above and below every page.
+// Status is the state of a run as shown above and below every page.
 type Status struct {
 	State    State
 	Speed    string          // "10.0 µs/s"
-	Word     string          // of a running one: "running" when empty
-	Head     []screen.Phrase // what runs where, and whether it counts
+	Word     string          // for a running one; default "running"
+	Head     []screen.Phrase // what runs where, and its validity
 	Now, End olaf.Time
-	Progress string        // how far it is
-	Left     time.Duration // of watching; negative when nobody knows
-	Beside   string        // how far what runs beside it is
-	Busy     bool          // quitting would end something
-	Hint     string        // what to do next
+	Progress string        // progress of the run
+	Left     time.Duration // viewing time; negative if unknown
+	Beside   string        // progress of the background work
+	Busy     bool          // quitting would end work in progress
+	Hint     string        // suggested next step
 	Err      error
 }

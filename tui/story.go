@@ -8,19 +8,19 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Scene is one part of a guided tour: a caption, and what is to be seen meanwhile.
+// Scene is one part of a guided tour: a caption, and what to show during it.
 type Scene struct {
-	Length  time.Duration // of watching
+	Length  time.Duration // viewing time
 	Caption string
 	Begin   func()
 }
 
 func (s *Scene) ticks() int { return int(s.Length / FrameInterval) }
 
-// telling says that the tour goes on: nobody has taken over.
+// isTouring reports whether the tour is in progress.
 func (f *Frame) telling() bool { return !f.touched && f.scene < len(f.dashboard.Story) }
 
-// tell moves the tour on.
+// advanceTour starts the next scene when it is due.
 func (f *Frame) tell() {
 	if !f.telling() {
 		return
@@ -39,7 +39,7 @@ func (f *Frame) tell() {
 	}
 }
 
-// toTell is how many ticks of the tour are left; 0 when none is told.
+// ticksLeft returns the remaining ticks of the tour, or 0.
 func (f *Frame) toTell() int {
 	if !f.telling() {
 		return 0
@@ -47,7 +47,7 @@ func (f *Frame) toTell() int {
 	return Ticks(f.dashboard.Story) - f.ticks
 }
 
-// Ticks is how many frames a tour has.
+// CountTicks returns the number of frames of a tour.
 func Ticks(story []Scene) int {
 	n := 0
 	for i := range story {
@@ -56,7 +56,7 @@ func Ticks(story []Scene) int {
 	return n
 }
 
-// caption is what the tour says now; empty where none is told.
+// tourCaption returns the tour's current caption, or "".
 func (f *Frame) caption() string {
 	if !f.telling() {
 		return ""
@@ -66,7 +66,7 @@ func (f *Frame) caption() string {
 
 const captionMargin = 4
 
-// captionRows is how many rows a caption takes; at least two, so that the page moves rarely.
+// captionRows returns the rows for a caption; at least two, so that the page rarely moves.
 func captionRows(caption string, width int) int {
 	if caption == "" {
 		return 0

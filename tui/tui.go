@@ -1,10 +1,10 @@
-// Package tui is the frame of every dashboard: tab bar, head and footer, the keys of time, help, filter, cursor, marks,
-// export, and the guided tour. It knows pages only as values, and what they show only as a Subject, so that a page costs
-// its file and a row in the list of its dashboard. The frame pulls the newest picture when it draws: a slow terminal skips
-// frames and never slows a run.
+// Package tui is the frame of every dashboard: tab bar, head and footer, keys for time, help, filter, cursor, marks,
+// export, and the guided tour. Pages are values, and their content is a Subject, so that a new page needs only its
+// file and an entry in its dashboard's list. The frame takes the newest snapshot when it draws: a slow terminal
+// skips frames and never slows a run.
 //
-// Package queues has the pages of a run on a testbed, package network those of a simulated network. What pages share
-// lives in one folder a component and draws values that it is given.
+// Package queues contains the pages of a run on a testbed, package network those of a simulated network. Shared
+// components have one folder each and draw values that they are given.
 package tui
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Options say how a dashboard looks and what it may do. The zero value is a dark ground, the default keys, no mouse.
+// Options configures a dashboard. The zero value means a dark background, the default keys and no mouse.
 type Options struct {
 	Keys  *keys.Map
 	Theme *theme.Theme
-	Save  func(name string, data []byte) (path string, err error) // nil: views are not written
+	Save  func(name string, data []byte) (path string, err error) // nil disables writing views
 	Mouse bool
-	ASCII bool // the terminal shows no other characters
-	// Tick is the clock that frames are drawn by; nil is the wall clock.
+	ASCII bool // the terminal shows ASCII only
+	// Tick is the clock for drawing; nil is the wall clock.
 	Tick func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
 }
 
-// FrameInterval is how often the newest picture is pulled.
+// FrameInterval is the interval between two looks at the subject.
 const FrameInterval = time.Second / 15
 
 // Frame is a dashboard on the terminal, a tea.Model.
@@ -44,26 +44,26 @@ type Frame struct {
 	status        Status
 	page          int
 	lists         []list.State // by page
-	over          Overlay      // nil for none
+	over          Overlay      // may be nil
 	filter        edit.Line
 	filtering     bool
 	marks         []olaf.Time
 	frozen        bool
 	mouse         bool
-	said          string // in the footer, until the next key
+	said          string // shown in the footer until the next key
 	last          keys.Action
 	ticks         int
 	scene         int
-	touched       bool // a person has pressed a key: the tour is over
+	touched       bool // the user has pressed a key: the tour is over
 	quit          bool
 
 	grid  screen.Screen
 	hits  []hit
 	view  string
-	fresh bool // view is of the present state
+	fresh bool // view shows the current state
 }
 
-// New makes a frame around a dashboard, which has at least one page.
+// New returns a frame for a dashboard, which has at least one page.
 func New(d Dashboard, o Options) *Frame {
 	if o.Keys == nil {
 		o.Keys = keys.Default()
@@ -77,20 +77,20 @@ func New(d Dashboard, o Options) *Frame {
 	return &Frame{dashboard: d, options: o, own: ownActs(), lists: make([]list.State, len(d.Pages)), mouse: o.Mouse, status: d.Subject.Status()}
 }
 
-// tickMsg is the time to look again.
+// tickMsg requests the next look.
 type tickMsg time.Time
 
-// Then is a message that is carried out when it arrives: how a command answers.
+// Then is a message that runs on arrival, as the result of a command.
 type Then func(*Frame)
 
-// Init starts the ticking.
+// Init starts the ticks.
 func (f *Frame) Init() tea.Cmd { return f.tick() }
 
 func (f *Frame) tick() tea.Cmd {
 	return f.options.Tick(FrameInterval, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
-// Update is one message's effect.
+// Update handles a message.
 func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	f.fresh = false
 	switch msg := msg.(type) {
@@ -108,7 +108,7 @@ func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return f, nil
 }
 
-// look takes what is new.
+// look takes the newest snapshot unless the view is frozen.
 func (f *Frame) look(wall time.Time) tea.Cmd {
 	f.ticks++
 	f.tell()
@@ -120,31 +120,31 @@ func (f *Frame) look(wall time.Time) tea.Cmd {
 	return cmd
 }
 
-// Quit says that the person has left.
+// Quit reports whether the user has quit.
 func (f *Frame) Quit() bool { return f.quit }
 
-// Page is the page that is shown, by its place.
+// Page returns the index of the shown page.
 func (f *Frame) Page() int { return f.page }
 
-// Status is what the frame shows of the run; while the view is frozen, of then.
+// Status returns the status shown, which does not change while the view is frozen.
 func (f *Frame) Status() Status { return f.status }
 
-// Say shows a text in the footer until the next key.
+// ShowNote shows a text in the footer until the next key.
 func (f *Frame) Say(text string) { f.said = text }
 
-// Key is how an action's first key is called.
+// Key returns the name of an action's first key.
 func (f *Frame) Key(a keys.Action) string { return f.options.Keys.Key(a) }
 
-// Cursor is where the list of the shown page stands.
+// Cursor returns the list state of the shown page.
 func (f *Frame) Cursor() *list.State { return &f.lists[f.page] }
 
-// Frozen says that the view holds still while the run goes on.
+// Frozen reports whether the view is frozen.
 func (f *Frame) Frozen() bool { return f.frozen }
 
-// Freeze holds the view still, or lets it go on.
+// Freeze freezes or unfreezes the view; the run goes on.
 func (f *Frame) Freeze(on bool) { f.frozen = on }
 
-// Forget drops the marks: they are of another run.
+// DropMarks drops the marks, for another run.
 func (f *Frame) Forget() { f.marks = nil }
 
 func (f *Frame) shown() *Page { return &f.dashboard.Pages[f.page] }

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// toy is a run that counts how often it is looked at.
+// toy is a run that counts looks.
 type toy struct {
 	status tui.Status
 	looks  int
@@ -45,7 +45,7 @@ func (t *toy) Seek(to olaf.Time) string {
 	return t.refuse
 }
 
-// dashboard has two pages: all that it takes is a value each.
+// dashboard returns a dashboard with two pages, each one value.
 func (t *toy) dashboard() tui.Dashboard {
 	rows := func() list.Rows {
 		return list.Rows{Len: 20, Row: func(i int) list.Row {
@@ -79,7 +79,7 @@ func (t *toy) dashboard() tui.Dashboard {
 	}
 }
 
-// frame is a frame of a size around the toy, with what it has saved.
+// frame returns a frame of a given size for the toy, with its saved views.
 func (t *toy) frame(width, height int) (f *tui.Frame, clock *tuitest.Clock, saved *[]string) {
 	clock, saved = new(tuitest.Clock), new([]string)
 	f = tui.New(t.dashboard(), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{}), Save: func(name string, data []byte) (string, error) {
@@ -91,7 +91,7 @@ func (t *toy) frame(width, height int) (f *tui.Frame, clock *tuitest.Clock, save
 	return f, clock, saved
 }
 
-// TestFrame holds the tab bar, head, footer, help and the frame's own dialogues against the golden files, around a toy.
+// TestFrame compares the tab bar, head, footer, help and the frame's own dialogues with the golden files.
 func TestFrame(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -140,7 +140,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestOwnBindings presses every key of what the frame does by itself.
+// TestOwnBindings presses every key of the frame's own acts.
 func TestOwnBindings(t *testing.T) {
 	var y *toy
 	var saved *[]string
@@ -191,7 +191,7 @@ func TestOwnBindings(t *testing.T) {
 	}
 }
 
-// TestKeysThatDoNothingSaySo presses keys that this dashboard, or this page, has no use for.
+// TestKeysThatDoNothingSaySo presses keys that this dashboard or page does not use.
 func TestKeysThatDoNothingSaySo(t *testing.T) {
 	f, _, _ := newToy().frame(100, 20)
 	for key, want := range map[string]string{",": "a toy goes forward only", "s": "s works on Words", ".": "stepped"} {
@@ -205,7 +205,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}
 }
 
-// TestQuitAsksWhileARunIsOn quits at once only when nothing would end.
+// TestQuitAsksWhileARunIsOn expects to quit at once only if no work would end.
 func TestQuitAsksWhileARunIsOn(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
@@ -220,13 +220,13 @@ func TestQuitAsksWhileARunIsOn(t *testing.T) {
 		t.Error("yes, typed at once, does not quit")
 	}
 	f, _, _ = y.frame(80, 20)
-	y.status.Busy = false // and nobody has looked since
+	y.status.Busy = false // with no look since
 	if tuitest.Press(f, "q"); !f.Quit() {
 		t.Error("asked although the run is over")
 	}
 }
 
-// TestFreezeHoldsTheViewOnly freezes, and the run is not looked at.
+// TestFreezeHoldsTheViewOnly expects no look at the run while the view is frozen.
 func TestFreezeHoldsTheViewOnly(t *testing.T) {
 	y := newToy()
 	f, clock, _ := y.frame(80, 20)
@@ -243,7 +243,7 @@ func TestFreezeHoldsTheViewOnly(t *testing.T) {
 	}
 }
 
-// TestMouse clicks on a tab, on a row, and again on that, and turns the wheel.
+// TestMouse clicks on a tab, twice on a row, and turns the wheel.
 func TestMouse(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
@@ -268,7 +268,7 @@ func TestMouse(t *testing.T) {
 	}
 }
 
-// TestTour tells a story scene by scene, says how long it takes, and ends with a key.
+// TestTour plays a tour scene by scene, with the remaining time, and ends it with a key.
 func TestTour(t *testing.T) {
 	y := newToy()
 	begun := 0
@@ -306,8 +306,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// TestColourIsNeverTheOnlySignal draws with and without colours: the characters must be the same, and without there must
-// be no colour sequence at all.
+// TestColourIsNeverTheOnlySignal draws with and without colours: the characters are the same, and without colours
+// there is no colour sequence.
 func TestColourIsNeverTheOnlySignal(t *testing.T) {
 	var texts []string
 	for _, o := range []theme.Options{{}, {Colour: true}, {Colour: true, Light: true}} {
@@ -325,7 +325,7 @@ func TestColourIsNeverTheOnlySignal(t *testing.T) {
 	}
 }
 
-// terminal is what a program writes to; drawn is closed with the first frame.
+// terminal is a program's output; drawn is closed with the first frame.
 type terminal struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -348,13 +348,13 @@ func (w *terminal) program(ctx context.Context, f *tui.Frame) error {
 	return err
 }
 
-// given says that the terminal was given back: the alternate screen left, the cursor shown.
+// given reports whether the terminal was restored: alternate screen left, cursor shown.
 func (w *terminal) given() bool {
 	text := w.text.String()
 	return strings.Contains(text, "\x1b[?1049l") && strings.Contains(text, "\x1b[?25h")
 }
 
-// TestPanicRestoresTheTerminal lets the program panic in the middle of a frame.
+// TestPanicRestoresTheTerminal makes the program panic within a frame.
 func TestPanicRestoresTheTerminal(t *testing.T) {
 	d := newToy().dashboard()
 	d.Pages[0].Draw = func(*tui.Frame, screen.Region) { panic("a fault in the middle of a frame") }
@@ -366,7 +366,7 @@ func TestPanicRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-// TestEndOfContextRestoresTheTerminal ends the program from outside once it has drawn, as a signal does.
+// TestEndOfContextRestoresTheTerminal ends the program from outside after the first frame, like a signal.
 func TestEndOfContextRestoresTheTerminal(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &terminal{drawn: make(chan struct{})}

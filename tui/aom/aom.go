@@ -1,4 +1,4 @@
-// Package aom draws the Age of Model: the mean over clusters, and one cluster's sawtooth.
+// Package aom draws the Age of Model: its mean over clusters, and one cluster's sawtooth.
 package aom
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Top is the largest mean age that any queue shows in a span, so that queues share one axis.
+// MaxMeanAge returns the largest mean age of any queue in a span, rounded up, for a common axis.
 func Top(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	for i := range s.Queues {
@@ -28,7 +28,7 @@ func Top(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	return chart.Ceiling(top)
 }
 
-// SawTop is Top for sawtooths.
+// MaxSawtooth is like MaxMeanAge for sawtooths.
 func SawTop(s *live.Snapshot, span chart.Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
@@ -45,13 +45,13 @@ func SawTop(s *live.Snapshot, span chart.Span) float64 {
 	return chart.Ceiling(top)
 }
 
-// goesOn says that the watched cluster still ages behind the queue with an index.
+// stillAges reports whether the watched cluster still ages behind queue.
 func goesOn(s *live.Snapshot, queue int) bool {
 	clusters := s.Queues[queue].Clusters
 	return int(s.Watched) >= len(clusters) || !clusters[s.Watched].Done
 }
 
-// Of is the age of a cluster against time, as far as it has one.
+// AgeSeries returns the age of a cluster over time, where it has one.
 func Of(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
 	q := &s.Queues[queue]
 	points := make([]chart.Point, 0, len(q.Series)+1)
@@ -66,7 +66,7 @@ func Of(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Readin
 	return points
 }
 
-// Oldest is the largest age that any cluster has in a span, behind any queue.
+// MaxAge returns the largest age of any cluster in a span, behind any queue.
 func Oldest(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	take := func(age float64) {
@@ -90,7 +90,7 @@ func Oldest(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	return chart.Ceiling(top)
 }
 
-// Mean draws the age averaged over the clusters that have one, behind the queue with an index, against time.
+// DrawMean draws the age averaged over the clusters that have one, behind queue, over time.
 func Mean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading, style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
@@ -109,8 +109,8 @@ func Mean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top flo
 	chart.Lines(r, span.Axes(top), chart.Line{Points: points, Style: style})
 }
 
-// Sawtooth draws the watched cluster's age behind the queue with an index: up by a second a second, down with every
-// delivery, up to its last one when it is done.
+// DrawSawtooth draws the watched cluster's age behind queue: it rises one second per second, drops at each delivery,
+// and ends at the last one when the cluster is done.
 func Sawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
@@ -134,7 +134,7 @@ func Sawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top
 	chart.Lines(r, span.Axes(top), chart.Line{Points: clipped(points, chart.At(span.From, 0).X), Style: style})
 }
 
-// clipped lets a line begin at x.
+// clipLine cuts a line off before x.
 func clipped(p []chart.Point, x float64) []chart.Point {
 	for len(p) > 1 && p[1].X < x {
 		p = p[1:]
@@ -146,7 +146,7 @@ func clipped(p []chart.Point, x float64) []chart.Point {
 	return p
 }
 
-// Title says the age now, as long as anything ages, and its time average, in as many words as fit.
+// FormatTitle returns the current age, while there is one, and its time average, abbreviated to fit width.
 func Title(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
 	now, mean := " now "+num.NS(float64(q.AoMNow[reading])), ", mean "+num.NS(float64(q.MeanAoM[reading]))
 	if !q.AoMNow[reading].Known() {

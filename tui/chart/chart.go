@@ -1,5 +1,5 @@
-// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns of ntcharts behind one door:
-// what is not finite is left out and sizes are clamped before the library sees them, because either makes it panic or
+// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns by ntcharts. DrawLines
+// removes values that are not finite and clamps sizes before calling the library, which would otherwise panic or
 // hang. Histogram and CDF are our own.
 package chart
 
@@ -18,21 +18,21 @@ import (
 // Point is one sample.
 type Point struct{ X, Y float64 }
 
-// Line is a run of samples in order of X.
+// Line is a sequence of samples in order of X.
 type Line struct {
 	Points []Point
 	Style  screen.Style
 }
 
-// Axes are a chart's ranges and labels. A range that is empty or not finite is widened.
+// Axes are a chart's ranges and labels. An empty or infinite range is widened.
 type Axes struct {
 	X0, X1, Y0, Y1 float64
-	X, Y           func(float64) string // labels; nil for none
+	X, Y           func(float64) string // format labels; nil for none
 }
 
 const axisWidth = 8
 
-// limits of what the library is asked for.
+// Limits on the sizes passed to the library.
 const (
 	minSide = 2
 	maxSide = 1000
@@ -50,7 +50,7 @@ func widened(lo, hi float64) (float64, float64) {
 	return lo, hi
 }
 
-// Lines draws lines over labelled axes. Below 2 × 2 cells it draws nothing.
+// DrawLines draws lines with labelled axes. Below 2 × 2 cells it draws nothing.
 func Lines(r screen.Region, a Axes, lines ...Line) {
 	a.X0, a.X1 = widened(a.X0, a.X1)
 	a.Y0, a.Y1 = widened(a.Y0, a.Y1)
@@ -78,7 +78,7 @@ func Lines(r screen.Region, a Axes, lines ...Line) {
 	}
 }
 
-// braille draws one line; where it meets another one, its pattern is added and its style wins.
+// drawBraille draws one line. Where it meets another, its pattern is added and its style wins.
 func braille(r screen.Region, a *Axes, line Line) {
 	w, h := min(r.W, maxSide), min(r.H, maxSide)
 	if w < minSide || h < minSide || len(line.Points) == 0 {
@@ -119,7 +119,7 @@ const (
 
 var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
-// Bar draws share (0 … 1) of a row's width.
+// DrawBar fills share (0 … 1) of a row's width.
 func Bar(r screen.Region, share float64, style screen.Style) {
 	if !finite(share) {
 		share = 0
@@ -130,7 +130,7 @@ func Bar(r screen.Region, share float64, style screen.Style) {
 	}
 }
 
-// Gauge draws value of full as a bar with a track.
+// DrawGauge draws value relative to full as a bar with a track.
 func Gauge(r screen.Region, value, full float64, style screen.Style) {
 	share := 0.0
 	if finite(value) && finite(full) && full > 0 {
@@ -146,8 +146,8 @@ func Gauge(r screen.Region, value, full float64, style screen.Style) {
 	}
 }
 
-// CDF draws a distribution over 0, 1, 2 … as one bar a value: how many are at most that. What does not fit is folded
-// into the last row.
+// CDF draws a distribution over 0, 1, 2 … with one bar per value: the share of counts up to it. Values that do not
+// fit share the last row.
 func CDF(r screen.Region, counts []int64, style screen.Style) {
 	total := sum(counts)
 	if total == 0 || r.H < 1 || r.W < 12 {
@@ -157,7 +157,7 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 	below, y := int64(0), 0
 	for k, n := range counts {
 		below += n
-		if y == r.H-1 && below < total { // the last row says where it ends
+		if y == r.H-1 && below < total { // the last row shows the largest value
 			for k++; k < len(counts) && below < total; k++ {
 				below += counts[k]
 			}
@@ -170,8 +170,8 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 	}
 }
 
-// Histogram draws a distribution over 0, 1, 2 … as one bar a value, up to the largest that occurs: which share is exactly
-// that.
+// DrawHistogram draws a distribution over 0, 1, 2 … with one bar per value up to the largest that occurs: the share
+// of exactly that value.
 func Histogram(r screen.Region, counts []int64, style screen.Style) {
 	total := sum(counts)
 	if total == 0 || r.W < 12 {
@@ -185,7 +185,7 @@ func Histogram(r screen.Region, counts []int64, style screen.Style) {
 	}
 }
 
-// row is one labelled bar with its percentage.
+// drawRow draws one labelled bar with its percentage.
 func row(r screen.Region, label string, share float64, style screen.Style) {
 	r.Right(4, 0, theme.Text, label)
 	Bar(r.Sub(5, 0, r.W-13, 1), share, style)
@@ -202,7 +202,7 @@ func sum(counts []int64) int64 {
 
 var levels = []rune(" ▁▂▃▄▅▆▇█")
 
-// Wrap breaks text at its blanks into lines of at most width characters, as far as words allow.
+// WrapText breaks text at spaces into lines of at most width characters, unless a word is longer.
 func Wrap(text string, width int) []string {
 	var out []string
 	line := ""

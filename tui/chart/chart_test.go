@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// FuzzLines draws any numbers at any size: ntcharts alone panics or hangs on some of them.
+// FuzzLines draws arbitrary numbers at arbitrary sizes; ntcharts alone panics or hangs on some of them.
 func FuzzLines(f *testing.F) {
 	add := func(w, h int16, values ...float64) {
 		b := make([]byte, 8*len(values))
@@ -91,7 +91,7 @@ func TestCDF(t *testing.T) {
 	}
 }
 
-// TestLineGoesFromCornerToCorner checks direction and reach: Y grows upwards.
+// TestLineGoesFromCornerToCorner checks direction and extent: Y grows upwards.
 func TestLineGoesFromCornerToCorner(t *testing.T) {
 	lines := drawn(20, 5, func(r screen.Region) {
 		Lines(r, Axes{X0: 0, X1: 1, Y0: 0, Y1: 1}, Line{Points: []Point{{0, 0}, {1, 1}}})
@@ -131,7 +131,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestCells puts points into cells: means where there are several, the last value between, nothing before and after.
+// TestCells resamples points to cells: means of several, the last value between, NaN before and after.
 func TestCells(t *testing.T) {
 	span := Span{0, olaf.Time(6 * olaf.Microsecond)}
 	us := func(n float64) float64 { return n * 1000 }
@@ -144,7 +144,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestWindowHoldsNow slides along a run: the newest part holds the present, and grows with what has passed at first.
+// TestWindowHoldsNow moves along a run: the newest part includes the present, and grows with the elapsed time at
+// first.
 func TestWindowHoldsNow(t *testing.T) {
 	end := olaf.Time(400 * olaf.Microsecond)
 	for now := olaf.Time(0); now <= end; now += end / 100 {

@@ -8,16 +8,16 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Span is the part of a run's time axis that is shown.
+// Span is the visible part of a run's time axis.
 type Span struct{ From, To olaf.Time }
 
-// Shares of a run that are shown when not the whole: a hundredth at its start, later an eighth.
+// Divisors of the run for a partial view: 1/128 at the start, 1/8 later.
 const (
 	recent  = 8
 	atStart = 128
 )
 
-// Window is the span to be shown of a run that ends at end: the newest part, or all.
+// WindowSpan returns the visible span of a run that ends at end: its newest part, or all of it.
 func Window(now, end olaf.Time, whole bool) Span {
 	length := end
 	if !whole {
@@ -32,23 +32,23 @@ func Window(now, end olaf.Time, whole bool) Span {
 	return Span{now - length, now}
 }
 
-// Contains says whether an instant is shown.
+// Contains reports whether an instant is visible.
 func (s Span) Contains(t olaf.Time) bool { return t >= s.From && t <= s.To }
 
-// Axes are those of values of 0 … top, in ns, against the span.
+// Axes returns axes for values of 0 … top, in ns, over the span.
 func (s Span) Axes(top float64) Axes {
 	return Axes{X0: ns(s.From), X1: ns(s.To), Y0: 0, Y1: top, X: num.NS, Y: num.NS}
 }
 
-// Label says what a sparkline over the span shows.
+// Label returns the caption of a sparkline over the span.
 func (s Span) Label() string { return num.NS(ns(s.From)) + " … " + num.NS(ns(s.To)) }
 
-// At is a value, in ns, at an instant, as a point of a span's axes.
+// PointAt returns the point for a value in ns at an instant.
 func At(t olaf.Time, value float64) Point { return Point{ns(t), value} }
 
 func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
 
-// Ceiling rounds up to one of a few figures times a power of ten, so that an axis changes rarely.
+// RoundUp rounds up to one of a few figures times a power of ten, so that an axis rarely changes.
 func Ceiling(v float64) float64 {
 	if !(v > 0) || v > 1e18 {
 		return 1000
@@ -62,8 +62,8 @@ func Ceiling(v float64) float64 {
 	}
 }
 
-// Cells is what a line of points, in order of X, is in each of n cells of a span: the mean of the points there, or what
-// the line was before; NaN before it begins and behind its end.
+// Cells resamples a line to n cells of the span: the mean of the points in each cell, or the value before it. Before
+// the line begins and after it ends the value is NaN.
 func (s Span) Cells(points []Point, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	width := (ns(s.To) - ns(s.From)) / float64(max(n, 1))
@@ -91,12 +91,12 @@ func (s Span) Cells(points []Point, n int) []float64 {
 	return out
 }
 
-// Sparkline draws a line of points into a region without axes; top fills it.
+// Sparkline draws points into a region without axes, with top at its upper edge.
 func (s Span) Sparkline(r screen.Region, points []Point, top float64, style screen.Style) {
 	Columns(r, s.Cells(points, r.W), top, style)
 }
 
-// Columns draws values as columns over a baseline; top fills the region.
+// DrawColumns draws values as columns over a baseline, with top at the upper edge.
 func Columns(r screen.Region, values []float64, top float64, style screen.Style) {
 	for x := 0; x < min(r.W, len(values)); x++ {
 		v := values[x]

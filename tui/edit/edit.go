@@ -1,4 +1,4 @@
-// Package edit is one line of text that a person types.
+// Package edit implements an editable line of text.
 package edit
 
 import (
@@ -11,22 +11,21 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// limit is how long a line may get.
+// limit is the maximum length in characters.
 const limit = 64
 
-// Line is the text and the cursor in it. It is a value: Update returns the next one.
+// Line is a text with a cursor. It is immutable: Update returns a new one.
 type Line struct {
 	text []rune
 	at   int
 }
 
-// New starts with a text and the cursor behind it.
+// New returns a line with a text and the cursor at its end.
 func New(text string) Line { return Line{[]rune(text), len([]rune(text))} }
 
-// Value is the text.
 func (l Line) Value() string { return string(l.text) }
 
-// Update takes a key.
+// Update handles a key and returns the new line.
 func (l Line) Update(msg tea.KeyMsg) Line {
 	switch msg.Type {
 	case tea.KeyRunes, tea.KeySpace:
@@ -59,7 +58,7 @@ func (l Line) Update(msg tea.KeyMsg) Line {
 	return l
 }
 
-// Draw draws the line, with the cursor while it is focused.
+// Draw draws the line, with the cursor if it has the focus.
 func (l Line) Draw(r screen.Region, style screen.Style, focused bool) {
 	r.Text(0, 0, style, string(l.text))
 	if focused {

@@ -1,4 +1,4 @@
-// Package eventlog lists what happened in a queue, newest first.
+// Package eventlog lists the events of a queue, newest first.
 package eventlog
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Columns of a log of a height: a log of one line has no headings, and nothing that needs one.
+// LogColumns returns the columns for a log of the given height. A log of one line has no headings.
 func Columns(height int) []list.Column {
 	if height > 1 {
 		return columns
@@ -25,7 +25,7 @@ var columns = []list.Column{
 	{Name: "time", Width: 11, Right: true}, {Name: "what", Least: 20}, {Name: "seq", Width: 5, Right: true, Drop: 2}, {Name: "frame", Width: 6, Right: true, Drop: 1},
 }
 
-// Rows are the log's lines in a run that ends at end, newest first; a row's id is the update's number.
+// LogRows returns the events in a run that ends at end, newest first. A row's id is the update's number.
 func Rows(q *live.QueueSnapshot, end olaf.Time) list.Rows {
 	n := len(q.Log)
 	rows := list.Rows{Len: n, Row: func(i int) list.Row { return row(&q.Log[n-1-i], end) }}

@@ -1,4 +1,4 @@
-// Package form asks for the settings of the next run.
+// Package form is the dialogue for the settings of the next run.
 package form
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// field is one line of the form and how it changes a specification.
+// field is one line of the form and its effect on a specification.
 type field struct {
 	name string
 	get  func(*bench.Spec, int) string
@@ -68,7 +68,7 @@ type Form struct {
 	Err    string
 }
 
-// New starts with the settings of a run.
+// New returns a form with the settings of a run.
 func New(spec bench.Spec, rate int) Form {
 	f := Form{base: spec}
 	for _, field := range fields {
@@ -77,7 +77,7 @@ func New(spec bench.Spec, rate int) Form {
 	return f
 }
 
-// Update takes a key: up and down change the line, everything else edits it.
+// Update handles a key: up and down select a line, other keys edit it.
 func (f Form) Update(msg tea.KeyMsg) Form {
 	f.inputs = slices.Clone(f.inputs)
 	switch msg.String() {
@@ -91,7 +91,7 @@ func (f Form) Update(msg tea.KeyMsg) Form {
 	return f
 }
 
-// Spec is the specification that was asked for; the error says which line makes no sense.
+// Spec returns the specification in the form. The error names the invalid line.
 func (f *Form) Spec() (bench.Spec, error) {
 	spec := f.base
 	for i, field := range fields {
@@ -105,10 +105,9 @@ func (f *Form) Spec() (bench.Spec, error) {
 	return spec, nil
 }
 
-// Height is how many rows the form needs.
+// Height is the number of rows that the form needs.
 const Height = 10
 
-// Draw draws the form.
 func (f *Form) Draw(r screen.Region) {
 	for i, field := range fields {
 		mark, style := "  ", theme.Text

@@ -1,4 +1,4 @@
-// Package help lists what every key does, from the table of bindings.
+// Package help lists the keys and their actions from the table of bindings.
 package help
 
 import (
@@ -7,16 +7,16 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// ColumnWidth is how wide a column of the help is, with the blank between two.
+// ColumnWidth is the width of a help column, with a space between two.
 const ColumnWidth = 56
 
-// Line is one row of the help: words, or a key and what it does.
+// Line is one row of the help: text, or a key and its action.
 type Line struct {
 	Label, Text string
 	Title       bool
 }
 
-// Lines are bindings by group, each below its name.
+// ListLines returns the bindings by group, each group below its title.
 func Lines(bindings []keys.Binding) []Line {
 	var out []Line
 	group := ""
@@ -33,10 +33,10 @@ func Lines(bindings []keys.Binding) []Line {
 	return out
 }
 
-// labelWidth is how wide the keys of a line are.
+// labelWidth is the width of a line's keys.
 const labelWidth = 16
 
-// Draw draws lines from row top on, in as many columns as fit.
+// Draw draws lines from line top on, in as many columns as fit.
 func Draw(r screen.Region, lines []Line, top int) {
 	columns := max(r.W/ColumnWidth, 1)
 	if columns*r.H >= len(lines) {
@@ -61,7 +61,7 @@ func Draw(r screen.Region, lines []Line, top int) {
 	}
 }
 
-// Footer draws bindings with a brief name in one line, as many as fit.
+// DrawFooter draws as many bindings with a brief name as fit into one line.
 func Footer(r screen.Region, bindings []keys.Binding) {
 	x := 0
 	for _, b := range bindings {

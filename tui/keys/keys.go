@@ -1,4 +1,4 @@
-// Package keys holds what keys do as data: the help, the matching and the file for other bindings come from one table.
+// Package keys contains the key bindings as data. Help, matching and the user's bindings file use one table.
 package keys
 
 import (
@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Action is what a key does, by the name that a file binds.
+// Action identifies what a key does, by its name in a bindings file.
 type Action string
 
 // All actions.
@@ -59,19 +59,19 @@ const (
 	Reading      Action = "reading"
 )
 
-// Tabs are the actions that lead to a page by its place.
+// Tabs are the actions that open a page by its number.
 var Tabs = []Action{"tab-1", "tab-2", "tab-3", "tab-4", "tab-5", "tab-6", "tab-7", "tab-8", "tab-9"}
 
 // Binding is one action with its keys.
 type Binding struct {
 	Action Action
-	Keys   []string // as Bubble Tea names them
+	Keys   []string // in Bubble Tea's names
 	About  string
 	Group  string
-	Brief  string // for the footer; empty leaves it out
+	Brief  string // for the footer; empty omits it
 }
 
-// table is the default of everything.
+// table contains the default bindings.
 var table = []Binding{
 	{Help, []string{"?"}, "help", "general", "help"},
 	{Quit, []string{"q", "ctrl+c"}, "quit; asks while a run is on", "general", "quit"},
@@ -133,7 +133,7 @@ type Map struct {
 	matchers []key.Binding
 }
 
-// Default is the bindings of the table.
+// Default returns the default bindings.
 func Default() *Map { return newMap(slices.Clone(table)) }
 
 func newMap(bindings []Binding) *Map {
@@ -144,10 +144,10 @@ func newMap(bindings []Binding) *Map {
 	return m
 }
 
-// Bindings lists all in the order of the help.
+// Bindings returns all bindings in the order of the help.
 func (m *Map) Bindings() []Binding { return m.bindings }
 
-// Action is what a key does; false when nothing.
+// Action returns the action of a key, or false if it has none.
 func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
 	for i := range m.matchers {
 		if key.Matches(msg, m.matchers[i]) {
@@ -157,7 +157,7 @@ func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
 	return "", false
 }
 
-// Key is how the help names an action's first key.
+// Key returns the help's name for an action's first key.
 func (m *Map) Key(a Action) string {
 	for _, b := range m.bindings {
 		if b.Action == a {
@@ -167,7 +167,7 @@ func (m *Map) Key(a Action) string {
 	return ""
 }
 
-// Label names keys for people.
+// LabelKeys returns the keys' names for display.
 func Label(keys []string) string {
 	var out []string
 	for _, k := range keys {
@@ -182,7 +182,7 @@ func Label(keys []string) string {
 	return strings.Join(out, " ")
 }
 
-// ErrBindings is the kind of every refused file.
+// ErrBindings is the kind of errors in a bindings file.
 var ErrBindings = errors.New("bad key bindings")
 
 // Load reads a YAML file of the form
@@ -191,8 +191,8 @@ var ErrBindings = errors.New("bad key bindings")
 //	  pause: [p, space]
 //	  next-panel: n
 //
-// and returns the default bindings with those replaced. Unknown names, empty lists and keys that would do two things are
-// refused with an error that matches ErrBindings.
+// and returns the default bindings with these replaced. Unknown names, empty lists and ambiguous keys give an error
+// that matches ErrBindings.
 func Load(file []byte) (*Map, error) {
 	var doc struct {
 		Keys map[string]yaml.Node `yaml:"keys"`
@@ -230,7 +230,7 @@ func Load(file []byte) (*Map, error) {
 	return newMap(bindings), unique(bindings)
 }
 
-// list reads one key or a list of keys.
+// readKeys reads one key or a list of keys.
 func list(node *yaml.Node) ([]string, error) {
 	var keys []string
 	if node.Kind == yaml.ScalarNode {
@@ -267,7 +267,7 @@ func unique(bindings []Binding) error {
 	return nil
 }
 
-// near proposes actions that share a beginning with a mistyped one.
+// suggestActions returns a hint with the actions that begin like a mistyped one.
 func near(name string) string {
 	var out []string
 	for _, b := range table {

@@ -1,5 +1,5 @@
-// Package life tells the story of one update: created, queued, merged with whom, delivered or dropped, and what that did
-// to its cluster's age.
+// Package life describes the life of one update: created, queued, merged, delivered or dropped, and its effect on
+// the cluster's age.
 package life
 
 import (
@@ -12,25 +12,25 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// company is how many of those in the same frame are named.
+// company is the number of updates in the same frame to list.
 const company = 12
 
-// story is told line by line.
+// story collects the description line by line.
 type story struct {
 	lines []screen.Phrase
-	end   olaf.Time // of the run, for how instants are written
+	end   olaf.Time // end of the run, which sets the format of instants
 }
 
 func (s *story) say(style screen.Style, format string, args ...any) {
 	s.lines = append(s.lines, screen.Phrase{Text: fmt.Sprintf(format, args...), Style: style})
 }
 
-// at tells what happened at an instant.
+// addAt adds a line for an event at an instant.
 func (s *story) at(t olaf.Time, style screen.Style, format string, args ...any) {
 	s.say(style, "%14s "+format, append([]any{num.Instant(t, s.end)}, args...)...)
 }
 
-// Story is a life in a run that ends at end, in sentences.
+// DescribeLife returns the life of an update, in sentences, for a run that ends at end.
 func Story(l *live.Life, end olaf.Time) []screen.Phrase {
 	s := &story{end: end}
 	s.say(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
@@ -54,7 +54,7 @@ func Story(l *live.Life, end olaf.Time) []screen.Phrase {
 	return s.lines
 }
 
-// company tells who else is in the frame.
+// addCompany lists the other updates in the frame.
 func (s *story) company(l *live.Life) {
 	if len(l.With) == 0 {
 		return

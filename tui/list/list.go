@@ -1,5 +1,5 @@
-// Package list is a scrolling table with a cursor and a filter. Where room is short whole columns give way, so that no
-// number is ever cut; where there is plenty, rows get taller for the charts in them.
+// Package list draws a scrolling table with a cursor and a filter. In a narrow table whole columns are dropped, so
+// that no number is ever cut. In a tall one, rows with charts become taller.
 package list
 
 import (
@@ -11,55 +11,55 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// State is where a list stands. Selected counts rows that pass the filter.
+// State is a list's cursor, filter and shift. Selected counts rows that match the filter.
 type State struct {
 	Selected int
 	Filter   string
-	Pan      int // columns that lines are shifted to the left
+	Pan      int // columns that lines are shifted to the left by
 }
 
-// Column is a heading and how its column takes part in the layout.
+// Column is a heading and the layout of its column.
 type Column struct {
 	Name  string
-	Width int  // at least; numbers make it wider. 0 takes what is left
-	Right bool // numbers: never cut
-	Least int  // of a column of Width 0: what it must have, else it is left out
-	Drop  int  // the column with the highest goes first where room is short; 0 stays
+	Width int  // minimum, which numbers widen; 0 takes the remaining width
+	Right bool // right-aligned numbers, never cut
+	Least int  // for Width 0: the minimum, below which the column is dropped
+	Drop  int  // columns with the highest value are dropped first; 0 is never dropped
 }
 
-// Cell is one text, or a picture; Style 0 is plain.
+// Cell is a text or a picture. Style 0 is plain.
 type Cell struct {
 	Text  string
 	Style screen.Style
-	Draw  func(screen.Region) // instead of Text
+	Draw  func(screen.Region) // draws the cell instead of Text
 }
 
-// Row is one line, with an id of the caller's.
+// Row is one line with an id for the caller.
 type Row struct {
 	ID    int64
 	Cells []Cell
 }
 
-// Rows are a list's lines. Only those that are drawn, or looked at by a filter, are made.
+// Rows are a list's lines. Only drawn or filtered rows are created.
 type Rows struct {
 	Len  int
 	Row  func(i int) Row
-	Text func(i int) string // what a filter looks at; nil: all cells
-	Of   string             // what Len counts where that is not all there is: "the newest 256 events"
-	Tall int                // how many lines a row may take where there is room; below 1 counts as 1
+	Text func(i int) string // text for the filter; nil uses all cells
+	Of   string             // replaces Len in captions if there are more: "the newest 256 events"
+	Tall int                // maximum lines per row if there is room; below 1 counts as 1
 }
 
-// Lines are rows that exist already.
+// FromRows returns existing rows as Rows.
 func Lines(rows []Row) Rows {
 	return Rows{Len: len(rows), Row: func(i int) Row { return rows[i] }}
 }
 
-// Texts are rows of one cell each.
+// FromTexts returns Rows with one cell each.
 func Texts(lines []string) Rows {
 	return Rows{Len: len(lines), Row: func(i int) Row { return Row{ID: int64(i), Cells: []Cell{{Text: lines[i]}}} }}
 }
 
-// passes says whether a row is to be shown: every word of the filter occurs in it, or does not where it starts with "!".
+// matches reports whether a row matches the filter: it contains every word, and none that starts with "!".
 func (r *Rows) passes(words []string, i int) bool {
 	var text string
 	if r.Text != nil {
@@ -80,7 +80,7 @@ func (r *Rows) passes(words []string, i int) bool {
 	return true
 }
 
-// Filtered is the rows that pass the filter.
+// FilterRows returns the rows that match the filter.
 func (s *State) Filtered(rows Rows) Rows {
 	words := strings.Fields(strings.ToLower(s.Filter))
 	if len(words) == 0 {
@@ -97,38 +97,37 @@ func (s *State) Filtered(rows Rows) Rows {
 	return out
 }
 
-// Order is the places of n rows, the largest by a key first, those whose key is not a number last. Without a key they stay
-// as they are.
+// SortOrder returns the places of n rows in descending order of key, those with NaN last. A nil key keeps the order.
 func Order(n int, key func(i int) float64) []int {
 	places := make([]int, n)
 	for i := range places {
 		places[i] = i
 	}
 	if key != nil {
-		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(b), key(a)) }) // which has NaN below all
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(b), key(a)) }) // cmp.Compare puts NaN below all numbers
 	}
 	return places
 }
 
-// Move changes the selection by n rows of count, and keeps it inside.
+// Move moves the selection by n rows and keeps it within count rows.
 func (s *State) Move(n, count int) {
 	s.Selected = min(max(s.Selected+n, 0), max(count-1, 0))
 }
 
-// top is the first row to be drawn so that the selected one is among shown rows.
+// topRow returns the first row to draw so that the selected one is among shown rows.
 func (s *State) top(count, shown int) int {
 	return min(max(s.Selected-shown+1, 0), max(count-shown, 0))
 }
 
-// Placed is where rows were drawn, for the mouse.
+// Placed describes where rows were drawn, for the mouse.
 type Placed struct {
 	Body   screen.Region
-	Top    int // the first row
-	Height int // of a row, in lines
+	Top    int // first row drawn
+	Height int // lines per row
 	Shown  int
 }
 
-// At is the row at a cell of the grid; false where there is none.
+// RowAt returns the row at a cell of the grid, or false if there is none.
 func (p *Placed) At(x, y int) (row int, ok bool) {
 	if !p.Body.Contains(x, y) {
 		return 0, false
@@ -137,7 +136,7 @@ func (p *Placed) At(x, y int) (row int, ok bool) {
 	return p.Top + n, n < p.Shown
 }
 
-// Draw draws headings and the rows around the selection. Rows must be filtered already.
+// Draw draws the headings and the rows around the selection. rows must be filtered.
 func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) Placed {
 	if r.H < 1 || r.W < 1 {
 		return Placed{}
@@ -171,11 +170,10 @@ func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) P
 	return p
 }
 
-// scrolled is how many rows there must be more than for a scroll bar.
+// scrolled is the body height above which a scroll bar is drawn.
 const scrolled = 2
 
-// arrange makes the rows that are to be seen when each takes some lines, and gives the columns their places beside the
-// scroll bar.
+// arrangeRows creates the visible rows, with tall lines each, and lays out the columns next to the scroll bar.
 func arrange(body screen.Region, columns []Column, rows *Rows, s *State, tall int) (Placed, []Row, []place) {
 	p := Placed{Body: body, Height: tall, Shown: min(body.H/tall, rows.Len)}
 	p.Top = s.top(rows.Len, p.Shown)
@@ -189,7 +187,7 @@ func arrange(body screen.Region, columns []Column, rows *Rows, s *State, tall in
 	return p, visible, layout(columns, visible, p.Body.W)
 }
 
-// pictured says that there is a column for pictures, which taller rows are for.
+// hasPictures reports whether a column for pictures is visible; taller rows are only for these.
 func pictured(columns []Column, places []place) bool {
 	for i, c := range columns {
 		if c.Least > 0 && places[i].width > 0 {
@@ -206,7 +204,7 @@ func nothing(s *State) string {
 	return "nothing yet"
 }
 
-// headed says whether any column has a heading.
+// hasHeadings reports whether any column has a heading.
 func headed(columns []Column) bool {
 	return slices.ContainsFunc(columns, func(c Column) bool { return c.Name != "" })
 }
@@ -236,17 +234,17 @@ func panned(text string, n int) string {
 	return string(runes[min(n, len(runes)):])
 }
 
-// place is where a column is drawn; of width 0 it is not.
+// place is a column's position; a width of 0 means that it is dropped.
 type place struct{ x, width int }
 
-// chartLeast is how many rows a chart below a list needs, with its border.
+// chartLeast is the minimum height of a chart below a list, with its border.
 const chartLeast = 8
 
-// Chrome is how many rows of a list's box are not its lines: border and heading.
+// Chrome is the number of rows of a list's box other than its lines: border and heading.
 const Chrome = 3
 
-// Split gives a list of so many lines what it needs of a page, and charts below it the rest where that is enough for them.
-// A list that is too long leaves them two fifths.
+// SplitPage divides a page between a list of the given number of lines and charts below it, if enough rows remain
+// for these. A list that is too long leaves them two fifths.
 func Split(r screen.Region, lines int) (listing, below screen.Region) {
 	high := lines + Chrome
 	if r.H-high < chartLeast {
@@ -258,8 +256,8 @@ func Split(r screen.Region, lines int) (listing, below screen.Region) {
 	return r.Sub(0, 0, r.W, high), r.Sub(0, high, r.W, r.H-high)
 }
 
-// layout gives every column its place in a width: as wide as its numbers, whole columns left out where room is short, and
-// what is left over to those that take it.
+// layoutColumns places the columns within width: as wide as their numbers, with whole columns dropped if needed and
+// the remaining width given to columns of Width 0.
 func layout(columns []Column, rows []Row, width int) []place {
 	out := make([]place, len(columns))
 	kept := make([]bool, len(columns))
@@ -270,7 +268,7 @@ func layout(columns []Column, rows []Row, width int) []place {
 	for _, i := range order {
 		kept[i] = needed(out, kept) <= width
 	}
-	for _, i := range slices.Backward(order) { // a narrow one may fit where a wide one went later
+	for _, i := range slices.Backward(order) { // a narrow column may fit after a wider one was dropped
 		if kept[i] = true; needed(out, kept) > width {
 			kept[i] = false
 		}
@@ -284,7 +282,7 @@ func layout(columns []Column, rows []Row, width int) []place {
 		}
 		free := max(width-x, 0)
 		if columns[i].Right && out[i].width > free {
-			free = 0 // rather no number than half of one
+			free = 0 // no number is better than half of one
 		}
 		out[i].x, out[i].width = x, min(out[i].width, free)
 		x += out[i].width + 1
@@ -292,7 +290,7 @@ func layout(columns []Column, rows []Row, width int) []place {
 	return out
 }
 
-// dropping are the columns that may give way, the first to go first.
+// dropOrder returns the columns that may be dropped, the first to drop first.
 func dropping(columns []Column) []int {
 	var order []int
 	for i, c := range columns {
@@ -304,7 +302,7 @@ func dropping(columns []Column) []int {
 	return order
 }
 
-// wanted is how wide a column must be: texts may be cut, numbers and their heading may not.
+// wantedWidth returns a column's minimum width. Texts may be cut, numbers and their heading may not.
 func wanted(columns []Column, rows []Row, i int) int {
 	c := &columns[i]
 	if c.Width == 0 {
@@ -322,7 +320,7 @@ func wanted(columns []Column, rows []Row, i int) int {
 	return n
 }
 
-// needed is how wide the kept columns are together, with a blank between two.
+// neededWidth returns the total width of the kept columns, with a space between two.
 func needed(places []place, kept []bool) int {
 	n := -1
 	for i, p := range places {
@@ -333,7 +331,7 @@ func needed(places []place, kept []bool) int {
 	return max(n, 0)
 }
 
-// spread gives what is left over to the columns that take it.
+// spreadWidth distributes the free width over the columns of Width 0.
 func spread(columns []Column, places []place, kept []bool, free int) {
 	open := 0
 	for i, c := range columns {

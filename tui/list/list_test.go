@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// TestSelectionStaysVisible moves at random: the selected row is always inside the list and on the page.
+// TestSelectionStaysVisible moves at random: the selected row is always within the list and visible.
 func TestSelectionStaysVisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
@@ -43,8 +43,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWholeOrAbsent draws random tables at random widths: every number in the picture is one of the table's,
-// and the scroll bar stands beside them.
+// TestNumbersAreWholeOrAbsent draws random tables at random widths: every number in the picture is one of the
+// table's, and the scroll bar is next to them.
 func TestNumbersAreWholeOrAbsent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width, height := rapid.IntRange(1, 90).Draw(t, "width"), rapid.IntRange(2, 8).Draw(t, "height")
@@ -88,7 +88,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTallRows gives rows the lines that are free, and knows which row a line belongs to.
+// TestTallRows gives rows the free lines and maps lines back to rows.
 func TestTallRows(t *testing.T) {
 	rows := Lines(make([]Row, 3))
 	rows.Tall = 4

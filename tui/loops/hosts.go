@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// hostsPage lists workers and servers.
+// hostsPage returns the page with all workers and servers.
 func (s *session) hostsPage() tui.Page {
 	return tui.Page{
 		Title: "Hosts",
@@ -29,10 +29,10 @@ func (s *session) hostsPage() tui.Page {
 	}
 }
 
-// sortings are the orders of the hosts, the largest first.
+// sortings are the sort orders of the hosts, descending.
 var sortings = []struct {
 	name string
-	key  func(*closed.HostSnapshot) float64 // nil is the order of jobs
+	key  func(*closed.HostSnapshot) float64 // nil for the order of jobs
 }{
 	{"job", nil},
 	{"sent again", func(h *closed.HostSnapshot) float64 { return float64(h.Counts.Of("packets_resent")) }},
@@ -55,7 +55,7 @@ func hostColumns(span chart.Span) []list.Column {
 	}
 }
 
-// hostRows are the hosts with their links over a span; a row's id is the host's place in the snapshot.
+// hostRows returns the hosts with their links over a span. A row's id is the host's index in the snapshot.
 func (s *session) hostRows(span chart.Span) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -73,7 +73,7 @@ func (s *session) hostRows(span chart.Span) list.Rows {
 	}
 }
 
-// doing are the styles of what hosts do.
+// doing maps host states to styles.
 var doing = map[closed.Doing]screen.Style{closed.Talking: theme.Good, closed.Computing: theme.Text, closed.Applying: theme.Text, closed.Finished: theme.Dim}
 
 func (s *session) hostRow(h *closed.HostSnapshot, place int, span chart.Span) list.Row {

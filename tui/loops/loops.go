@@ -1,5 +1,6 @@
-// Package loops has the pages of hosts that wait for what a switch sends back: how far their jobs are, what every host does, and
-// what the switch holds, while one run goes on at the pace that a person chooses. A page is a file here and a row in pages.
+// Package loops contains the dashboard pages of a closed-loop run: the progress of its jobs, the state of every
+// host, and the slots of the switches, while one run proceeds at a chosen pace. Each page is a file here and an
+// entry in New.
 package loops
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run that is shown. Nothing in it waits; Player is one.
+// Source is the run to show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
 	Snapshot() *closed.Snapshot // nil before the first
@@ -27,22 +28,22 @@ type Source interface {
 	End() olaf.Time
 }
 
-// Runs is how far all runs are, which are measured beside the one shown.
+// Runs is the progress of all runs, which are measured while one is shown.
 type Runs struct{ Done, Total int }
 
-// Options say what is to be seen. Source is needed.
+// Options configures the dashboard. Source is required.
 type Options struct {
 	Source Source
-	System string // that runs
-	About  string // what is done, in a few words
+	System string // system under test
+	About  string // a few words about the run
 	Seed   uint64
-	// Work is what goes on beside it, in a word, and Leaving what quitting does to that, as a sentence.
+	// Work names the measurement in the background. Leaving is a sentence about what quitting does to it.
 	Work, Leaving string
 	Runs          func() Runs
-	Report        func() *tui.Report // of all runs, nil until they are over
+	Report        func() *tui.Report // of all runs, nil until they have finished
 }
 
-// session is what the pages show: one look at the source, and how it is to be seen.
+// session is the state of the pages: the last look at the source, and the view settings.
 type session struct {
 	options  Options
 	snapshot *closed.Snapshot
@@ -51,10 +52,10 @@ type session struct {
 	runs     Runs
 	report   *tui.Report
 	whole    bool // time axes show the whole run
-	order    int  // of the hosts, by sortings
+	order    int  // sort order of the hosts, an index into sortings
 }
 
-// New makes a dashboard.
+// New returns a dashboard.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, hand: pace.NewHand(o.Source, "a loop"), history: new(History)}
 	const panels, all = "no panels here; every page is one", "every job and every host is shown"
@@ -122,12 +123,12 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-// head says what runs.
+// headPhrases returns the system and the run.
 func (s *session) head() []screen.Phrase {
 	return []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
 }
 
-// caption says what a view of the run shows.
+// viewCaption returns a caption for a view of the run.
 func (s *session) caption(what string) string {
 	if s.snapshot == nil {
 		return what
@@ -136,10 +137,10 @@ func (s *session) caption(what string) string {
 		num.Instant(s.snapshot.Now, s.end()), num.End(s.end()))
 }
 
-// span is the part of the time axis that all charts show.
+// span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.end(), s.whole) }
 
-// line is something of a run against time, up to now, and the most that it was.
+// line returns a value of the run over time, up to now, and its maximum.
 func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) (points []chart.Point, top float64) {
 	for i := range s.history.Instants {
 		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
@@ -150,7 +151,7 @@ func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) 
 	return append(points, chart.At(s.snapshot.Now, now)), max(top, now)
 }
 
-// Line is a picture of a run that ends at end in a line, for who has no screen.
+// FormatLine describes a run that ends at end in one line, for output without a screen.
 func Line(v *closed.Snapshot, end olaf.Time) string {
 	rounds, held := uint32(0), 0
 	for i := range v.Jobs {

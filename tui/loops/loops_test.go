@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// loop is a loop of a system: jobs of some workers on links of 10 Gbps.
+// loop is a closed loop of a system: jobs with some workers on links of 10 Gbps.
 type loop struct {
 	of                   string
 	jobs, workers, racks int
@@ -30,11 +30,11 @@ type loop struct {
 	loss                 float64
 }
 
-// play runs it.
+// play runs the loop.
 func (l loop) play(follow closed.Follow) *closed.Result {
 	found, err := system.All().Find(l.of)
 	if err != nil {
-		panic(err) // fails the test, with where it was
+		panic(err) // fails the test with the place
 	}
 	l.o.Jobs = l.jobs
 	net := closed.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle, Link: closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
@@ -59,7 +59,7 @@ func (l loop) end() olaf.Time {
 	return olaf.Time(math.Round(float64(l.play(nil).Duration) * float64(olaf.Nanosecond)))
 }
 
-// glance ends a run at an instant with a picture of it, and its history up to there.
+// glance stops a run at an instant and returns its snapshot and its history up to there.
 type glance struct {
 	*Player
 	at      olaf.Time
@@ -76,7 +76,7 @@ func (g *glance) Follow(last, next olaf.Time, look *closed.Look) (olaf.Time, boo
 	return g.at, false
 }
 
-// still is a run that stands at one picture.
+// still is a paused run with one snapshot.
 type still struct {
 	tuitest.Still
 	snapshot *closed.Snapshot
@@ -88,7 +88,7 @@ func (s *still) Snapshot() *closed.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
 func (s *still) End() olaf.Time             { return s.end }
 
-// at shows a loop when a part of its time is over.
+// at returns a source that shows a loop when a part of its time has passed.
 func (l loop) at(part float64) *still {
 	end := l.end()
 	if part == 1 {
@@ -101,7 +101,7 @@ func (l loop) at(part float64) *still {
 	return &still{snapshot: g.picture, history: g.History(), end: end, Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
 }
 
-// scenes are the runs that pages are of, each made when it is first looked at.
+// scenes are the runs for the pages, each created on first use.
 var scenes = map[string]func() *still{
 	"pool": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(0.13) }),
 	"over": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(1) }),
@@ -112,7 +112,7 @@ var scenes = map[string]func() *still{
 	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
 }
 
-// dash is a dashboard of a size that has watched its source for a second.
+// dash returns a dashboard of a given size that has watched its source for a second.
 type dash struct {
 	*tui.Frame
 	source *still
@@ -134,7 +134,7 @@ func shown(scene string, width, height int, edit func(*Options)) *dash {
 	return d
 }
 
-// TestPages holds the bodies of the pages against the golden files.
+// TestPages compares the bodies of the pages with the golden files.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		name, scene   string
@@ -155,7 +155,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryPageFits draws every page in the smallest terminal and in others, before the first picture too.
+// TestEveryPageFits draws every page in the smallest terminal and in others, also before the first snapshot.
 func TestEveryPageFits(t *testing.T) {
 	for scene := range scenes {
 		for _, size := range [][2]int{{60, 16}, {61, 17}, {80, 24}, {200, 60}} {
@@ -172,7 +172,7 @@ func TestEveryPageFits(t *testing.T) {
 	}
 }
 
-// TestStatus holds what the frame says of runs in all states.
+// TestStatus checks the frame's text for runs in all states.
 func TestStatus(t *testing.T) {
 	report := tui.NewReport(func(int) []string { return []string{"a report"} })
 	for _, c := range []struct {
@@ -207,7 +207,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestKeys presses what changes the pace, and what goes to an instant.
+// TestKeys presses the keys that change the pace or seek.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys string
@@ -230,7 +230,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestEveryActionIsKnown holds that a key either does something or says why not.
+// TestEveryActionIsKnown expects every key to have an effect or to show why not.
 func TestEveryActionIsKnown(t *testing.T) {
 	pages := New(Options{Source: scenes["nothing"]()})
 	for action := range pages.Without {
@@ -243,7 +243,8 @@ func TestEveryActionIsKnown(t *testing.T) {
 	}
 }
 
-// TestPlayerChangesNothing lets somebody hurry, step and look while a loop goes on: the result is the same, and pictures go forward.
+// TestPlayerChangesNothing hurries, steps and looks at a running loop: the result is the same, and snapshots go
+// forward.
 func TestPlayerChangesNothing(t *testing.T) {
 	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4, racks: 2, o: system.Options{Profile: "paper"}}} {
 		alone := fmt.Sprintf("%+v", *l.play(nil))
@@ -276,7 +277,7 @@ func TestPlayerChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLine tells a picture in a line.
+// TestLine checks the one-line description of a run.
 func TestLine(t *testing.T) {
 	s := scenes["pool"]()
 	if line := Line(s.snapshot, s.end); !strings.Contains(line, "of 5 rounds") || !strings.Contains(line, "held") {

@@ -8,43 +8,43 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Player holds a loop to a pace.
+// Player runs a closed loop at a pace.
 type Player struct {
 	*pace.Player[closed.Snapshot]
 	end olaf.Time
 	log *chronicle
 }
 
-// NewPlayer makes a player for a run with an end.
+// NewPlayer returns a player for a run with an end.
 func NewPlayer(end olaf.Time, p pace.Pace, c pace.Clock) *Player {
 	log := &chronicle{grid: pace.NewGrid[Instant](end)}
 	log.history.Store(new(History))
 	return &Player{pace.NewPlayer(end, p, c, log), end, log}
 }
 
-// Follow is what a run is followed with.
+// Follow is the run's watcher function.
 func (p *Player) Follow(last, next olaf.Time, look *closed.Look) (until olaf.Time, on bool) {
 	return p.Before(last, next, look.Snapshot)
 }
 
-// End is when the run ends.
+// End returns the end of the run.
 func (p *Player) End() olaf.Time { return p.end }
 
-// History is what is remembered of the run.
+// History returns the recorded history.
 func (p *Player) History() *History { return p.log.history.Load() }
 
-// History is what a run was like at instants that lie equally far apart. It does not change.
+// History contains the state of a run at equidistant instants. It is immutable.
 type History struct{ Instants []Instant }
 
-// Instant is a run at one of these.
+// Instant is the state of a run at one instant.
 type Instant struct {
 	At       olaf.Time
-	Held     []int32   // slots, by switch
-	Underway int32     // frames
-	Busy     []float32 // by host, the share of the time so far that its link towards the switch was busy
+	Held     []int32   // slots in use, by switch
+	Underway int32     // frames on links
+	Busy     []float32 // by host: the share of the time so far in which its link to the switch was busy
 }
 
-// chronicle keeps a history while a run goes on.
+// chronicle records a history while a run proceeds.
 type chronicle struct {
 	grid    pace.Grid[Instant]
 	history atomic.Pointer[History]

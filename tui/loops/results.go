@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage is the report of all runs once they are over, and until then what this one counted so far.
+// resultsPage returns the page with the report of all runs, and before that the counters of this run.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// runPage shows how far the jobs are, what became of packets, and what is held and on its way over time.
+// runPage returns the page with the progress of the jobs, the fate of packets, and slots and frames over time.
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
@@ -35,7 +35,7 @@ const (
 func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	rows := s.jobRows()
 	high := min(list.Chrome+rows.Len, max(r.H-fateRows-chartRows, list.Chrome+1))
-	if r.H-fateRows-high < chartRows { // no chart
+	if r.H-fateRows-high < chartRows { // no room for a chart
 		high = max(r.H-fateRows, list.Chrome+1)
 	}
 	box := r.Sub(0, 0, r.W, high)
@@ -53,7 +53,7 @@ var jobColumns = []list.Column{
 	{Name: "again", Width: 7, Right: true}, {},
 }
 
-// jobRows are the jobs; a row's id is the job's place.
+// jobRows returns the jobs. A row's id is the job's index.
 func (s *session) jobRows() list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -90,7 +90,7 @@ func (s *session) jobRow(i int) list.Row {
 	}}
 }
 
-// drawFate shows what became of frames, and of the packets that workers had back.
+// drawFate draws the fate of frames, and the packets that workers sent again.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
 	fates := []loss.Fate{
@@ -102,7 +102,7 @@ func (s *session) drawFate(r screen.Region) {
 	loss.Bars(r.Box(screen.Thin, theme.Border, theme.Title, "fate of "+num.Count(int64(v.Frames))+" frames"), int64(v.Frames), fates)
 }
 
-// drawOverTime draws slots and frames against time.
+// drawOverTime draws slots and frames over time.
 func (s *session) drawOverTime(r screen.Region) {
 	span, v := s.span(), s.snapshot
 	held, slots := 0, 0
@@ -120,7 +120,7 @@ func (s *session) drawOverTime(r screen.Region) {
 	counts(parts[0], span, fmt.Sprintf("%d frames on their way", v.Underway), points, top, theme.Good)
 }
 
-// held is the slots of all switches.
+// heldSlots returns the slots in use in all switches.
 func (i *Instant) held() float64 {
 	sum := int32(0)
 	for _, n := range i.Held {
@@ -129,7 +129,7 @@ func (i *Instant) held() float64 {
 	return float64(sum)
 }
 
-// counts draws a number of things against time.
+// drawCounts draws a number over time.
 func counts(r screen.Region, span chart.Span, title string, points []chart.Point, top float64, style screen.Style) {
 	most := 1.0
 	for most < top {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// slotsPage lists what the switches hold.
+// slotsPage returns the page with the switches' slots.
 func (s *session) slotsPage() tui.Page {
 	return tui.Page{
 		Title: "Slots",
@@ -45,7 +45,7 @@ var slotColumns = []list.Column{
 	{Name: "inside", Width: 6, Right: true}, {Name: "held for", Width: 8, Right: true}, {Name: " whose", Least: 10, Drop: 1},
 }
 
-// slotRows are the slots that are held, those of the root first.
+// slotRows returns the slots in use, the root's first.
 func (s *session) slotRows() list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -71,7 +71,7 @@ func (s *session) slotRows() list.Rows {
 	return out
 }
 
-// whose are the numbers of the bits that are set.
+// setBits lists the positions of the set bits.
 func whose(bitmap uint64) string {
 	var words []string
 	for ; bitmap != 0; bitmap &= bitmap - 1 {

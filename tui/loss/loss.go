@@ -1,4 +1,4 @@
-// Package loss shows where updates went: merged, delivered, or lost and why.
+// Package loss draws the fate of updates: merged, delivered or lost, with reasons.
 package loss
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Fate is what became of some updates.
+// Fate is one outcome and its number of updates.
 type Fate struct {
 	Mark, Name string
 	Count      int64
 	Style      screen.Style
-	Part       bool // of the fate above it
+	Part       bool // part of the previous fate
 }
 
-// The widths of what stands beside a bar.
+// Widths next to a bar.
 const (
 	nameWidth   = 12
-	leastBar    = 3 // of a part, whose name is cut rather
+	leastBar    = 3 // minimum for a part, whose name is cut first
 	numberWidth = 15
 	shareWidth  = 8
 )
 
-// Bars draws one bar a fate, as shares of what was sent; those that do not fit are left out.
+// DrawBars draws one bar per fate, as shares of sent. Fates that do not fit are omitted.
 func Bars(r screen.Region, sent int64, fates []Fate) {
-	parts := nameWidth // is how wide names of parts are
+	parts := nameWidth // width of the parts' names
 	for _, l := range fates {
 		if l.Part {
 			parts = max(parts, min(screen.Width(l.Name)+3, r.W-numberWidth-leastBar))
@@ -60,7 +60,7 @@ func Bars(r screen.Region, sent int64, fates []Fate) {
 	}
 }
 
-// Draw draws the fates of a queue's updates, which add up to what was sent, and below them of what the lost consist.
+// Draw draws the fates of a queue's updates, which add up to the number sent, and the reasons for losses below.
 func Draw(r screen.Region, q *live.QueueSnapshot) {
 	c := q.Counters
 	fates := []Fate{
@@ -77,7 +77,7 @@ func Draw(r screen.Region, q *live.QueueSnapshot) {
 	Bars(r, c.Offered(), fates)
 }
 
-// named is a counter within a line: its title, or its name where it has none.
+// counterTitle returns a counter's title for use within a line, or its name if it has none.
 func named(c *olaf.Counter) string {
 	if c.Title == "" {
 		return c.Name
@@ -85,7 +85,7 @@ func named(c *olaf.Counter) string {
 	return strings.ToLower(c.Title[:1]) + c.Title[1:]
 }
 
-// Drops is how many updates were dropped in each of n equal parts of a span.
+// DropsOverTime returns the number of dropped updates in each of n equal parts of a span.
 func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	for _, p := range q.Series {
@@ -97,7 +97,7 @@ func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	return out
 }
 
-// Counters draws the queue's counters by their register names, in columns.
+// DrawCounters draws the queue's counters by register name, in columns.
 func Counters(r screen.Region, q *live.QueueSnapshot) {
 	const width = 28
 	for i, c := range byRegister(q.Counters) {
@@ -121,7 +121,8 @@ type counter struct {
 	value   int64
 }
 
-// byRegister lists what is offered, then what the queue's block counts by address, then what no register counts.
+// byRegister returns the offered counts first, then the counters of the queue's block by address, then counters
+// without a register.
 func byRegister(counts olaf.Counts) (list []counter) {
 	for i, name := range counts.Names() {
 		row := &counts.Ledger().Counters[i]

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// clustersPage lists the clusters with their ages over time.
+// clustersPage returns the page with the clusters and their ages over time.
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
@@ -34,10 +34,10 @@ func (s *session) clustersPage() tui.Page {
 	}
 }
 
-// sortings are the orders of the clusters, the largest first.
+// sortings are the sort orders of the clusters, descending.
 var sortings = []struct {
 	name string
-	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
+	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
 }{
 	{"id", nil},
 	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
@@ -48,7 +48,7 @@ var sortings = []struct {
 	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Values.Of("window_sent")) }},
 }
 
-// sorted remembers an order of clusters until there is a newer picture.
+// sorted caches an order of clusters until the next snapshot.
 type sorted struct {
 	of      *netsim.Snapshot
 	by      int
@@ -56,7 +56,7 @@ type sorted struct {
 	places  []int
 }
 
-// places is the order of the clusters, as places in the snapshot.
+// places returns the order of the clusters as indexes into the snapshot.
 func (s *session) places() []int {
 	if s.sorted.of == s.snapshot && s.sorted.by == s.order && s.sorted.reading == s.reading {
 		return s.sorted.places
@@ -98,12 +98,12 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	drawLine(below.Box(screen.Thin, theme.Border, theme.Title, title), span, top, s.ages(s.watched, span), theme.Cluster(c.Cluster))
 }
 
-// ages are those of the cluster at a place against time, up to now.
+// ages returns the age of the cluster at a place over time, up to now.
 func (s *session) ages(place int, span chart.Span) []chart.Point {
 	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[s.reading][place]) }, s.snapshot.Clusters[place].AoM[s.reading])
 }
 
-// clusterRows are the clusters with their ages over a span; a row's id is the cluster's place in the snapshot.
+// clusterRows returns the clusters with their ages over a span. A row's id is the cluster's index in the snapshot.
 func (s *session) clusterRows(span chart.Span, top float64) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}

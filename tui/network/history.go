@@ -9,18 +9,18 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// History is what a run was like at instants that lie equally far apart. It does not change.
+// History contains the state of a run at equidistant instants. It is immutable.
 type History struct{ Instants []Instant }
 
-// Instant is a run at one of these. Ports and clusters stand as in the run's snapshots.
+// Instant is the state of a run at one instant. Ports and clusters are in the order of the run's snapshots.
 type Instant struct {
 	At           olaf.Time
-	Mean, Oldest [olaf.Readings]float32   // age in ns over the clusters that have one; NaN where none has
+	Mean, Oldest [olaf.Readings]float32   // age in ns over the clusters that have one; NaN if there is none
 	Ages         [olaf.Readings][]float32 // of every cluster in ns; NaN before the first delivery
 	Ports        []PortInstant
 }
 
-// PortInstant is a port at an instant, counts since the start.
+// PortInstant is a port at an instant. Dropped counts from the start.
 type PortInstant struct {
 	Port      string
 	Occupancy int
@@ -28,14 +28,14 @@ type PortInstant struct {
 	Dropped   uint64
 }
 
-// What a history may hold: instants, and ages in all.
+// Limits of a history: instants, and ages in total.
 const (
 	mostInstants  = pace.MostInstants
 	leastInstants = 32
 	mostAges      = 1 << 21
 )
 
-// chronicle keeps a history while a run goes on.
+// chronicle records a history while a run proceeds.
 type chronicle struct {
 	grid    pace.Grid[Instant]
 	history atomic.Pointer[History]
@@ -50,7 +50,7 @@ func newChronicle(end olaf.Time) *chronicle {
 // Next implements pace.Log.
 func (c *chronicle) Next() olaf.Time { return c.grid.Next() }
 
-// Take adds a picture of the instant that is due.
+// Take records the snapshot of the next instant.
 func (c *chronicle) Take(v *netsim.Snapshot) {
 	c.grid.Add(instantOf(v), min(mostInstants, max(leastInstants, mostAges/max(len(v.Clusters), 1))))
 	c.history.Store(&History{c.grid.Instants})
@@ -76,7 +76,7 @@ func instantOf(v *netsim.Snapshot) Instant {
 	return out
 }
 
-// port is a port by its name, which most often stands at its place in the snapshot.
+// port returns a port by name. It is usually at the same place as in the snapshot.
 func (i *Instant) port(name string, place int) *PortInstant {
 	if place < len(i.Ports) && i.Ports[place].Port == name {
 		return &i.Ports[place]

@@ -1,5 +1,5 @@
-// Package network has the pages of a simulated network: its ports, what becomes of its updates, and the ages of its
-// clusters, while one run goes on at the pace that a person chooses. A page is a file here and a row in pages.
+// Package network contains the dashboard pages of a simulated network: its ports, the fate of its updates, and the
+// ages of its clusters, while one run proceeds at a chosen pace. Each page is a file here and an entry in pages.
 package network
 
 import (
@@ -22,24 +22,24 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run that is shown. Nothing in it waits; Player is one.
+// Source is the run to show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
 	Snapshot() *netsim.Snapshot // nil before the first
 	History() *History
 }
 
-// Seeds is how far the runs of all seeds are, the one shown among them.
+// Seeds is the progress of the runs of all seeds, including the one shown.
 type Seeds struct{ Done, Total int }
 
-// Options say what is to be seen. Source is needed.
+// Options configures the dashboard. Source is required.
 type Options struct {
 	Source Source
-	Seeds  func() Seeds       // nil: the run shown is the only one
-	Report func() *tui.Report // the report of all runs, nil until they are over; nil: there is none
+	Seeds  func() Seeds       // nil if there is only the run shown
+	Report func() *tui.Report // nil until all runs have finished; a nil function means no report
 }
 
-// session is what the pages show: one look at the source, and how it is to be seen.
+// session is the state of the pages: the last look at the source, and the view settings.
 type session struct {
 	options  Options
 	snapshot *netsim.Snapshot
@@ -50,12 +50,12 @@ type session struct {
 
 	reading olaf.Reading
 	whole   bool // time axes show the whole run
-	watched int  // the cluster whose age is drawn, by its place in the snapshot
-	order   int  // of the clusters, by sortings
+	watched int  // cluster whose age is drawn, by its index in the snapshot
+	order   int  // sort order of the clusters, an index into sortings
 	sorted  sorted
 }
 
-// New makes a dashboard.
+// New returns a dashboard.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, hand: pace.NewHand(o.Source, "a simulation"), seeds: Seeds{0, 1}, history: new(History)}
 	const panels = "no panels here; every page is one"
@@ -106,10 +106,10 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 // Seek implements tui.Subject.
 func (s *session) Seek(to olaf.Time) string { return s.hand.Seek(to) }
 
-// ended says that the run shown has reached its end.
+// hasEnded reports whether the run shown has reached its end.
 func (s *session) ended() bool { return s.snapshot.Now >= s.snapshot.End }
 
-// done says that nothing is left to be simulated.
+// isDone reports whether all runs have finished.
 func (s *session) done() bool {
 	return s.ended() && (s.options.Seeds == nil || s.seeds.Done >= s.seeds.Total)
 }
@@ -137,7 +137,7 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-// head says what network it is.
+// headPhrases returns the network, queue and seed.
 func (s *session) head() []screen.Phrase {
 	v := s.snapshot
 	control := "off"
@@ -157,7 +157,7 @@ func (s *session) head() []screen.Phrase {
 	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: what, Style: theme.Text}}
 }
 
-// caption says what a view of the run shows.
+// viewCaption returns a caption for a view of the run.
 func (s *session) caption(what string) string {
 	v := s.snapshot
 	if v == nil {
@@ -174,10 +174,10 @@ func (s *session) caption(what string) string {
 		num.Instant(v.Now, v.End), num.End(v.End), v.Workers, len(v.Clusters), s.reading)
 }
 
-// span is the part of the time axis that all charts show.
+// span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
 
-// ageLine is an age against time, up to now: of the cluster at a place, or of the mean.
+// ageLine returns an age over time, up to now: a cluster's or the mean.
 func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now results.Float) []chart.Point {
 	points := make([]chart.Point, 0, len(s.history.Instants)+1)
 	for i := range s.history.Instants {
@@ -191,7 +191,7 @@ func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now result
 	return points
 }
 
-// topAge is the oldest that any cluster was in a span.
+// topAge returns the largest age of any cluster in a span, rounded up.
 func (s *session) topAge(span chart.Span) float64 {
 	top := 0.0
 	for i := range s.history.Instants {
@@ -207,7 +207,7 @@ func (s *session) topAge(span chart.Span) float64 {
 	return chart.Ceiling(top)
 }
 
-// meanAge averages the ages that clusters have now.
+// meanAge averages the current ages of the clusters that have one.
 func meanAge(clusters iter.Seq[*netsim.ClusterSnapshot], reading olaf.Reading) results.Float {
 	var ages metric.Series
 	for c := range clusters {
@@ -216,7 +216,7 @@ func meanAge(clusters iter.Seq[*netsim.ClusterSnapshot], reading olaf.Reading) r
 	return ages.Mean()
 }
 
-// everyCluster is all of a snapshot's.
+// everyCluster iterates over a snapshot's clusters.
 func everyCluster(v *netsim.Snapshot) iter.Seq[*netsim.ClusterSnapshot] {
 	return func(yield func(*netsim.ClusterSnapshot) bool) {
 		for i := range v.Clusters {

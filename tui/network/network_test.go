@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// still is a run that stands at one picture.
+// still is a paused run with one snapshot.
 type still struct {
 	tuitest.Still
 	snapshot *netsim.Snapshot
@@ -33,7 +33,7 @@ type still struct {
 func (s *still) Snapshot() *netsim.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
 
-// glance ends a run at an instant with a picture of it, and its history up to there.
+// glance stops a run at an instant and returns its snapshot and its history up to there.
 type glance struct {
 	*Player
 	at      olaf.Time
@@ -50,7 +50,7 @@ func (g *glance) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Sn
 	return g.at, false
 }
 
-// at is a source that shows a real run at an instant.
+// at returns a source that shows a real run at an instant.
 func at(topology *netsim.Topology, instant olaf.Time) *still {
 	g := &glance{Player: NewPlayer(end(topology), pace.Pace{Speed: pace.Full}, &tuitest.Jumping{}), at: instant}
 	if _, err := netsim.Run(context.Background(), topology, netsim.Options{Watcher: g}); err != nil {
@@ -59,7 +59,7 @@ func at(topology *netsim.Topology, instant olaf.Time) *still {
 	return &still{snapshot: g.picture, history: g.History(), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}}
 }
 
-// scenes are the runs that pages are of, each made when it is first looked at.
+// scenes are the runs for the pages, each created on first use.
 var scenes = map[string]func() *still{
 	"plain": sync.OnceValue(func() *still {
 		return at(preset("multihop", netsim.Scale{}), olaf.Time(12*olaf.Second+345*olaf.Millisecond))
@@ -90,7 +90,7 @@ var scenes = map[string]func() *still{
 	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
 }
 
-// dash is a dashboard of a size that has watched its source for a second.
+// dash returns a dashboard of a given size that has watched its source for a second.
 type dash struct {
 	*tui.Frame
 	clock   *tuitest.Clock
@@ -121,7 +121,7 @@ func shown(scene string, width, height int, edit func(*Options)) *dash {
 	return d
 }
 
-// TestPages holds the bodies of the pages against the golden files.
+// TestPages compares the bodies of the pages with the golden files.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		name, scene   string
@@ -143,7 +143,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStatus holds what the frame says of runs in all states.
+// TestStatus checks the frame's text for runs in all states.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		scene string
@@ -178,7 +178,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEverySize draws at all sorts of sizes: exactly that many rows and columns, and no panic.
+// TestEverySize draws at many sizes: exactly as many rows and columns, and no panic.
 func TestEverySize(t *testing.T) {
 	for _, scene := range []string{"plain", "rack", "nothing"} {
 		for _, pressed := range [][]string{nil, {"?"}, {"2", "/"}, {"3", "end"}, {"4"}} {
@@ -201,7 +201,7 @@ func TestEverySize(t *testing.T) {
 	}
 }
 
-// TestPaceKeys presses what changes the pace.
+// TestPaceKeys presses the keys that change the pace.
 func TestPaceKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys string
@@ -211,7 +211,7 @@ func TestPaceKeys(t *testing.T) {
 		{" ", pace.Pace{Speed: 1}, pace.Pace{Speed: 1, Paused: true}}, {" ", pace.Pace{Speed: 1, Paused: true}, pace.Pace{Speed: 1}},
 		{"+", pace.Pace{Speed: 1}, pace.Pace{Speed: 2}}, {"+++", pace.Pace{Speed: 1}, pace.Pace{Speed: 10}}, {"-", pace.Pace{Speed: 1}, pace.Pace{Speed: 0.5}},
 		{"M", pace.Pace{Speed: 1}, pace.Pace{Speed: pace.Full}}, {"R", pace.Pace{Speed: 5}, pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 5}, pace.Pace{Speed: 5, Paused: true}},
-		{"-", pace.Pace{Speed: pace.Full}, pace.Pace{Speed: 0.5}}, // slower than the simulated second a second that was seen
+		{"-", pace.Pace{Speed: pace.Full}, pace.Pace{Speed: 0.5}}, // slower than the measured speed of one
 	} {
 		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).Holds = c.from })
 		tuitest.Press(d.Frame, c.keys)
@@ -222,14 +222,14 @@ func TestPaceKeys(t *testing.T) {
 	}
 }
 
-// TestEveryBinding has every action of the keys do something that is to be seen, or say why not.
+// TestEveryBinding expects every action to have a visible effect or to show why not.
 func TestEveryBinding(t *testing.T) {
 	before := map[keys.Action]string{
 		keys.Tabs[0]: "2", keys.Up: "end", keys.PageUp: "end", keys.Top: "end", keys.Back: "/", keys.NextMark: "m", keys.Open: "down", keys.RealTime: "+",
 	}
 	for _, b := range keys.Default().Bindings() {
 		if n, err := strconv.Atoi(b.Keys[0]); err == nil && n > 4 {
-			continue // pages that there are not
+			continue // pages that do not exist
 		}
 		d := shown("rack", 100, 30, nil)
 		if tuitest.Press(d.Frame, "2"); before[b.Action] == "/" {
@@ -247,7 +247,7 @@ func TestEveryBinding(t *testing.T) {
 	}
 }
 
-// TestSeeks goes forward only.
+// TestSeeks expects seeks to go forward only.
 func TestSeeks(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
 	tuitest.Press(d.Frame, "right")
@@ -265,7 +265,7 @@ func TestSeeks(t *testing.T) {
 	}
 }
 
-// TestReport shows the report of all seeds when it is there, and how to leave.
+// TestReport shows the report of all seeds when it is available, and how to leave.
 func TestReport(t *testing.T) {
 	var report *tui.Report
 	d := shown("over", 100, 30, func(o *Options) {
@@ -286,7 +286,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestSortings sorts by every column, the largest first, and loses no cluster.
+// TestSortings sorts by every column in descending order and loses no cluster.
 func TestSortings(t *testing.T) {
 	d := shown("plain", 80, 24, nil)
 	s := d.session
@@ -315,7 +315,7 @@ func TestSortings(t *testing.T) {
 	}
 }
 
-// TestWatchedCluster is chosen by enter and by the next one's key, whatever the order.
+// TestWatchedCluster selects a cluster with enter and with the key for the next one, in any order.
 func TestWatchedCluster(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
 	tuitest.Press(d.Frame, "2", "s", "s", "down", "enter")

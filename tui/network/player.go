@@ -6,17 +6,17 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Player holds a simulated network to a pace. It is the netsim.Watcher of one run.
+// Player runs a simulated network at a pace. It is the netsim.Watcher of one run.
 type Player struct {
 	*pace.Player[netsim.Snapshot]
 	log *chronicle
 }
 
-// NewPlayer makes a player for a run with an end.
+// NewPlayer returns a player for a run with an end.
 func NewPlayer(end olaf.Time, p pace.Pace, c pace.Clock) *Player {
 	log := newChronicle(end)
 	return &Player{pace.NewPlayer(end, p, c, log), log}
 }
 
-// History is what is remembered of the run.
+// History returns the recorded history.
 func (p *Player) History() *History { return p.log.history.Load() }

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// preset is a network that comes with the program, for 15 s; it panics where there is none.
+// preset returns a built-in network for 15 s; it panics if there is none.
 func preset(name string, scale netsim.Scale) *netsim.Topology {
 	topology, err := netsim.Preset(system.All(), name, scale)
 	if err != nil {
@@ -43,7 +43,7 @@ func simulate(t testing.TB, topology *netsim.Topology, w netsim.Watcher) (*netsi
 	return r, string(text)
 }
 
-// TestPaceTakesItsTime runs 20 simulated seconds at several speeds against a clock of its own.
+// TestPaceTakesItsTime runs 20 simulated seconds at several speeds on a test clock.
 func TestPaceTakesItsTime(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	_, alone := simulate(t, topology, nil)
@@ -64,7 +64,7 @@ func TestPaceTakesItsTime(t *testing.T) {
 	}
 }
 
-// TestMeddlingChangesNothing lets somebody pause, hurry, step and look at random while the run goes on.
+// TestMeddlingChangesNothing pauses, hurries, steps and looks at random during a run.
 func TestMeddlingChangesNothing(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	topology.Control.Enabled = true
@@ -106,7 +106,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStop ends a paused run, which is measured up to where it stood.
+// TestStop ends a paused run, which is measured up to there.
 func TestStop(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// scripted looks at a player between two events and does what the script says, in turn.
+// scripted looks at a player between events and runs the next step of a script.
 type scripted struct {
 	*Player
 	script []func(last, next olaf.Time)
@@ -135,7 +135,7 @@ func (s *scripted) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.
 	return s.Player.Before(last, next, look)
 }
 
-// TestSteps takes a paused run from event to event.
+// TestSteps moves a paused run from event to event.
 func TestSteps(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
@@ -163,7 +163,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAdvance takes a paused run to an instant between two events, where it is then stopped.
+// TestAdvance moves a paused run to an instant between two events and stops it there.
 func TestAdvance(t *testing.T) {
 	p := NewPlayer(olaf.Time(20*olaf.Second), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
 	look := func(at olaf.Time) *netsim.Snapshot { return &netsim.Snapshot{Now: at} }
@@ -178,7 +178,7 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestHistory is the same at every pace, lies on a grid up to the end, and agrees with pictures taken there.
+// TestHistory expects the same history at every pace, on a grid up to the end, equal to snapshots taken there.
 func TestHistory(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	var first *History

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// portsPage lists the ports with what they did over time.
+// portsPage returns the page with the ports over time.
 func (s *session) portsPage() tui.Page {
 	return tui.Page{
 		Title: "Ports",
@@ -25,7 +25,7 @@ func (s *session) portsPage() tui.Page {
 	}
 }
 
-// portTall is how many lines a port takes at most.
+// portTall is the maximum number of lines per port.
 const portTall = 4
 
 func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
@@ -42,7 +42,7 @@ func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
 	s.drawPort(below, int(row.ID), span)
 }
 
-// drawPort draws what a port did over time: its slots in use, and what it dropped.
+// drawPort draws a port over time: its slots in use, and its drops.
 func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	p := &s.snapshot.Ports[place]
 	left, right := r.Column(0, 2), r.Column(1, 2)
@@ -65,7 +65,7 @@ func portColumns(span chart.Span) []list.Column {
 	}
 }
 
-// portRows are the ports with their history over a span; a row's id is its place in the snapshot.
+// portRows returns the ports with their history over a span. A row's id is the port's index in the snapshot.
 func (s *session) portRows(span chart.Span) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -99,7 +99,7 @@ func (s *session) portRow(p *netsim.PortSnapshot, place int, span chart.Span) li
 	}}
 }
 
-// occupancy is a port's slots in use against time, up to now.
+// occupancy returns a port's slots in use over time, up to now.
 func (s *session) occupancy(p *netsim.PortSnapshot, place int, span chart.Span) []chart.Point {
 	var points []chart.Point
 	for i := range s.history.Instants {
@@ -111,7 +111,7 @@ func (s *session) occupancy(p *netsim.PortSnapshot, place int, span chart.Span) 
 	return append(points, chart.At(s.snapshot.Now, float64(p.Occupancy)))
 }
 
-// drops is what a port dropped in each of n equal parts of a span, and the most of these.
+// drops returns a port's drops in each of n equal parts of a span, and their maximum.
 func (s *session) drops(place int, span chart.Span, n int) (parts []float64, most float64) {
 	parts = make([]float64, max(n, 0))
 	p := &s.snapshot.Ports[place]

@@ -17,7 +17,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage is the report of all runs once they are over, and until then what this one shows so far, group by group.
+// resultsPage returns the page with the report of all runs, and before that the results of this run so far, by
+// group.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",
@@ -43,7 +44,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	s.drawGroups(below)
 }
 
-// mostGroups is how many groups have a chart.
+// mostGroups is the maximum number of groups with a chart.
 const mostGroups = 4
 
 // drawGroups draws the mean age of each group, side by side on the same axes.
@@ -70,10 +71,10 @@ func (s *session) drawGroups(r screen.Region) {
 	}
 }
 
-// group is the clusters with one name.
+// group contains the clusters with one group name.
 type group struct {
 	*netsim.GroupResult
-	places []int // of its clusters in the snapshot
+	places []int // indexes of its clusters in the snapshot
 }
 
 func (s *session) groups() []group {
@@ -99,7 +100,7 @@ func (s *session) clustersAt(places []int) iter.Seq[*netsim.ClusterSnapshot] {
 	}
 }
 
-// meanAt is the mean age at an instant of the history; NaN where no cluster has one.
+// meanAt returns the mean age at an instant of the history, or NaN if no cluster has one.
 func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	sum, n := 0.0, 0
 	for _, place := range g.places {
@@ -111,10 +112,11 @@ func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	return sum / float64(n)
 }
 
-// groupShown are the statistics of groups that have a column.
+// groupShown are the group statistics with a column.
 var groupShown = slices.DeleteFunc(slices.Clone(netsim.PartStatistics()), func(m *metric.Metric) bool { return m.Column == "" })
 
-// groupColumns are those of groupShown; counts give way first where room is short, then shares, then ages.
+// groupColumns returns the columns for groupShown. In a narrow table counts are dropped first, then shares, then
+// ages.
 func groupColumns() []list.Column {
 	columns := []list.Column{{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true}, {Name: "workers", Width: 7, Right: true, Drop: 2*len(groupShown) + 1}}
 	for i, m := range groupShown {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// runPage shows ports, the fate of updates and the mean age, on one page.
+// runPage returns the page with ports, the fate of updates and the mean age.
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
@@ -29,7 +29,7 @@ func (s *session) runPage() tui.Page {
 // Heights with borders.
 const (
 	fateRows  = 7
-	portsMost = 3 // how many lines a port takes at most
+	portsMost = 3 // maximum lines per port
 	chartRows = 6
 )
 
@@ -39,7 +39,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	if more := r.H - fateRows - 2*chartRows - list.Chrome; more >= 2*ports {
 		high = min(more/max(ports, 1), portsMost)*ports + list.Chrome
 	}
-	if r.H-fateRows-high < chartRows { // no chart
+	if r.H-fateRows-high < chartRows { // no room for a chart
 		high = r.H - fateRows
 	}
 	box := r.Sub(0, 0, r.W, high)
@@ -51,7 +51,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// drawFate shows what became of all updates.
+// drawFate draws the fate of all updates.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
 	title := "fate of " + num.Count(int64(v.Fate.Sent)) + " updates sent"
@@ -86,7 +86,7 @@ func (s *session) drawAge(r screen.Region) {
 	drawLine(inside, span, chart.Ceiling(top), points, theme.Subject)
 }
 
-// ageTitle says an age now and on average, and from when on it is averaged.
+// ageTitle returns a title with the current and the mean age, and the start of the averaging.
 func (s *session) ageTitle(of string, now, averaged results.Float) string {
 	v := s.snapshot
 	text := of + " now " + num.NS(float64(now))

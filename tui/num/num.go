@@ -1,5 +1,4 @@
-// Package num writes numbers for people who watch them change: three figures, always with their unit, in a width that
-// hardly varies.
+// Package num formats numbers that change on screen: three figures, always with a unit, in a nearly constant width.
 package num
 
 import (
@@ -12,10 +11,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Unknown stands for a number that is missing.
+// Unknown stands for a missing number.
 const Unknown = "–"
 
-// scaled is v with three significant figures and the largest prefix that fits, which may bring its own blank.
+// scale formats v with three significant figures and the largest prefix that fits. A prefix may include a space.
 func scaled(v float64, unit string, prefixes []prefix) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
@@ -50,7 +49,7 @@ func figures(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// NS writes nanoseconds as 1.23 µs, as the tables of a bench do.
+// FormatNS formats nanoseconds like 1.23 µs, as in the tables of a bench.
 func NS(ns float64) string {
 	if ns == 0 {
 		return "0"
@@ -58,7 +57,7 @@ func NS(ns float64) string {
 	return scaled(ns, "", times)
 }
 
-// Short writes a span in at most five characters: two figures where the third would be a decimal, and no blank.
+// FormatShort formats a span in at most five characters: two figures if the third would be a decimal, and no space.
 func Short(d olaf.Duration) string {
 	ns := d.NS()
 	if ns == 0 || math.Abs(ns) >= 1e12 {
@@ -76,18 +75,18 @@ func Short(d olaf.Duration) string {
 	return NS(ns)
 }
 
-// Duration writes a span.
+// FormatDuration formats a span.
 func Duration(d olaf.Duration) string { return NS(d.NS()) }
 
-// Instant writes an instant of a run clock with three decimals of the unit that fits the run's end, so that it does not
-// jump about.
+// FormatInstant formats an instant of a run clock with three decimals of the unit that suits the run's end, so that
+// its width stays constant.
 func Instant(t, end olaf.Time) string {
 	unit := unitUntil(end)
-	thousandths := math.Floor(float64(t) / unit.worth) // picoseconds are thousandths of what worth counts
+	thousandths := math.Floor(float64(t) / unit.worth) // in picoseconds, which are thousandths of the unit of worth
 	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
 }
 
-// End writes a run's end in the unit of its instants.
+// FormatEnd formats a run's end in the unit of its instants.
 func End(end olaf.Time) string {
 	unit := unitUntil(end)
 	return figures(end.Sub(0).NS()/unit.worth) + unit.name
@@ -106,7 +105,7 @@ func unitUntil(end olaf.Time) prefix {
 // Speed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.
 func Speed(scale float64) string { return NS(scale*1e9) + "/s" }
 
-// Wait writes how long a person has to wait: 1:02, or 1:02 h from an hour on.
+// FormatWait formats a waiting time as 1:02, or as 1:02 h from an hour on.
 func Wait(d time.Duration) string {
 	if d < 0 {
 		return Unknown
@@ -118,13 +117,13 @@ func Wait(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// Rate writes bits per second as 59.9Gbps.
+// FormatRate formats bits per second like 59.9Gbps.
 func Rate(bps float64) string { return scaled(bps, "bps", rates) }
 
-// Hertz writes a frequency as 250MHz.
+// FormatHertz formats a frequency like 250MHz.
 func Hertz(hz uint64) string { return scaled(float64(hz), "Hz", rates) }
 
-// Percent writes 12.3 %.
+// FormatPercent formats a percentage like 12.3 %.
 func Percent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
@@ -132,7 +131,7 @@ func Percent(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
 }
 
-// Count writes a whole number; above 10,000 with three figures.
+// FormatCount formats a whole number, above 10,000 with three figures.
 func Count(n int64) string {
 	if n > -10_000 && n < 10_000 {
 		return strconv.FormatInt(n, 10)

@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestGrid fills a grid many times over: instants lie equally far apart from the start on, and what was handed out stays.
+// TestGrid fills a grid many times over: instants stay equidistant from the start, and elements handed out do not
+// change.
 func TestGrid(t *testing.T) {
 	const end, limit = olaf.Time(1 << 20), 8
 	g := NewGrid[olaf.Time](end)

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Run is what goes at a pace. Nothing in it waits; Player is one.
+// Run is a run with a pace. None of its methods blocks. Player implements it.
 type Run interface {
 	Pace() Pace
 	SetPace(Pace)
@@ -19,28 +19,28 @@ type Run interface {
 	Advance(to olaf.Time)
 }
 
-// Hand is a dashboard's hand on a run: what was last seen of it, and the keys that change its pace.
+// Hand controls a run for a dashboard: its last known state, and the keys that change its pace.
 type Hand struct {
 	run   Run
-	what  string // the run is, with its article
+	what  string // the run's name with its article
 	pace  Pace
 	now   olaf.Time
 	speed Meter
 }
 
-// NewHand takes a run in hand, which messages call by a word with its article.
+// NewHand returns a hand for run; what is the run's name with its article, for messages.
 func NewHand(run Run, what string) Hand { return Hand{run: run, what: what, pace: run.Pace()} }
 
-// Forward says why nothing goes back.
+// ForwardOnly returns the message that the run cannot go back.
 func (h *Hand) Forward() string { return h.what + " goes forward only" }
 
-// Look notes where the run is, and its pace.
+// Look records the run's position and pace.
 func (h *Hand) Look(wall time.Time, now olaf.Time) {
 	h.pace, h.now = h.run.Pace(), now
 	h.speed.Note(wall, now, h.pace)
 }
 
-// Acts are the keys of pace.
+// Acts returns the keys that change the pace.
 func (h *Hand) Acts() tui.Acts {
 	return tui.Acts{
 		keys.Pause:     h.change(func(p *Pace) { p.Paused = !p.Paused }),
@@ -55,7 +55,7 @@ func (h *Hand) Acts() tui.Acts {
 	}
 }
 
-// change makes an act of a change of pace.
+// changeAct returns an act that changes the pace.
 func (h *Hand) change(do func(*Pace)) func(*tui.Frame) tea.Cmd {
 	return tui.Do(func(*tui.Frame) {
 		p := h.run.Pace()
@@ -69,7 +69,7 @@ func (h *Hand) set(p Pace) {
 	h.pace, h.speed = p, Meter{}
 }
 
-// Seek lets the run go on to an instant, or says why not.
+// Seek advances the run to an instant, or returns why it cannot.
 func (h *Hand) Seek(to olaf.Time) string {
 	if to < h.now {
 		return h.Forward()
@@ -78,7 +78,7 @@ func (h *Hand) Seek(to olaf.Time) string {
 	return ""
 }
 
-// Status is that of a run that goes on to an end.
+// Status returns the status of a run with an end.
 func (h *Hand) Status(end olaf.Time) tui.Status {
 	out := tui.Status{
 		State: tui.Running, Speed: h.speed.Text(h.pace), Now: h.now, End: end, Left: h.speed.Left(end.Sub(h.now)),

@@ -9,20 +9,20 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Log remembers pictures of a run of kind S at instants that it chooses.
+// Log records snapshots of a run of kind S at instants that it chooses.
 type Log[S any] interface {
-	Next() olaf.Time // the first instant that it has not
-	Take(picture *S) // of that
+	Next() olaf.Time // first instant not recorded
+	Take(picture *S) // snapshot at that instant
 }
 
-// Pace is what a person asked of a run.
+// Pace is the requested pace of a run.
 type Pace struct {
 	Speed  Speed
 	Paused bool
 }
 
-// Player holds a run to a pace, and hands out pictures of it. Before is for the run, which asks there between its events; all
-// other methods are for other goroutines, and none of those waits.
+// Player runs at a pace and publishes snapshots. The run calls Before between its events. All other methods are for
+// other goroutines, and none of them blocks.
 type Player[S any] struct {
 	clock  Clock
 	end    olaf.Time
@@ -34,10 +34,10 @@ type Player[S any] struct {
 	pace    Pace
 	changes int
 	stopped bool
-	goal    olaf.Time // goes there as fast as it can
-	steps   int       // events to go on by while it is paused
+	goal    olaf.Time // advance there at full speed
+	steps   int       // events to process while paused
 
-	// The run's own: since which instants it keeps the pace of which change.
+	// Used by the run only: the change whose pace it keeps, and since when.
 	kept int
 	wall time.Time
 	from olaf.Time
@@ -45,21 +45,21 @@ type Player[S any] struct {
 	log  Log[S]
 }
 
-// NewPlayer makes a player for a run with an end.
+// NewPlayer returns a player for a run with an end.
 func NewPlayer[S any](end olaf.Time, p Pace, c Clock, log Log[S]) *Player[S] {
 	player := &Player[S]{clock: c, end: end, wake: make(chan struct{}, 1), pace: p, changes: 1, log: log}
 	player.wanted.Store(true)
 	return player
 }
 
-// Snapshot is the newest picture, nil before the first, and asks for the next.
+// Snapshot returns the newest snapshot, or nil before the first, and requests the next.
 func (p *Player[S]) Snapshot() *S {
 	p.wanted.Store(true)
 	p.rouse()
 	return p.latest.Load()
 }
 
-// Step lets a paused run go on to its next event.
+// Step lets a paused run process its next event.
 func (p *Player[S]) Step() {
 	p.mu.Lock()
 	p.steps++
@@ -67,7 +67,7 @@ func (p *Player[S]) Step() {
 	p.rouse()
 }
 
-// Advance lets the run go on to an instant as fast as it can, and then at its pace again.
+// Advance lets the run go to an instant at full speed and then continue at its pace.
 func (p *Player[S]) Advance(to olaf.Time) {
 	p.mu.Lock()
 	p.goal = max(p.goal, to)
@@ -76,14 +76,14 @@ func (p *Player[S]) Advance(to olaf.Time) {
 	p.rouse()
 }
 
-// Pace is what holds.
+// Pace returns the requested pace.
 func (p *Player[S]) Pace() Pace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pace
 }
 
-// SetPace changes it.
+// SetPace changes the pace.
 func (p *Player[S]) SetPace(pace Pace) {
 	p.mu.Lock()
 	p.pace = pace
@@ -92,7 +92,7 @@ func (p *Player[S]) SetPace(pace Pace) {
 	p.rouse()
 }
 
-// Stop ends the run where it stands.
+// Stop ends the run at its current instant.
 func (p *Player[S]) Stop() {
 	p.mu.Lock()
 	p.stopped = true
@@ -111,12 +111,12 @@ func (p *Player[S]) rouse() {
 }
 
 const (
-	behind = 250 * time.Millisecond // a run that is later than this does not try to catch up
-	ahead  = 2 * time.Millisecond   // how long a run is let go at once
-	nap    = time.Second            // the longest wait for a clock
+	behind = 250 * time.Millisecond // a run that is later than this does not catch up
+	ahead  = 2 * time.Millisecond   // how long a run proceeds at once
+	nap    = time.Second            // longest wait for the clock
 )
 
-// wish is what people want of the run at a moment.
+// wish is what users request of the run at one moment.
 type wish struct {
 	pace    Pace
 	changes int
@@ -125,7 +125,7 @@ type wish struct {
 	step    bool
 }
 
-// ask takes what is wanted, and a step with it.
+// takeWish returns the current requests and consumes a step.
 func (p *Player[S]) ask() wish {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,8 @@ func (p *Player[S]) ask() wish {
 	return w
 }
 
-// Before says how far the run may go on from the event before next, and whether it does at all: see netsim.Watcher.
+// Before returns how far the run may proceed from the event before next, and whether it continues at all; see
+// netsim.Watcher.
 func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (until olaf.Time, on bool) {
 	for {
 		wall, w := p.clock.Now(), p.ask()
@@ -162,14 +163,14 @@ func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (un
 	}
 }
 
-// Remember takes the instants of the log up to one that the run has come to.
+// Remember records the log's instants up to to.
 func (p *Player[S]) Remember(to olaf.Time, look func(at olaf.Time) *S) {
 	for p.log.Next() <= to {
 		p.log.Take(look(p.log.Next()))
 	}
 }
 
-// due is the instant that the run should have reached.
+// dueInstant returns the instant that the run should have reached.
 func (p *Player[S]) due(w *wish, wall time.Time, next olaf.Time) olaf.Time {
 	switch {
 	case w.step:
@@ -189,13 +190,13 @@ func (p *Player[S]) due(w *wish, wall time.Time, next olaf.Time) olaf.Time {
 	return due
 }
 
-// span is the simulated time that passes during d.
+// span returns the simulated time that passes during d.
 func (p Pace) span(d time.Duration) olaf.Time {
 	const ever = olaf.Time(1) << 61
 	return olaf.Time(min(float64(p.Speed)*d.Seconds()*float64(olaf.Second), float64(ever)))
 }
 
-// wait waits until the run may go on to next or something else is asked.
+// wait blocks until the run may proceed to next or a request arrives.
 func (p *Player[S]) wait(pace Pace, next olaf.Time) {
 	if pace.Paused {
 		<-p.wake

@@ -1,6 +1,6 @@
-// Package pace holds a simulated run to the pace that a person chooses, remembers what it was like, and is the part of its
-// dashboard that all such runs share. It knows nothing of what is simulated but that it asks between its events, as
-// netsim.Watcher says.
+// Package pace runs a simulation at a pace that the user chooses, records its history, and provides the part of the
+// dashboard that all such runs share. It is independent of the simulation, which only has to call it between events,
+// as netsim.Watcher describes.
 package pace
 
 import (
@@ -12,36 +12,36 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Clock is the time of the person who watches.
+// Clock is the viewer's clock.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// Speed is simulated time per time of watching, above 0.
+// Speed is simulated time per viewing time, above 0.
 type Speed float64
 
-// Full is as fast as the machine can.
+// Full is as fast as the machine can run.
 var Full = Speed(math.Inf(1))
 
-// The range of speeds that keys reach; above it is Full.
+// Range of speeds that keys select; above it is Full.
 const (
 	slowest Speed = 1e-9
 	fastest Speed = 1e6
 )
 
-// AboutAMinute is the fastest speed that keys reach at which a run takes a minute or more.
+// AboutAMinute returns the fastest selectable speed at which a run takes at least a minute.
 func AboutAMinute(run olaf.Duration) Speed { return Speed(run.NS() / 60e9 * 1.00001).Slower() }
 
 var steps = [...]float64{1, 2, 5}
 
-// nthSpeed is the i-th speed that keys reach; 0 is 1.
+// nthSpeed returns the i-th selectable speed; 0 is 1.
 func nthSpeed(i int) Speed {
 	decade := int(math.Floor(float64(i) / float64(len(steps))))
 	return Speed(steps[i-decade*len(steps)] * math.Pow10(decade))
 }
 
-// Faster is the next speed above s.
+// Faster returns the next speed above s.
 func (s Speed) Faster() Speed {
 	i := int(math.Floor(math.Log10(float64(max(s, slowest))))) * len(steps)
 	for nthSpeed(i) <= s*1.000001 {
@@ -53,7 +53,7 @@ func (s Speed) Faster() Speed {
 	return max(nthSpeed(i), slowest)
 }
 
-// Slower is the next speed below s.
+// Slower returns the next speed below s.
 func (s Speed) Slower() Speed {
 	if !(s > slowest) {
 		return slowest
@@ -78,13 +78,13 @@ type mark struct {
 
 const meterSpan = 2 * time.Second
 
-// Note takes where the run is; a change of pace begins anew.
+// Note records the run's position; a change of pace starts a new measurement.
 func (s *Meter) Note(wall time.Time, sim olaf.Time, p Pace) {
 	if p != s.pace {
 		*s = Meter{pace: p}
 	}
 	if n := len(s.marks); n > 0 && s.marks[n-1].sim == sim && !p.Paused {
-		return // nothing new yet, or over: the speed that was stays
+		return // nothing new, or the run is over: keep the last speed
 	}
 	marks := append(slices.Clone(s.marks), mark{wall, sim})
 	for len(marks) > 2 && wall.Sub(marks[0].wall) > meterSpan {
@@ -93,7 +93,7 @@ func (s *Meter) Note(wall time.Time, sim olaf.Time, p Pace) {
 	s.marks = marks
 }
 
-// Rate is the speed, if enough was seen of it.
+// Rate returns the measured speed, or false if too little was measured.
 func (s *Meter) Rate() (Speed, bool) {
 	if len(s.marks) < 2 || s.pace.Paused {
 		return 0, false
@@ -106,7 +106,7 @@ func (s *Meter) Rate() (Speed, bool) {
 	return Speed(float64(last.sim-first.sim) / float64(olaf.Second) / seconds), true
 }
 
-// Text is a pace; of full speed, what comes of it.
+// Text formats a pace, with the measured speed at full speed.
 func (s *Meter) Text(p Pace) string {
 	if p.Speed != Full {
 		return num.Speed(float64(p.Speed))
@@ -117,9 +117,9 @@ func (s *Meter) Text(p Pace) string {
 	return "full speed"
 }
 
-// Left is how long a stretch of a run takes at the speed that was seen; negative where nobody knows.
+// TimeLeft returns how long a part of a run takes at the measured speed; negative if unknown.
 func (s *Meter) Left(of olaf.Duration) time.Duration {
-	const ever = 1e9 // seconds: more is as good as for ever, and no time.Duration
+	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
 	speed, known := s.Rate()
 	seconds := of.Seconds() / float64(speed)
 	if !known || !(seconds < ever) {
@@ -128,7 +128,7 @@ func (s *Meter) Left(of olaf.Duration) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Slower makes a pace slower. At full speed it begins with what the machine can.
+// Slower reduces the pace. At full speed it starts from the measured speed.
 func (p *Pace) Slower(seen *Meter) {
 	if now, known := seen.Rate(); p.Speed == Full && known {
 		p.Speed = now

@@ -1,4 +1,4 @@
-// Package queue draws the inside of a queue: its slots in departure order, the leaving one first.
+// Package queue draws the slots of a queue in departure order, the departing one first.
 package queue
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Sizes of a slot that is drawn as a box.
+// Sizes of a slot drawn as a box.
 const (
 	boxHeight = 4
 	boxWidth  = 7
 	boxWidest = 11
-	cellWidth = 7 // of a slot that is not
+	cellWidth = 7 // of a slot without a box
 )
 
-// Draw draws q; selected is the slot under the cursor in departure order, -1 for none.
+// Draw draws q. selected is the slot under the cursor in departure order, or -1.
 func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
 	if r.H < 1 {
 		return
@@ -37,7 +37,7 @@ func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
 	summary(r.Sub(0, r.H-1, r.W, 1), q)
 }
 
-// sampledSlots shows what counters alone can tell.
+// sampledSlots draws what counters alone show.
 func sampledSlots(r screen.Region, q *live.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
 	chart.Gauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
@@ -71,7 +71,7 @@ func boxes(r screen.Region, q *live.QueueSnapshot, selected int) {
 	}
 }
 
-// progress shows on the lower border how much of a frame has left.
+// drawProgress marks on the lower border how much of a frame has left.
 func progress(r screen.Region, sent float64) {
 	for x := range int(sent*float64(r.W) + 0.5) {
 		r.Set(x, 0, '▀', theme.Locked)
@@ -109,7 +109,7 @@ func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
 	}
 }
 
-// label names the cluster and how many updates are merged inside.
+// slotLabel returns the cluster and the number of merged updates.
 func label(s *live.SlotSnapshot) string {
 	if s.Count == 1 {
 		return fmt.Sprintf("c%d", s.Cluster)
@@ -119,7 +119,7 @@ func label(s *live.SlotSnapshot) string {
 
 func age(s *live.SlotSnapshot) string { return num.Short(s.Age) }
 
-// summary is one line: how full, and the last thing that went wrong or well. The bar gives way to the words.
+// drawSummary draws one line with the fill level and the last event. The bar is dropped if the text needs its room.
 func summary(r screen.Region, q *live.QueueSnapshot) {
 	style, full := theme.Good, ""
 	if q.Occupancy >= q.Slots {
@@ -142,7 +142,7 @@ func summary(r screen.Region, q *live.QueueSnapshot) {
 	rest.Text(0, 0, look, screen.Cut(text, rest.W))
 }
 
-// latest is what became of the last arrival; empty before the first.
+// latestFate describes the last arrival; empty before the first.
 func latest(q *live.QueueSnapshot) (string, screen.Style) {
 	for i := len(q.Log) - 1; i >= 0; i-- {
 		if e := &q.Log[i]; e.Kind < live.Started {
@@ -152,7 +152,7 @@ func latest(q *live.QueueSnapshot) (string, screen.Style) {
 	return "", theme.Text
 }
 
-// Fate says in words and with a mark what became of an arrival.
+// DescribeFate describes the outcome of an arrival with a mark and words.
 func Fate(e *live.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {

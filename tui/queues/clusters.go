@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// clustersPage compares the clusters, one queue beside the other where there is room.
+// clustersPage returns the page that compares the clusters, with the queues side by side if there is room.
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
@@ -42,17 +42,17 @@ var clusterColumns = []list.Column{
 	{Name: "sent", Width: 5, Right: true, Drop: 7}, {Name: "delivered", Width: 6, Right: true, Drop: 8}, {Least: 12, Drop: 4},
 }
 
-// clusterHeads are the columns with the scale of the last one.
+// clusterHeads returns the columns with the scale in the last heading.
 func clusterHeads(top float64) []list.Column {
 	columns := slices.Clone(clusterColumns)
 	columns[len(columns)-1].Name = "to " + num.NS(top)
 	return columns
 }
 
-// sortings are the orders of the clusters, the largest first.
+// sortings are the sort orders of the clusters, descending.
 var sortings = []struct {
 	name string
-	key  func(*live.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
+	key  func(*live.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
 }{
 	{"id", nil},
 	{"AoM now", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
@@ -62,7 +62,7 @@ var sortings = []struct {
 	{"merged", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
-// besideWidth is how wide a queue's list must be to stand beside another one.
+// besideWidth is the minimum width of a queue's list next to another one.
 const besideWidth = 42
 
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
@@ -90,15 +90,15 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// span is the part of the time axis that all charts show.
+// span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
 
 func (s *session) sawTitle(f *tui.Frame, q *live.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
 }
 
-// clusterRows are the clusters of the queue with an index, with their ages over a span; a row's id is the cluster. Those of every queue come in the
-// order of the first one's, so that lines stand side by side.
+// clusterRows returns the clusters behind a queue with their ages over a span. A row's id is the cluster. All queues
+// use the order of the first one, so that lines match.
 func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.Rows {
 	if s.queue(queue) == nil {
 		return list.Rows{}

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// devicesPage shows the devices, what they were built with, their links, and what captures lost.
+// devicesPage returns the page with the devices, their build parameters and links, and capture losses.
 func (s *session) devicesPage() tui.Page {
 	return s.page(inspection{
 		title: "Testbed",
@@ -29,7 +29,7 @@ func (s *session) devicesPage() tui.Page {
 	}, "The devices, what they were built with, their generators, and what captures lost. Below, what came into every queue and what left it.")
 }
 
-// measuredRows are of the device that a bench measures beside the twins; none where there is no other.
+// measuredRows returns the rows of the device that a bench measures next to the twins, or nil.
 func (s *session) measuredRows() []list.Row {
 	if s.options.Measured == "" || s.bench == nil {
 		return nil
@@ -68,7 +68,7 @@ func link(l *live.CardState) string {
 	return "not reported by this device"
 }
 
-// drawRates draws what came in and what left against time, a queue a column, all to one scale.
+// drawRates draws arrivals and departures over time, one column per queue, on a common scale.
 func (s *session) drawRates(r screen.Region) {
 	span, top := s.span(), 0.0
 	type flow struct {
@@ -95,7 +95,7 @@ func (s *session) drawRates(r screen.Region) {
 	}
 }
 
-// rates are the bits per second that came in and that left, interval by interval.
+// rateSeries returns the bits per second in and out, by interval.
 func rates(series []live.SeriesPoint, span chart.Span) (in, out []chart.Point) {
 	last := olaf.Time(0)
 	for _, p := range series {

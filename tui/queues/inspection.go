@@ -13,19 +13,19 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// inspecting is what was last seen of tables, registers and devices, which cost more than a snapshot.
+// inspecting is the last state of tables, registers and devices, which cost more than a snapshot.
 type inspecting struct {
 	seen    *live.Inspection
 	changed map[uint32]bool // registers, by address
-	wanted  bool            // a page showed it since the last look
+	wanted  bool            // a page has shown it since the last look
 	asking  bool
 	err     string
 }
 
-// inspectEvery is how many looks lie between two inspections.
+// inspectEvery is the number of looks per inspection.
 const inspectEvery = 8
 
-// inspect asks for tables, registers and devices while a page shows them.
+// inspect fetches tables, registers and devices while a page shows them.
 func (s *session) inspect() tea.Cmd {
 	in := &s.inspects
 	if !in.wanted || in.asking || in.seen != nil && s.looks%inspectEvery != 0 {
@@ -49,17 +49,17 @@ func (s *session) inspected(seen *live.Inspection, err error) {
 	in.err, in.changed, in.seen = "", changedRegisters(in.seen, seen), seen
 }
 
-// inspection is what a page of an inspection has to say.
+// inspection defines a page of an inspection.
 type inspection struct {
 	title   string
 	head    func(*live.Inspection) screen.Phrase
 	columns []list.Column
 	rows    func(*live.Inspection) list.Rows
-	about   func(*live.Inspection, list.Row) string // the whole of a line, below the list; nil for none
-	below   func(screen.Region)                     // charts, where rows are left over; nil for none
+	about   func(*live.Inspection, list.Row) string // full text of a line, below the list; may be nil
+	below   func(screen.Region)                     // charts, if rows are left; may be nil
 }
 
-// page makes a page of it.
+// page returns the page of an inspection.
 func (s *session) page(i inspection, about string) tui.Page {
 	rows := func() list.Rows {
 		if s.inspects.seen == nil {
@@ -74,7 +74,7 @@ func (s *session) page(i inspection, about string) tui.Page {
 	}
 }
 
-// aboutRows is how many rows the whole of a line may take.
+// aboutRows is the maximum number of rows for a line's full text.
 const aboutRows = 2
 
 func (s *session) drawInspection(f *tui.Frame, r screen.Region, i *inspection, rows list.Rows) {

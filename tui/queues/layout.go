@@ -14,12 +14,12 @@ const (
 	panelKinds
 )
 
-// shape says how a panel of the Run page takes part in the layout. Heights include the border.
+// shape defines how a panel takes part in the layout of the Run page. Heights include the border.
 type shape struct {
 	least, good int
-	// comfort is the height that a panel has before less important ones get any.
+	// comfort is the height that a panel gets before less important ones get any.
 	comfort int
-	// drop is the order in which panels give way when rows are short, smallest first; the queue never does.
+	// drop is the order in which panels are dropped if rows are short, smallest first; the queue is never dropped.
 	drop int
 }
 
@@ -39,20 +39,20 @@ type place struct {
 	queue int
 }
 
-// row is panels side by side, at one height.
+// row is a row of panels with one height.
 type row struct {
 	panels []panel
 	height int
 }
 
-// rows arranges the panels of one queue in a column of a size: those that fit, in the order of the page, with the rows
-// that are left over given to panels up to their good height and then to the log, or to the age.
+// arrangePanels arranges the panels of one queue in a column: those that fit, in page order. Spare rows extend
+// panels to their good height, then the log or the age.
 func rows(width, height int) []row {
 	var kept [panelKinds]bool
 	for i := range kept {
 		kept[i] = true
 	}
-	// The last panels to give way take their comfort from those that are dropped before them.
+	// The last panels to be dropped get their comfort from those dropped before them.
 	for total(stacked(kept, width))+missing(kept) > height {
 		victim := panel(-1)
 		for p := range panelKinds {
@@ -67,7 +67,7 @@ func rows(width, height int) []row {
 	}
 	out := stacked(kept, width)
 	spare := height - total(out)
-	for _, p := range []panel{panelQueue, panelLog} { // first whole boxes, then a few lines of what happened
+	for _, p := range []panel{panelQueue, panelLog} { // first complete boxes, then some lines of events
 		for i := range out {
 			if out[i].panels[0] == p {
 				more := min(max(shapes[p].comfort-out[i].height, 0), max(spare, 0))
@@ -94,10 +94,10 @@ func rows(width, height int) []row {
 	return out
 }
 
-// luxuries are the panels up to this place in the order of dropping: they are not shown before others have their comfort.
+// luxuries is the drop order up to which panels are shown only after all others have their comfort.
 const luxuries = 2
 
-// missing is how many rows the kept panels lack to their comfort.
+// missingRows returns how many rows the kept panels lack to their comfort.
 func missing(kept [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {
@@ -108,7 +108,8 @@ func missing(kept [panelKinds]bool) int {
 	return n
 }
 
-// stacked is the kept panels in rows of least height. Loss and CDF share a row where the column is wide enough.
+// stackPanels returns the kept panels in rows of minimum height. Loss and CDF share a row if the column is wide
+// enough.
 func stacked(kept [panelKinds]bool, width int) []row {
 	order := []panel{panelQueue, panelAoM, panelLoss, panelCDF, panelSaw, panelCounters, panelLog}
 	var out []row
@@ -141,7 +142,7 @@ func total(rows []row) int {
 	return n
 }
 
-// places lists what can have the focus, in the order of the page; at least one.
+// places returns the boxes that can have the focus, in page order; at least one.
 func (s *session) places() []place {
 	n := 1
 	if s.snapshot != nil {
@@ -164,7 +165,7 @@ func (s *session) places() []place {
 	return out
 }
 
-// focused is the box that keys concern.
+// focusedPlace returns the box with the focus.
 func (s *session) focused() place {
 	places := s.places()
 	return places[min(s.run.focus, len(places)-1)]

@@ -13,22 +13,22 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Plain tells the same as the dashboard as lines of text, for screen readers, logs and pipes. It is a function of the
-// snapshots that it is shown; the caller decides how often.
+// Plain writes the dashboard's content as lines of text, for screen readers, logs and pipes. Its output depends only
+// on the snapshots; the caller decides how often to show one.
 type Plain struct {
 	out     io.Writer
 	started bool
 	full    map[int]bool
-	paired  map[int]bool // whose ages beside the twin's were told
+	paired  map[int]bool // queues whose ages next to the twin's were printed
 	state   live.State
 }
 
-// NewPlain makes a stream that writes to out.
+// NewPlain returns a stream that writes to out.
 func NewPlain(out io.Writer) *Plain {
 	return &Plain{out: out, full: make(map[int]bool), paired: make(map[int]bool)}
 }
 
-// Show writes what is new in s: a heading once, one line a queue, and changes of state in words.
+// Show writes the news in s: a heading once, one line per queue, and state changes in words.
 func (p *Plain) Show(s *live.Snapshot) error {
 	var b strings.Builder
 	if !p.started {
@@ -80,7 +80,7 @@ func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	}
 }
 
-// pair tells the ages of a run that is over beside the twin's, and what it is judged by.
+// writePair writes the ages of a finished run next to the twin's, with their judgement.
 func pair(b *strings.Builder, name string, r *results.Row) {
 	for i := range r.Stats {
 		s := &r.Stats[i]
@@ -100,7 +100,7 @@ func pair(b *strings.Builder, name string, r *results.Row) {
 	}
 }
 
-// ages tells the age of model under every reading: now, as long as anything ages, and averaged.
+// agesText returns the age of model under every reading: the current one, while there is one, and the average.
 func ages(q *live.QueueSnapshot) string {
 	var parts []string
 	for reading := range olaf.Reading(olaf.Readings) {

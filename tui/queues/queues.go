@@ -1,5 +1,5 @@
-// Package queues has the pages of one run on a testbed: the queue under test and, beside it, the other one on the same
-// input. A page is a file here and a row in pages.
+// Package queues contains the dashboard pages of one run on a testbed: the queue under test and, next to it, the
+// other queue with the same input. Each page is a file here and an entry in pages.
 package queues
 
 import (
@@ -21,36 +21,36 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run that is looked at; live.Player is one.
+// Source is the run to show; live.Player implements it.
 type Source interface {
-	Snapshot() *live.Snapshot // the newest; never waits
-	Do(live.Command) bool     // never waits
+	Snapshot() *live.Snapshot // the newest; never blocks
+	Do(live.Command) bool     // never blocks
 	Life(queue int, update int64) (live.Life, bool)
 	Inspect(context.Context) (*live.Inspection, error)
 }
 
-// Bench is how far a whole experiment is that runs beside the live view, and what came out.
+// Bench is the progress of an experiment in the background, and its results.
 type Bench struct {
 	Done, Total, Invalid int
 	Finished             bool
 	Err                  error
 	Report               *tui.Report   // nil until there is one
-	Rows                 []results.Row // what runs came to so far, with ages beside the twin's; nil where nobody asks for these
+	Rows                 []results.Row // results so far, with ages next to the twin's; nil if not requested
 }
 
-// Options say what is to be seen. Source is needed; nil functions switch off what needs them.
+// Options configures the dashboard. Source is required; a nil function disables what needs it.
 type Options struct {
 	Source   Source
-	Bench    func() *Bench // newest state; never waits
+	Bench    func() *Bench // newest state; never blocks
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
-	Demo     bool // a guided tour of a minute
-	// Beside says that Bench sets ages beside the twin's, on another device than the Source, which is Measured.
+	Demo     bool // play a one-minute tour
+	// Beside means that Bench compares ages with the twin's, on Measured, another device than the Source's.
 	Beside   bool
 	Measured string
 }
 
-// session is what the pages show: one look at the source, and how it is to be seen.
+// session is the state of the pages: the last look at the source, and the view settings.
 type session struct {
 	options  Options
 	snapshot *live.Snapshot
@@ -59,12 +59,12 @@ type session struct {
 
 	reading  olaf.Reading
 	whole    bool // time axes show the whole run
-	order    int  // of the clusters, by sortings
+	order    int  // sort order of the clusters, an index into sortings
 	run      panels
 	inspects inspecting
 }
 
-// New makes a dashboard.
+// New returns a dashboard.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, snapshot: o.Source.Snapshot()}
 	d := tui.Dashboard{
@@ -120,7 +120,7 @@ func (s *session) keys() tui.Acts {
 	}
 }
 
-// ask makes an act of a command.
+// ask returns an act that sends a command.
 func (s *session) ask(command func(*live.Snapshot) live.Command) func(*tui.Frame) tea.Cmd {
 	return tui.Do(func(f *tui.Frame) {
 		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {
@@ -179,7 +179,7 @@ func speed(s live.Speed) string {
 	return num.Speed(olaf.Duration(s).Seconds())
 }
 
-// sentPct is how much of the traffic was sent.
+// sentPct returns the percentage of the traffic that was sent.
 func sentPct(v *live.Snapshot) float64 {
 	if v.Total <= 0 {
 		return 100
@@ -187,7 +187,7 @@ func sentPct(v *live.Snapshot) float64 {
 	return 100 * float64(v.Sent) / float64(v.Total)
 }
 
-// left is how long the run still takes at its speed.
+// timeLeft returns how long the run still takes at its speed.
 func left(v *live.Snapshot) time.Duration {
 	if v.Speed <= 0 || v.End < v.Now {
 		return -1
@@ -195,7 +195,7 @@ func left(v *live.Snapshot) time.Duration {
 	return time.Duration(float64(v.End-v.Now) / float64(v.Speed) * float64(time.Second))
 }
 
-// head says what runs on which device, and whether it counts.
+// headPhrases returns what runs on which device, and its validity.
 func (s *session) head() []screen.Phrase {
 	v := s.snapshot
 	out := []screen.Phrase{
@@ -228,7 +228,7 @@ func (s *session) validity() (string, screen.Style) {
 	return "✓ valid", theme.Good
 }
 
-// caption says what a view of the run shows.
+// viewCaption returns a caption for a view of the run.
 func (s *session) caption(what string) string {
 	v := s.snapshot
 	if v == nil {
@@ -239,7 +239,7 @@ func (s *session) caption(what string) string {
 		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.End(v.End), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots, s.reading)
 }
 
-// stop ends the traffic when it is asked for twice in a row.
+// stop ends the traffic when called twice in a row.
 func (s *session) stop(f *tui.Frame) {
 	if !f.Again(keys.Stop) {
 		f.Say(f.Key(keys.Stop) + " again stops the generator")
@@ -249,7 +249,7 @@ func (s *session) stop(f *tui.Frame) {
 	f.Say("the traffic is stopped; what is inside still leaves")
 }
 
-// results writes the results of the experiment in some form.
+// results returns an act that writes the experiment's results in some form.
 func (s *session) results(what string, write func(context.Context) (path string, err error)) func(*tui.Frame) tea.Cmd {
 	return func(f *tui.Frame) tea.Cmd {
 		if write == nil {
@@ -271,7 +271,7 @@ func (s *session) askSettings(f *tui.Frame) {
 	}
 }
 
-// settings is the form above the page.
+// settings is the form as an overlay.
 type settings struct {
 	session *session
 	form    form.Form
@@ -310,7 +310,7 @@ func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
 	return nil
 }
 
-// tellLife fetches the life of an update and shows it.
+// showLife fetches the life of an update and shows it.
 func (s *session) tellLife(queue int, update int64) tea.Cmd {
 	source, end := s.options.Source, s.snapshot.End
 	return func() tea.Msg {
@@ -325,7 +325,7 @@ func (s *session) tellLife(queue int, update int64) tea.Cmd {
 	}
 }
 
-// queue is the queue with an index; nil where there is none.
+// queue returns the queue with an index, or nil.
 func (s *session) queue(i int) *live.QueueSnapshot {
 	if s.snapshot == nil || i < 0 || i >= len(s.snapshot.Queues) {
 		return nil

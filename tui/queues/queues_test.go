@@ -29,7 +29,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// still is a source that stands at one instant and notes what it is asked.
+// still is a paused source that records requests.
 type still struct {
 	mu       sync.Mutex
 	snapshot *live.Snapshot
@@ -62,7 +62,7 @@ func (s *still) Inspect(context.Context) (*live.Inspection, error) {
 	return s.in, nil
 }
 
-// at opens a real session of a specification and stands it at an instant.
+// at opens a real session of a specification and moves it to an instant.
 func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	t.Helper()
 	spec := bench.DefaultSpec(system.All())
@@ -100,7 +100,7 @@ func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 
 const instant = olaf.Time(14 * olaf.Microsecond)
 
-// dash is a dashboard of a size that has seen its source.
+// dash returns a dashboard of a given size that has looked at its source.
 type dash struct {
 	*tui.Frame
 	clock   *tuitest.Clock
@@ -126,7 +126,7 @@ func shown(s Source, width, height int, edit func(*Options)) *dash {
 	return d
 }
 
-// press presses keys, lets the page draw, and lets the frame look again, so that inspections arrive.
+// press presses keys, draws the page, and lets the frame look again, so that inspections arrive.
 func (d *dash) press(names ...string) *dash {
 	for _, name := range names {
 		tuitest.Press(d.Frame, name)
@@ -136,10 +136,10 @@ func (d *dash) press(names ...string) *dash {
 	return d
 }
 
-// sizes are of a page on terminals of 80×24, 90×30, 100×30, 120×40 and 200×60.
+// sizes are the page sizes on terminals of 80×24, 90×30, 100×30, 120×40 and 200×60.
 var sizes = [][2]int{{80, 21}, {90, 27}, {100, 27}, {120, 37}, {200, 57}}
 
-// TestPages holds the bodies of the pages against the golden files.
+// TestPages compares the bodies of the pages with the golden files.
 func TestPages(t *testing.T) {
 	source := at(t, instant, nil)
 	for i, name := range []string{"run", "clusters", "tables", "registers", "testbed", "results"} {
@@ -168,8 +168,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestEveryBinding presses every key of every binding of this dashboard, and checks what it did. The frame's own are
-// tested there.
+// TestEveryBinding presses every key of this dashboard's bindings and checks the effect. The frame's own have a test
+// there.
 func TestEveryBinding(t *testing.T) {
 	source := at(t, instant, nil)
 	asked := func(want live.Command) func(*dash) bool {
@@ -254,7 +254,7 @@ func TestRerunByForm(t *testing.T) {
 	}
 }
 
-// TestBusyIsSaid asks a session that takes no more commands.
+// TestBusyIsSaid expects a message when the session accepts no more commands.
 func TestBusyIsSaid(t *testing.T) {
 	source := at(t, instant, nil)
 	source.busy = true
@@ -276,7 +276,7 @@ func TestFilterAndLife(t *testing.T) {
 	}
 }
 
-// TestFatesAddUp reads the shares that the panel of fates shows, at the smallest size and at others.
+// TestFatesAddUp adds the shares in the panel of fates, at the smallest size and at others.
 func TestFatesAddUp(t *testing.T) {
 	source := at(t, instant, nil)
 	for _, size := range sizes {
@@ -304,7 +304,7 @@ func TestFatesAddUp(t *testing.T) {
 	}
 }
 
-// TestResultsPage shows the report of a bench once there is one, and shifts its lines.
+// TestResultsPage shows a bench's report once there is one and shifts its lines.
 func TestResultsPage(t *testing.T) {
 	bench := &Bench{Done: 3, Total: 8}
 	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).press("6")
@@ -328,7 +328,7 @@ func TestResultsPage(t *testing.T) {
 	}
 }
 
-// TestSlots shows what waits in a switch that adds up, on every size; other runs have no such page.
+// TestSlots shows the slots of a switch that adds up, in every size; other runs have no such page.
 func TestSlots(t *testing.T) {
 	if pages := New(Options{Source: at(t, instant, nil)}).Pages; len(pages) != 6 {
 		t.Errorf("a run of queues has %d pages", len(pages))
@@ -357,7 +357,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestTwin shows ages beside the twin's, in the digits of a report, with what makes them believed; other runs have no such page.
+// TestTwin shows ages next to the twin's, in a report's precision, with their judgement; other runs have no such
+// page.
 func TestTwin(t *testing.T) {
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", []olaf.Rate{20 * olaf.Gbps}
@@ -422,7 +423,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestAnswersToWorkers tells how many sums are on their way, in as many words as there is room for.
+// TestAnswersToWorkers shows the number of sums on their way, abbreviated to fit.
 func TestAnswersToWorkers(t *testing.T) {
 	source := at(t, instant, func(s *bench.Spec) {
 		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "", new(3), bench.ToWorkers, []olaf.Rate{olaf.Gbps}
@@ -448,7 +449,7 @@ func TestAnswersToWorkers(t *testing.T) {
 	}
 }
 
-// TestInspectionFails shows why a page has nothing to show.
+// TestInspectionFails expects the reason on an empty page.
 func TestInspectionFails(t *testing.T) {
 	source := at(t, instant, nil)
 	source.in = nil
@@ -457,7 +458,7 @@ func TestInspectionFails(t *testing.T) {
 	}
 }
 
-// TestTour plays the demo's scenes: a minute, in which the session is asked for other instants and speeds.
+// TestTour plays the demo's scenes: a minute in which the session gets seeks and speeds.
 func TestTour(t *testing.T) {
 	source := at(t, instant, nil)
 	d := shown(source, 120, 40, func(o *Options) { o.Demo = true })
@@ -502,8 +503,8 @@ func TestPlainTellsTheSame(t *testing.T) {
 	}
 }
 
-// TestOneAge holds that the Run page, the Results page and the plain stream show at the end of a run the ages that a bench
-// prints for it, under both readings.
+// TestOneAge expects the Run page, the Results page and the plain stream to show, at the end of a run, the ages that
+// a bench prints, under both readings.
 func TestOneAge(t *testing.T) {
 	source := at(t, olaf.Time(olaf.Second), nil)
 	source.snapshot.State = live.Done
@@ -538,7 +539,7 @@ func TestOneAge(t *testing.T) {
 	}
 }
 
-// line is the first line of the screen that holds a text.
+// line returns the first line of the screen with a text.
 func (d *dash) line(text string) string {
 	for _, line := range strings.Split(d.Text(), "\n") {
 		if strings.Contains(line, text) {
@@ -548,7 +549,7 @@ func (d *dash) line(text string) string {
 	return ""
 }
 
-// TestUnits looks for the unit that is written in two ways.
+// TestUnits finds units in two spellings.
 func TestUnits(t *testing.T) {
 	source := at(t, instant, nil)
 	for i := range 6 {
@@ -558,7 +559,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// wrong makes a snapshot that no session would: numbers that are none, and lists that do not fit.
+// wrong returns a snapshot that no session produces: numbers that are not finite, and lists of different lengths.
 func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 	c := *s
 	c.Queues = append([]live.QueueSnapshot(nil), s.Queues...)
@@ -592,7 +593,7 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 	return &c
 }
 
-// FuzzDashboard feeds sizes, keys, clicks and odd snapshots: nothing may panic, and every frame has the terminal's size.
+// FuzzDashboard sends sizes, keys, clicks and odd snapshots: no panic, and every frame has the terminal's size.
 func FuzzDashboard(f *testing.F) {
 	source := at(f, instant, nil)
 	var all []string
@@ -654,7 +655,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
+// BenchmarkBench runs all of Table 1 alone, and next to a dashboard that draws fifteen frames per second.
 func BenchmarkBench(b *testing.B) {
 	spec := bench.DefaultSpec(system.All())
 	spec.Experiment = "table1"

@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// registersPage lists the device's registers by name, decoded, with those that changed since the last look marked.
+// registersPage returns the page with the device's decoded registers by name; changes since the last look are
+// marked.
 func (s *session) registersPage() tui.Page {
 	return s.page(inspection{
 		title: "Registers",
@@ -22,7 +23,7 @@ func (s *session) registersPage() tui.Page {
 	}, "Every readable register of the first device, by its name in docs/reference/registers.md, with its fields decoded.")
 }
 
-// changedRegisters is which registers differ between two looks, by address.
+// changedRegisters returns which registers differ between two looks, by address.
 func changedRegisters(before, after *live.Inspection) map[uint32]bool {
 	if before == nil || after == nil {
 		return nil
@@ -41,7 +42,7 @@ func changedRegisters(before, after *live.Inspection) map[uint32]bool {
 	return out
 }
 
-// registerAbout is what a register is for.
+// registerAbout returns a register's description.
 func registerAbout(in *live.Inspection, row list.Row) string {
 	for i := range in.Registers {
 		if r := &in.Registers[i]; int64(r.Address) == row.ID {

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage is the report of the whole experiment, or what the live run shows so far.
+// resultsPage returns the page with the experiment's report, or with the results of the run so far.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title:   "Results",
@@ -29,7 +29,7 @@ func (s *session) resultsPage() tui.Page {
 	}
 }
 
-// report returns the lines of the experiment's report, or what went wrong; nil while it is not there.
+// reportLines returns the lines of the experiment's report or its error; nil while there is none.
 func (s *session) report() []string {
 	if s.bench == nil {
 		return nil
@@ -64,10 +64,10 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	f.List(listing, inside, tui.Listing{Columns: columns, Rows: s.resultRows()})
 }
 
-// curveLeast is how many rows a curve needs with its border.
+// curveLeast is the minimum height of a curve with its border.
 const curveLeast = 5
 
-// drawCurves draws the ages of all queues, one below the other on the same axes, and says what they are good for.
+// drawCurves draws the ages behind all queues, one below the other on the same axes, and a comparison.
 func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
@@ -91,7 +91,8 @@ func (s *session) drawCurves(r screen.Region) {
 	}
 }
 
-// comparison says how much fresher or older the models are behind the first queue than behind the other, like for like.
+// comparison returns how much fresher or older the models are behind the first queue than behind the other, for each
+// reading.
 func (s *session) comparison() string {
 	if len(s.snapshot.Queues) < 2 {
 		return ""
@@ -140,7 +141,7 @@ func reportLine(i int, line string) list.Row {
 	return list.Row{ID: int64(i), Cells: []list.Cell{{Text: line, Style: style}}}
 }
 
-// verdictIn says whether a column of a line is one of the verdicts.
+// verdictIn reports whether a column of a line is one of the verdicts.
 func verdictIn(line string, verdicts ...paper.Verdict) bool {
 	return slices.ContainsFunc(verdicts, func(v paper.Verdict) bool { return strings.Contains(line, "  "+string(v)) })
 }
@@ -160,7 +161,7 @@ func (s *session) liveResults() list.Rows {
 	}}
 }
 
-// lostPct is the share of what was sent that is lost so far, as the paper counts it.
+// lostPct returns the percentage of offered updates lost so far, as the paper counts it.
 func lostPct(q *live.QueueSnapshot) float64 {
 	if q.Counters.Offered() == 0 {
 		return 0

@@ -19,14 +19,14 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// panels is where the Run page stands: which of its boxes keys concern, and whether that fills the page.
+// panels is the state of the Run page: the focused box, and whether it fills the page.
 type panels struct {
 	focus int // index into places
 	zoom  bool
-	area  screen.Region // where the page was last drawn
+	area  screen.Region // region of the page when it was last drawn
 }
 
-// runPage shows both queues side by side while they work.
+// runPage returns the page that shows both queues side by side.
 func (s *session) runPage() tui.Page {
 	focus := func(step int) func(*tui.Frame) tea.Cmd {
 		return tui.Do(func(*tui.Frame) { s.run.focus = (s.run.focus + step + len(s.places())) % len(s.places()) })
@@ -50,7 +50,7 @@ func (s *session) runPage() tui.Page {
 	}
 }
 
-// settle moves the focus to a list, and freezes a log that grows, so that its lines hold still.
+// settle moves the focus to a list and freezes a growing log, so that its lines stay in place.
 func (s *session) settle(f *tui.Frame) {
 	if s.focused().panel != panelQueue {
 		s.focusLog()
@@ -61,7 +61,7 @@ func (s *session) settle(f *tui.Frame) {
 	}
 }
 
-// focusLog moves the focus to the log of the focused queue, where there is one.
+// focusLog moves the focus to the log of the focused queue, if there is one.
 func (s *session) focusLog() {
 	queue := s.focused().queue
 	for i, p := range s.places() {
@@ -71,7 +71,7 @@ func (s *session) focusLog() {
 	}
 }
 
-// runRows are the events of the focused queue, or its slots when these have the focus.
+// runRows returns the events of the focused queue, or its slots if these have the focus.
 func (s *session) runRows() list.Rows {
 	p := s.focused()
 	q := s.queue(p.queue)
@@ -84,10 +84,10 @@ func (s *session) runRows() list.Rows {
 	return eventlog.Rows(q, s.snapshot.End)
 }
 
-// ratesRows is the line above the panels.
+// ratesRows is the height of the line above the panels.
 const ratesRows = 1
 
-// drawRun draws one column a queue, or one panel of each when it is maximised. Columns share their axes.
+// drawRun draws one column per queue, or one panel of each if it is maximised. Columns share their axes.
 func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	s.drawGauges(r.Sub(0, 0, r.W, ratesRows))
 	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
@@ -114,7 +114,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// drawGauges draws the rates of what comes in and what goes out, one queue a column.
+// drawGauges draws the input and output rates, one column per queue.
 func (s *session) drawGauges(r screen.Region) {
 	n := len(s.snapshot.Queues)
 	line := float64(s.snapshot.Plan.Spec.Workload.LineRate)
@@ -130,10 +130,11 @@ func (s *session) drawGauges(r screen.Region) {
 	}
 }
 
-// titleMargin is how much of a box's width its title cannot have.
-const titleMargin = 6 // its corners, a line and a blank on either side
+// titleMargin is the part of a box's width that its title cannot use: corners, and a line and a space on either
+// side.
+const titleMargin = 6
 
-// axes are what the charts of all queues share.
+// axes contains the axes that the charts of all queues share.
 type axes struct {
 	span        chart.Span
 	top, sawTop float64
@@ -176,7 +177,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	}
 }
 
-// overTime is how tall the panel of fates must be to show the drops against time as well.
+// overTime is the minimum height of the panel of fates that also shows drops over time.
 const overTime = 8
 
 func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
@@ -194,7 +195,7 @@ func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
 	chart.Columns(r.Sub(0, r.H-1, r.W, 1), drops, most, theme.Bad)
 }
 
-// drawAggregations draws the CDF, and the histogram beside it where the panel is maximised.
+// drawAggregations draws the CDF, with the histogram next to it if the panel is maximised.
 func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style screen.Style) {
 	if !s.run.zoom || r.H < 3 {
 		chart.CDF(r, q.Merges, style)
@@ -207,7 +208,7 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
-// answersTitle says what leaves a queue whose sums go to the workers.
+// answersTitle returns the title of a queue whose sums go to the workers.
 func answersTitle(q *live.QueueSnapshot, width int) string {
 	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
 	if screen.Width(full) <= width {

@@ -14,12 +14,12 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// adds says whether a switch of the run adds up what workers send, so that it has slots to look at.
+// hasSums reports whether a switch of the run adds up updates, so that it has slots to show.
 func (s *session) adds() bool {
 	return s.snapshot.Plan != nil && slices.ContainsFunc(s.snapshot.Plan.Configs, func(c bench.Config) bool { return c.H > 0 })
 }
 
-// slotsPage lists the partial sums that wait in the switch, and whose they are.
+// slotsPage returns the page with the partial sums in the switch and their workers.
 func (s *session) slotsPage() tui.Page {
 	return s.page(inspection{
 		title: "Slots", head: tables, rows: slotRows, about: wholeLine,
@@ -27,7 +27,7 @@ func (s *session) slotsPage() tui.Page {
 	}, "The slots of the program in front of the queue that hold a partial sum: whose cluster and which segment of its vector, how many of H contributions are inside, since when, and of which workers. No packet says that; the twin knows.")
 }
 
-// tables says in one line how full the tables are.
+// tablesHead returns one line about how full the tables are.
 func tables(in *live.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {
@@ -60,7 +60,7 @@ func slotRows(in *live.Inspection) list.Rows {
 	return list.Lines(rows)
 }
 
-// whose names workers, the oldest contribution first.
+// workerNames lists the workers, the oldest contribution first.
 func whose(inside []olaf.Contributor) string {
 	var words []string
 	for i := range inside {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// tablesPage lists the P4Runtime entries of the device and says who may write them.
+// tablesPage returns the page with the device's P4Runtime entries and the session's role.
 func (s *session) tablesPage() tui.Page {
 	return s.page(inspection{
 		title: "Tables", head: role, rows: tableRows, about: wholeLine,
@@ -19,7 +19,7 @@ func (s *session) tablesPage() tui.Page {
 	}, "The match-action tables over P4Runtime: who is a worker of which cluster, which cluster is answered by which multicast group, and who may write.")
 }
 
-// wholeLine is a line with nothing cut.
+// wholeLine returns all cells of a line without cutting.
 func wholeLine(_ *live.Inspection, row list.Row) string {
 	var words []string
 	for _, c := range row.Cells {
@@ -57,7 +57,7 @@ func tableRows(in *live.Inspection) list.Rows {
 	return list.Lines(rows)
 }
 
-// role says in one line who is primary.
+// roleHead returns one line about which controller is primary.
 func role(in *live.Inspection) screen.Phrase {
 	text := fmt.Sprintf("this session is %s, election id %s, at %s", in.Role, in.ElectionID, in.Target)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// twinPage sets ages as they were measured beside the twin's.
+// twinPage returns the page with measured ages next to the twin's.
 func (s *session) twinPage() tui.Page {
 	return tui.Page{
 		Title:   "Twin",
@@ -24,12 +24,12 @@ func (s *session) twinPage() tui.Page {
 	}
 }
 
-// beside says whether anything is set beside the twin's.
+// hasPairs reports whether any ages are compared with the twin's.
 func (s *session) beside() bool {
 	return s.snapshot.Logs || s.options.Beside
 }
 
-// pairs are the rows that have ages beside the twin's: of the whole experiment as far as it is, or of this run when it is over.
+// pairs returns the rows with ages next to the twin's: of the experiment so far, or of this run once it has ended.
 func (s *session) pairs() []results.Row {
 	if s.options.Beside {
 		if s.bench == nil {
@@ -51,7 +51,7 @@ var besideColumns = []list.Column{
 	{Name: "twin", Width: 10, Right: true}, {Name: "measured", Width: 10, Right: true}, {Name: "off, %", Width: 6, Right: true, Drop: 2}, {},
 }
 
-// besideRows are the ages that a report prints as well, in its digits.
+// besideRows returns the ages that a report prints too, in the same precision.
 func besideRows(rows []results.Row) list.Rows {
 	var lines []list.Row
 	for i := range rows {
@@ -70,10 +70,10 @@ func besideRows(rows []results.Row) list.Rows {
 	return list.Lines(lines)
 }
 
-// moods are the styles of what is said of runs on real wires.
+// moods maps statements about runs on real wires to styles.
 var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn, text.Wrong: theme.Bad}
 
-// witnessed says of rows how their decisions compare, how late frames left, and what is withheld.
+// witnessPhrases describes for each row how its decisions compare, how late frames left, and what is withheld.
 func witnessed(rows []results.Row) (lines []screen.Phrase) {
 	say := func(style screen.Style, format string, a ...any) {
 		lines = append(lines, screen.Phrase{Text: fmt.Sprintf(format, a...), Style: style})

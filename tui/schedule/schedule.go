@@ -1,5 +1,5 @@
-// Package schedule is the pages of a plan: its jobs over time, and what its units' switches and optics hold. Nothing in it
-// moves; the slot that is looked at is stepped through by hand.
+// Package schedule contains the dashboard pages of a plan: its jobs over time, and the state of its units' switches
+// and optics. The user steps through the slots.
 package schedule
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// session is a plan, and the slot that is looked at.
+// session is a plan and the selected slot.
 type session struct {
 	plan   *sched.Plan
-	lines  []string // what the checker says
+	lines  []string // the checker's lines
 	broken bool
 	slot   int
 }
 
-// New makes a dashboard of a plan. lines are what a checker says of it, broken whether it breaks rules.
+// New returns a dashboard for a plan. lines are the checker's output; broken means that the plan breaks rules.
 func New(plan *sched.Plan, lines []string, broken bool) tui.Dashboard {
 	s := &session{plan: plan, lines: lines, broken: broken}
 	const still = "a plan stands still; . and , step through its slots"
@@ -73,7 +73,7 @@ func (s *session) Seek(to olaf.Time) string {
 	return ""
 }
 
-// barWidth is how many columns a plan is drawn over.
+// barWidth is the width of a plan's time line in columns.
 const barWidth = 40
 
 func (s *session) jobsPage() tui.Page {

@@ -1,5 +1,6 @@
-// Package screen is a grid of styled cells that panels draw into. A grid has exactly the terminal's size, so that no
-// panel can tear another one or the frame; it becomes terminal text, plain text or SVG without being drawn again.
+// Package screen implements a grid of styled cells that panels draw into. A grid has exactly the terminal's size,
+// and a panel cannot draw outside its region. The grid converts to terminal text, plain text or SVG without being
+// redrawn.
 package screen
 
 import (
@@ -9,32 +10,32 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Style is an index into a palette; the theme says what it looks like. 0 is plain text.
+// Style is an index into a palette, which the theme defines. 0 is plain text.
 type Style uint8
 
-// Cell is one character and how it looks. The second half of a wide character holds 0.
+// Cell is one character with its style. The second half of a wide character contains 0.
 type Cell struct {
 	Rune  rune
 	Style Style
 }
 
-// Phrase is a few words and how they look.
+// Phrase is a few words with their style.
 type Phrase struct {
 	Text  string
 	Style Style
 }
 
-// Screen is a grid of cells. The zero value is empty; Resize gives it a size.
+// Screen is a grid of cells. The zero value is empty; Resize sets its size.
 type Screen struct {
 	width, height int
 	cells         []Cell
 	out           strings.Builder
 }
 
-// limit bounds each side, so that absurd sizes cost nothing.
+// limit bounds each side, so that absurd sizes cost little.
 const limit = 2000
 
-// Resize clears the grid to blanks of a size; sides below 0 count as 0.
+// Resize clears the grid and sets its size; negative sides count as 0.
 func (s *Screen) Resize(width, height int) {
 	s.width, s.height = min(max(width, 0), limit), min(max(height, 0), limit)
 	n := s.width * s.height
@@ -47,13 +48,13 @@ func (s *Screen) Resize(width, height int) {
 	}
 }
 
-// Size is the grid's columns and rows.
+// Size returns the grid's columns and rows.
 func (s *Screen) Size() (width, height int) { return s.width, s.height }
 
-// All is the whole grid.
+// All returns the whole grid.
 func (s *Screen) All() Region { return Region{s, 0, 0, s.width, s.height} }
 
-// At is a cell; blank outside of the grid.
+// CellAt returns a cell, or a blank one outside the grid.
 func (s *Screen) At(x, y int) Cell {
 	if x < 0 || y < 0 || x >= s.width || y >= s.height {
 		return Cell{Rune: ' '}
@@ -64,8 +65,8 @@ func (s *Screen) At(x, y int) Cell {
 // reset ends every style.
 const reset = "\x1b[0m"
 
-// ANSI is the grid as terminal text: rows joined by newlines, each style begun by its sequence in palette (empty for
-// plain) and ended before the row does.
+// ANSI returns the grid as terminal text: rows joined by newlines. Each style begins with its sequence in palette
+// (empty for plain) and ends before the end of the row.
 func (s *Screen) ANSI(palette []string) string {
 	b := &s.out
 	b.Reset()
@@ -102,7 +103,7 @@ func (s *Screen) ANSI(palette []string) string {
 	return out
 }
 
-// Text is the grid without styles or trailing blanks.
+// Text returns the grid without styles or trailing spaces.
 func (s *Screen) Text() string {
 	var b strings.Builder
 	for y := range s.height {
@@ -118,25 +119,25 @@ func (s *Screen) Text() string {
 	return b.String()
 }
 
-// Region is a rectangle of a grid with its own origin. Whatever is drawn beyond its edges is cut off.
+// Region is a rectangle of a grid with its own origin. Drawing beyond its edges is cut off.
 type Region struct {
 	s    *Screen
 	X, Y int // of its origin, in the grid
 	W, H int
 }
 
-// Sub is the part of r at x, y with at most the given size.
+// Sub returns the part of r at x, y with at most the given size.
 func (r Region) Sub(x, y, w, h int) Region {
 	x, y = min(max(x, 0), r.W), min(max(y, 0), r.H)
 	return Region{r.s, r.X + x, r.Y + y, min(max(w, 0), r.W-x), min(max(h, 0), r.H-y)}
 }
 
-// Column is one of n parts side by side.
+// Column returns the i-th of n parts side by side.
 func (r Region) Column(i, n int) Region {
 	return r.Sub(i*r.W/n, 0, (i+1)*r.W/n-i*r.W/n, r.H)
 }
 
-// Contains says whether a cell of the grid is inside.
+// Contains reports whether a cell of the grid is inside.
 func (r Region) Contains(x, y int) bool {
 	return x >= r.X && y >= r.Y && x < r.X+r.W && y < r.Y+r.H
 }
@@ -148,7 +149,7 @@ func (r Region) Set(x, y int, c rune, style Style) {
 	}
 }
 
-// Text draws a line of text from x and returns the column after it. Control characters become blanks.
+// Text draws a line of text from x and returns the column after it. Control characters become spaces.
 func (r Region) Text(x, y int, style Style, text string) int {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f || c == utf8.RuneError {
@@ -173,7 +174,8 @@ func (r Region) Text(x, y int, style Style, text string) int {
 	return x
 }
 
-// columns is how many cells a character takes. Latin, arrows, boxes, blocks and braille take one, whatever the locale says.
+// runeColumns returns how many cells a character takes. Latin, arrows, boxes, blocks and braille take one in every
+// locale.
 func columns(c rune) int {
 	if c < 0x1100 || c >= 0x2190 && c < 0x2c00 {
 		return 1
@@ -181,7 +183,7 @@ func columns(c rune) int {
 	return runewidth.RuneWidth(c)
 }
 
-// Width is how many columns Text takes for a text.
+// TextWidth returns the number of columns that Text takes.
 func Width(text string) int {
 	n := 0
 	for _, c := range text {
@@ -190,12 +192,12 @@ func Width(text string) int {
 	return n
 }
 
-// Right draws a line of text that ends before column x.
+// TextRight draws a line of text that ends before column x.
 func (r Region) Right(x, y int, style Style, text string) {
 	r.Text(x-Width(text), y, style, text)
 }
 
-// Cut is as much of a text as fits into a width; where something is missing, it ends in …
+// CutText cuts a text to width columns and marks the cut with "…".
 func Cut(text string, width int) string {
 	if Width(text) <= width {
 		return text
@@ -218,7 +220,7 @@ func (r Region) Fill(c rune, style Style) {
 	}
 }
 
-// Restyle changes how what is drawn looks.
+// Restyle changes the style of all cells.
 func (r Region) Restyle(style Style) {
 	for y := range r.H {
 		for x := range r.W {
@@ -229,7 +231,7 @@ func (r Region) Restyle(style Style) {
 	}
 }
 
-// Frame is the look of a box's border.
+// Frame contains the characters of a box's border.
 type Frame [6]rune // ─ │ ┌ ┐ └ ┘
 
 // The borders in use.
@@ -239,7 +241,7 @@ var (
 	Dotted = Frame{'┄', '┆', '┌', '┐', '└', '┘'}
 )
 
-// Box draws a border with a title in it and returns the inside.
+// Box draws a border with a title and returns the inside.
 func (r Region) Box(f Frame, border, title Style, name string) Region {
 	if r.W < 2 || r.H < 2 {
 		return r.Sub(0, 0, 0, 0)

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Look is how a style appears in a picture: colours as #rrggbb, empty for the picture's own.
+// Look is a style's appearance in a picture: colours as #rrggbb, or empty for the default.
 type Look struct {
 	Fore, Back string
 	Bold       bool
 }
 
-// Measures of a cell in a picture.
+// Pixel sizes in a picture.
 const (
 	cellWidth  = 8
 	cellHeight = 16
 	margin     = 8
 )
 
-// SVGSize is how large a picture of w × h cells is.
+// SVGSize returns the size of a picture of w × h cells.
 func SVGSize(w, h int) (width, height int) {
 	return w*cellWidth + 2*margin, h*cellHeight + 2*margin
 }
 
-// SVG is the grid as a picture of text, which stays text: it can be searched and copied. The title says what it shows.
+// SVG returns the grid as a picture whose text can be searched and copied. title describes the picture.
 func (s *Screen) SVG(title string, looks []Look, fore, back string) string {
 	var b strings.Builder
 	w, h := SVGSize(s.width, s.height)
@@ -42,7 +42,7 @@ func (s *Screen) SVG(title string, looks []Look, fore, back string) string {
 	return b.String()
 }
 
-// SVGStyle is what the rows of SVGRow need in the picture around them: one class a style.
+// SVGStyle returns the style element that rows of SVGRow need, with one class per style.
 func SVGStyle(looks []Look) string {
 	var b strings.Builder
 	b.WriteString("<style>.t{font:13.28px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;white-space:pre}")
@@ -58,8 +58,8 @@ func SVGStyle(looks []Look) string {
 	return b.String()
 }
 
-// SVGRow is one row of the grid: the grounds of its cells, then its text with one span a style. It is empty for a blank
-// row.
+// SVGRow returns one row of the grid: the backgrounds of its cells, then its text with one span per style. It is
+// empty for a blank row.
 func (s *Screen) SVGRow(y int, looks []Look) string {
 	row := s.cells[y*s.width : (y+1)*s.width]
 	end := len(row)
@@ -72,7 +72,7 @@ func (s *Screen) SVGRow(y int, looks []Look) string {
 		blank, back := true, look(looks, style).Back
 		for ; x < end && row[x].Style == style; x++ {
 			if back == "" && row[x].Rune == ' ' && (x+1 == end || row[x+1].Rune == ' ') {
-				break // pictures need not keep blanks: what follows them has a place of its own
+				break // the next span has its own position
 			}
 			blank = blank && row[x].Rune == ' '
 		}
@@ -103,7 +103,7 @@ func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool
 		cells = cells[:len(cells)-1]
 	}
 	fmt.Fprintf(b, `<tspan x="%d"`, margin+x*cellWidth)
-	if braille(cells) { // few fonts have these patterns, and fallbacks are wider
+	if braille(cells) { // few fonts have these patterns, and fallback fonts are wider
 		fmt.Fprintf(b, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`, len(cells)*cellWidth)
 	}
 	if styled {
@@ -128,7 +128,7 @@ func look(looks []Look, s Style) Look {
 func writeEscaped(b *strings.Builder, text string) {
 	for _, c := range text {
 		switch {
-		case c < ' ': // the second half of a wide character, or nothing that XML knows
+		case c < ' ': // the second half of a wide character, or invalid in XML
 		case c == '<':
 			b.WriteString("&lt;")
 		case c == '>':

@@ -1,4 +1,5 @@
-// Package sweep has the pages of a sweep that is carried out: how far it is and how fast, who works on what, and what failed.
+// Package sweep contains the dashboard pages of a running sweep: its progress and speed, its workers, and its
+// failures.
 package sweep
 
 import (
@@ -20,39 +21,39 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Options say what is to be seen. Progress is needed; nothing in it waits.
+// Options configures the dashboard. Progress is required and must not block.
 type Options struct {
 	ID       string
-	What     string // is varied, in words
+	What     string // what is varied, in words
 	Progress func() sweep.Progress
-	Report   func() *tui.Report // of the finished sweep, nil until then; nil: there is none
+	Report   func() *tui.Report // of the finished sweep, nil until then; a nil function means no report
 }
 
-// session is one look at the sweep, and what was seen of it before.
+// session is the last look at the sweep and its history.
 type session struct {
 	options  Options
 	progress sweep.Progress
 	history  []sample
-	every    time.Duration // between two samples
+	every    time.Duration // interval between two samples
 	report   *tui.Report
 	looked   bool
 }
 
-// sample is how many results there were at an instant.
+// sample is the number of results at an instant.
 type sample struct {
 	at   time.Time
 	done int
 }
 
 const (
-	// mostSamples bounds the history; when it is full every second sample goes.
+	// mostSamples bounds the history; when it is full, every second sample is dropped.
 	mostSamples = 512
 	firstEvery  = 200 * time.Millisecond
-	// recent is over how long the speed is taken that the time left follows from.
+	// recent is the period over which the speed is measured for the time left.
 	recent = 30 * time.Second
 )
 
-// New makes a dashboard.
+// New returns a dashboard.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, every: firstEvery}
 	const goes, panels, later = "a sweep goes as fast as it can", "no panels here; every page is one", "'olafctl sweep export last' writes the finished sweep"
@@ -88,10 +89,10 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 // Seek implements tui.Subject.
 func (s *session) Seek(olaf.Time) string { return "a sweep goes forward only" }
 
-// done says that nothing is left to be carried out.
+// isDone reports whether all cells have ended.
 func (s *session) done() bool { return s.progress.Done+s.progress.Failed >= s.progress.Cells }
 
-// rate is how many results come a second, lately; not known at first.
+// rate returns the recent number of results per second; unknown at first.
 func (s *session) rate() (perSecond float64, known bool) {
 	if len(s.history) < 2 {
 		return 0, false
@@ -107,10 +108,10 @@ func (s *session) rate() (perSecond float64, known bool) {
 	return float64(last.done-first.done) / seconds, seconds > 0
 }
 
-// left is how long it takes at that rate; negative where nobody knows.
+// timeLeft returns the remaining time at that rate; negative if unknown.
 func (s *session) left() time.Duration {
 	rate, known := s.rate()
-	const ever = 1e9 // seconds: more is as good as for ever, and no time.Duration
+	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
 	seconds := float64(s.progress.Lots-s.progress.LotsDone) / rate
 	if !known || !(seconds < ever) {
 		return -1
@@ -118,7 +119,7 @@ func (s *session) left() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// speed is the rate in words.
+// speedText formats the rate.
 func (s *session) speed() string {
 	rate, known := s.rate()
 	if !known {
@@ -127,7 +128,7 @@ func (s *session) speed() string {
 	return fmt.Sprintf("%.3g results/s", rate)
 }
 
-// elapsed is for how long it has been watched.
+// watchedTime returns how long the sweep has been watched.
 func (s *session) elapsed() time.Duration {
 	if len(s.history) == 0 {
 		return 0
@@ -212,7 +213,7 @@ func (s *session) failuresPage() tui.Page {
 	})
 }
 
-// listed is a page of a list of two columns.
+// listPage returns a page with a list of two columns.
 func (s *session) listed(title, first, second, about string, rows func() list.Rows) tui.Page {
 	columns := []list.Column{{Name: first, Width: 28}, {Name: second, Least: 12, Drop: 1}}
 	return tui.Page{Title: title, About: about, Rows: rows, Draw: func(f *tui.Frame, r screen.Region) {

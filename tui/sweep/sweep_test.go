@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// running is a sweep of 40 cells that stores two results a second, loses one cell, and is over after 20 s.
+// running is a sweep of 40 cells that stores two results per second, fails one cell, and ends after 20 s.
 type running struct {
 	done   int
 	report *tui.Report
@@ -33,7 +33,7 @@ func (r *running) progress() sweep.Progress {
 	return p
 }
 
-// watch opens a dashboard of a size and lets it look for some seconds.
+// watch opens a dashboard of a given size and watches for some seconds.
 func (r *running) watch(width, height, seconds int) (*tui.Frame, *tuitest.Clock) {
 	clock := &tuitest.Clock{Now: time.Unix(0, 0)}
 	f := tui.New(New(Options{ID: "20260102-030405-sweep-bench", What: "8 × slots, 5 × out-rate of bench", Progress: r.progress, Report: func() *tui.Report { return r.report }}),
@@ -46,7 +46,7 @@ func (r *running) watch(width, height, seconds int) (*tui.Frame, *tuitest.Clock)
 	return f, clock
 }
 
-// TestPages draws every page in every size that must do, and holds what stands on them.
+// TestPages draws every page in every supported size and checks its content.
 func TestPages(t *testing.T) {
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
 		r := new(running)
@@ -66,7 +66,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDone holds that the end is told, with what is left and the report.
+// TestDone expects the end, the remaining steps and the report to be shown.
 func TestDone(t *testing.T) {
 	r := new(running)
 	f, clock := r.watch(100, 30, 10)
@@ -86,7 +86,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestLongWatch holds that a history of hours stays bounded and in order.
+// TestLongWatch expects a history of hours to stay bounded and in order.
 func TestLongWatch(t *testing.T) {
 	r := new(running)
 	s := &session{options: Options{Progress: r.progress}, every: firstEvery}

@@ -1,5 +1,5 @@
-// Package theme says what styles look like: the sixteen colours that every terminal has and its user chose, on a dark or
-// a light ground, or no colour at all. Meaning never rests on colour alone; panels add words and marks.
+// Package theme defines the appearance of styles: the terminal's sixteen colours, as set by the user, on a dark or
+// light background, or no colours. No meaning depends on colour alone; panels add words and marks.
 package theme
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Styles by what they are for.
+// Styles by purpose.
 const (
 	Text screen.Style = iota
 	Dim
@@ -26,23 +26,23 @@ const (
 	Key
 	Selected
 	Subject // the queue under test
-	Versus  // the queue beside it
+	Versus  // the queue to compare with
 	Locked
 	Caption
 	Changed
 	firstCluster
 )
 
-// clusterHues is how many clusters look different; their numbers always stand beside the colour.
+// clusterHues is the number of cluster colours; a cluster's number is always shown too.
 const clusterHues = 6
 
-// Styles is how many there are.
+// Styles is the number of styles.
 const Styles = int(firstCluster) + clusterHues
 
-// Cluster is the style of a cluster's number.
+// ClusterStyle returns the style of a cluster's number.
 func Cluster(id int) screen.Style { return firstCluster + screen.Style(id%clusterHues) }
 
-// Queue is the style of the queue with an index.
+// QueueStyle returns the style of the queue with an index.
 func Queue(i int) screen.Style {
 	if i == 0 {
 		return Subject
@@ -50,13 +50,13 @@ func Queue(i int) screen.Style {
 	return Versus
 }
 
-// Options choose a theme.
+// Options selects a theme.
 type Options struct {
-	Light  bool // the ground is light
-	Colour bool // false keeps bold, faint and reverse
+	Light  bool // light background
+	Colour bool // false uses only bold, faint and reverse
 }
 
-// look is one style: colour numbers of the sixteen, or -1.
+// look is one style: indexes of the sixteen colours, or -1.
 type look struct {
 	dark, light            int
 	bold, faint, backwards bool
@@ -87,13 +87,13 @@ var looks = [Styles]look{
 	firstCluster + 5: {dark: 9, light: 1},
 }
 
-// Theme is a palette, ready to be drawn with.
+// Theme is a palette in drawable form.
 type Theme struct {
 	options Options
 	palette []string
 }
 
-// New makes a theme.
+// New returns a theme.
 func New(o Options) *Theme {
 	renderer := lipgloss.NewRenderer(io.Discard)
 	renderer.SetColorProfile(termenv.ANSI)
@@ -115,16 +115,16 @@ func (l look) number(light bool) int {
 	return l.dark
 }
 
-// Palette is every style's terminal sequence.
+// Palette returns the terminal sequence of every style.
 func (t *Theme) Palette() []string { return t.palette }
 
-// hues are the sixteen colours of a picture.
+// hues are the sixteen colours in pictures.
 var hues = [16]string{
 	"#1d1f21", "#c0392b", "#3d8b3d", "#a8740f", "#2f6fb5", "#8e44ad", "#16808a", "#c5c8c6",
 	"#7f8a93", "#ff6b68", "#8fd06a", "#f2c14e", "#6cb2f5", "#d38cf0", "#5fd3da", "#ffffff",
 }
 
-// Looks is the theme for pictures, with the colours of text and ground.
+// Looks returns the theme for pictures, with the colours of text and background.
 func (t *Theme) Looks() (styles []screen.Look, fore, back string) {
 	fore, back = "#d5d8da", "#16191c"
 	if t.options.Light {

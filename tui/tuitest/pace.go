@@ -8,7 +8,8 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Jumping is a clock that nobody waits for: time passes by being waited for, and a microsecond with every look. It starts in 1970.
+// Jumping is a clock without real waits: each wait advances it at once, and each look by a microsecond. It starts in
+// 1970.
 type Jumping struct {
 	mu     sync.Mutex
 	passed time.Duration
@@ -31,7 +32,7 @@ func (c *Jumping) pass(d time.Duration) time.Time {
 	return time.Unix(0, 0).Add(c.passed)
 }
 
-// Still is a run that stands, and notes what it is asked.
+// Still is a paused run that records requests.
 type Still struct {
 	Holds pace.Pace
 	Steps int

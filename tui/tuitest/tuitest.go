@@ -1,4 +1,4 @@
-// Package tuitest drives a dashboard in tests: keys by name, a clock that the test moves, and the body of a page alone.
+// Package tuitest drives a dashboard in tests: keys by name, a clock under the test's control, and single pages.
 package tuitest
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Clock is a wall clock that stands until it is moved.
+// Clock is a wall clock that moves only on request.
 type Clock struct {
 	Now  time.Time
 	tick func(time.Time) tea.Msg
 }
 
-// Tick is for tui.Options.
+// Tick is the value for tui.Options.
 func (c *Clock) Tick(_ time.Duration, tick func(time.Time) tea.Msg) tea.Cmd {
 	c.tick = tick
 	return nil
 }
 
-// Advance lets time pass and the frame look again. Commands are carried out.
+// Advance advances time, triggers a look and runs the resulting commands.
 func (c *Clock) Advance(f *tui.Frame, d time.Duration) {
 	if c.tick == nil {
 		f.Init()
@@ -31,7 +31,7 @@ func (c *Clock) Advance(f *tui.Frame, d time.Duration) {
 	Send(f, c.tick(c.Now))
 }
 
-// Send gives the frame a message and carries out what it asks for, except to quit.
+// SendMessage sends a message to the frame and runs the resulting commands, except to quit.
 func Send(f *tui.Frame, msg tea.Msg) {
 	_, cmd := f.Update(msg)
 	carryOut(f, cmd)
@@ -52,7 +52,7 @@ func carryOut(f *tui.Frame, cmd tea.Cmd) {
 	}
 }
 
-// Press presses keys by their names.
+// PressKeys presses keys by name.
 func Press(f *tui.Frame, names ...string) {
 	for _, name := range names {
 		Send(f, Key(name))
@@ -65,7 +65,7 @@ var special = map[string]tea.KeyType{
 	"ctrl+c": tea.KeyCtrlC, "ctrl+b": tea.KeyCtrlB, "ctrl+f": tea.KeyCtrlF, "backspace": tea.KeyBackspace, "space": tea.KeySpace, " ": tea.KeySpace,
 }
 
-// Key is a key by its name, or several characters that come at once.
+// KeyMessage returns the message for a named key, or for several characters at once.
 func Key(name string) tea.KeyMsg {
 	t, ok := special[name]
 	switch {
@@ -77,12 +77,12 @@ func Key(name string) tea.KeyMsg {
 	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
 }
 
-// Click presses the left button of the mouse. The frame must have been drawn.
+// ClickAt presses the left mouse button. The frame must have been drawn.
 func Click(f *tui.Frame, x, y int) {
 	Send(f, tea.MouseMsg{X: x, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
 }
 
-// Body draws a page alone, without the frame.
+// DrawBody draws a page without the frame.
 func Body(f *tui.Frame, page *tui.Page, width, height int) string {
 	var s screen.Screen
 	s.Resize(width, height)
