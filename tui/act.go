@@ -14,10 +14,10 @@ import (
 )
 
 // pressKey handles one key: first for the overlay, then by the bindings.
-func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
+func (f *Frame) pressKey(msg tea.KeyMsg) tea.Cmd {
 	f.touched = true
 	if f.filtering {
-		f.typed(msg)
+		f.typeFilter(msg)
 		return nil
 	}
 	action, bound := f.options.Keys.Action(msg)
@@ -25,52 +25,52 @@ func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
 		return f.over.Key(f, msg, action)
 	}
 	if !bound && len(msg.Runes) > 1 && !msg.Paste { // keys pressed in quick succession arrive together
-		return f.each(msg)
+		return f.pressEach(msg)
 	}
 	if !bound {
 		return nil
 	}
 	f.said = ""
-	cmd := f.act(action)
+	cmd := f.perform(action)
 	f.last = action
 	return cmd
 }
 
 // pressEach handles the keys of a message one by one.
-func (f *Frame) each(msg tea.KeyMsg) tea.Cmd {
+func (f *Frame) pressEach(msg tea.KeyMsg) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, r := range msg.Runes {
 		one := msg
 		one.Runes = []rune{r}
-		cmds = append(cmds, f.key(one))
+		cmds = append(cmds, f.pressKey(one))
 	}
 	return tea.Batch(cmds...)
 }
 
 // perform runs an action or shows why it does nothing.
-func (f *Frame) act(a keys.Action) tea.Cmd {
-	if do := f.handler(a); do != nil {
+func (f *Frame) perform(a keys.Action) tea.Cmd {
+	if do := f.actFor(a); do != nil {
 		return do(f)
 	}
 	why, known := f.dashboard.Without[a]
 	switch titles := f.pagesWith(a); {
 	case len(titles) > 0:
-		f.Say(fmt.Sprintf("%s works on %s", f.Key(a), strings.Join(titles, ", ")))
+		f.ShowNote(fmt.Sprintf("%s works on %s", f.Key(a), strings.Join(titles, ", ")))
 	case known:
-		f.Say(why)
+		f.ShowNote(why)
 	}
 	return nil
 }
 
 // actFor returns what an action does now, from the page, the dashboard or the frame; nil if nothing.
-func (f *Frame) handler(a keys.Action) func(*Frame) tea.Cmd {
-	for _, acts := range []Acts{f.shown().Keys, f.dashboard.Keys, f.own} {
+func (f *Frame) actFor(a keys.Action) func(*Frame) tea.Cmd {
+	for _, acts := range []Acts{f.shownPage().Keys, f.dashboard.Keys, f.own} {
 		if do := acts[a]; do != nil {
 			return do
 		}
 	}
 	if n := slices.Index(keys.Tabs, a); n >= 0 && n < len(f.dashboard.Pages) {
-		return func(f *Frame) tea.Cmd { f.turn(n); return nil }
+		return func(f *Frame) tea.Cmd { f.turnPage(n); return nil }
 	}
 	return nil
 }
@@ -83,11 +83,11 @@ const (
 
 // ShiftKeys returns the keys of a page whose list may be a report. While report is true they shift its long lines,
 // otherwise they seek.
-func Shifting(report func() bool) Acts {
+func ShiftKeys(report func() bool) Acts {
 	shift := func(a keys.Action, by int) func(*Frame) tea.Cmd {
 		return func(f *Frame) tea.Cmd {
 			if !report() {
-				return f.Own(a)
+				return f.RunDefault(a)
 			}
 			f.Cursor().Pan = min(max(f.Cursor().Pan+by, 0), panMost)
 			return nil
@@ -97,7 +97,7 @@ func Shifting(report func() bool) Acts {
 }
 
 // RunDefault runs the frame's own act for an action whose key the page has overridden.
-func (f *Frame) Own(a keys.Action) tea.Cmd {
+func (f *Frame) RunDefault(a keys.Action) tea.Cmd {
 	if do := f.own[a]; do != nil {
 		return do(f)
 	}
@@ -116,38 +116,38 @@ func (f *Frame) pagesWith(a keys.Action) []string {
 }
 
 // hasAct reports whether an action does something, here or on another page.
-func (f *Frame) works(a keys.Action) bool {
-	return f.handler(a) != nil || len(f.pagesWith(a)) > 0
+func (f *Frame) hasAct(a keys.Action) bool {
+	return f.actFor(a) != nil || len(f.pagesWith(a)) > 0
 }
 
 // AsAct wraps a function without a command as an act.
-func Do(do func(*Frame)) func(*Frame) tea.Cmd {
+func AsAct(do func(*Frame)) func(*Frame) tea.Cmd {
 	return func(f *Frame) tea.Cmd { do(f); return nil }
 }
 
 // ownActs returns the frame's own acts.
 func ownActs() Acts {
 	return Acts{
-		keys.Help:         Do(func(f *Frame) { f.Open(new(helpText)) }),
+		keys.Help:         AsAct(func(f *Frame) { f.Open(new(helpText)) }),
 		keys.Quit:         (*Frame).Leave,
-		keys.NextTab:      Do(func(f *Frame) { f.turn(f.page + 1) }),
-		keys.PreviousTab:  Do(func(f *Frame) { f.turn(f.page - 1) }),
+		keys.NextTab:      AsAct(func(f *Frame) { f.turnPage(f.page + 1) }),
+		keys.PreviousTab:  AsAct(func(f *Frame) { f.turnPage(f.page - 1) }),
 		keys.Mouse:        (*Frame).toggleMouse,
-		keys.Freeze:       Do(func(f *Frame) { f.frozen = !f.frozen }),
-		keys.Filter:       Do((*Frame).startFilter),
-		keys.Up:           Do(func(f *Frame) { f.Move(-1) }),
-		keys.Down:         Do(func(f *Frame) { f.Move(1) }),
-		keys.PageUp:       Do(func(f *Frame) { f.Move(-f.screenful()) }),
-		keys.PageDown:     Do(func(f *Frame) { f.Move(f.screenful()) }),
-		keys.Top:          Do(func(f *Frame) { f.Move(-1 << 30) }),
-		keys.Bottom:       Do(func(f *Frame) { f.Move(1 << 30) }),
-		keys.Open:         (*Frame).enter,
-		keys.Back:         Do(func(f *Frame) { f.Cursor().Filter = "" }),
-		keys.SeekForward:  Do(func(f *Frame) { f.seekBy(1) }),
-		keys.SeekBackward: Do(func(f *Frame) { f.seekBy(-1) }),
-		keys.Rewind:       Do(func(f *Frame) { f.seek(0) }),
-		keys.Mark:         Do((*Frame).mark),
-		keys.NextMark:     Do((*Frame).nextMark),
+		keys.Freeze:       AsAct(func(f *Frame) { f.frozen = !f.frozen }),
+		keys.Filter:       AsAct((*Frame).startFilter),
+		keys.Up:           AsAct(func(f *Frame) { f.Move(-1) }),
+		keys.Down:         AsAct(func(f *Frame) { f.Move(1) }),
+		keys.PageUp:       AsAct(func(f *Frame) { f.Move(-f.pageRows()) }),
+		keys.PageDown:     AsAct(func(f *Frame) { f.Move(f.pageRows()) }),
+		keys.Top:          AsAct(func(f *Frame) { f.Move(-1 << 30) }),
+		keys.Bottom:       AsAct(func(f *Frame) { f.Move(1 << 30) }),
+		keys.Open:         (*Frame).openRow,
+		keys.Back:         AsAct(func(f *Frame) { f.Cursor().Filter = "" }),
+		keys.SeekForward:  AsAct(func(f *Frame) { f.seekBy(1) }),
+		keys.SeekBackward: AsAct(func(f *Frame) { f.seekBy(-1) }),
+		keys.Rewind:       AsAct(func(f *Frame) { f.seek(0) }),
+		keys.Mark:         AsAct((*Frame).setMark),
+		keys.NextMark:     AsAct((*Frame).nextMark),
 		keys.ExportText:   func(f *Frame) tea.Cmd { return f.export("txt") },
 		keys.ExportSVG:    func(f *Frame) tea.Cmd { return f.export("svg") },
 	}
@@ -158,7 +158,7 @@ const seekParts = 50
 
 func (f *Frame) seek(to olaf.Time) {
 	if refusal := f.dashboard.Subject.Seek(to); refusal != "" {
-		f.Say(refusal)
+		f.ShowNote(refusal)
 	}
 }
 
@@ -166,22 +166,22 @@ func (f *Frame) seekBy(sign olaf.Time) {
 	f.seek(f.status.Now + sign*max(f.status.End/seekParts, 1))
 }
 
-func (f *Frame) turn(to int) {
+func (f *Frame) turnPage(to int) {
 	n := len(f.dashboard.Pages)
 	f.page = ((to % n) + n) % n
 }
 
-func (f *Frame) mark() {
+func (f *Frame) setMark() {
 	if at := f.status.Now; !slices.Contains(f.marks, at) {
 		f.marks = append(f.marks, at)
 		slices.Sort(f.marks)
 	}
-	f.Say(fmt.Sprintf("%d marked; %s goes to the next mark", len(f.marks), f.Key(keys.NextMark)))
+	f.ShowNote(fmt.Sprintf("%d marked; %s goes to the next mark", len(f.marks), f.Key(keys.NextMark)))
 }
 
 func (f *Frame) nextMark() {
 	if len(f.marks) == 0 {
-		f.Say("no marks; " + f.Key(keys.Mark) + " sets one")
+		f.ShowNote("no marks; " + f.Key(keys.Mark) + " sets one")
 		return
 	}
 	to := f.marks[0]
@@ -195,7 +195,7 @@ func (f *Frame) nextMark() {
 }
 
 // IsRepeat reports whether the key before had the same action.
-func (f *Frame) Again(a keys.Action) bool { return f.last == a }
+func (f *Frame) IsRepeat(a keys.Action) bool { return f.last == a }
 
 // Leave quits, after a question if a run is in progress.
 func (f *Frame) Leave() tea.Cmd {
@@ -212,27 +212,27 @@ func (f *Frame) exit() tea.Cmd {
 }
 
 // filteredRows returns the shown page's rows that match the filter.
-func (f *Frame) rows() list.Rows {
-	if p := f.shown(); p.Rows != nil {
-		return f.Cursor().Filtered(p.Rows())
+func (f *Frame) filteredRows() list.Rows {
+	if p := f.shownPage(); p.Rows != nil {
+		return f.Cursor().FilterRows(p.Rows())
 	}
 	return list.Rows{}
 }
 
 // Move moves the shown page's cursor by n rows.
 func (f *Frame) Move(n int) {
-	if settle := f.shown().Settle; settle != nil {
+	if settle := f.shownPage().Settle; settle != nil {
 		settle(f)
 	}
-	f.Cursor().Move(n, f.rows().Len)
+	f.Cursor().Move(n, f.filteredRows().Len)
 }
 
 // pageRows returns how many rows a page key moves.
-func (f *Frame) screenful() int { return max(f.height/2, 1) }
+func (f *Frame) pageRows() int { return max(f.height/2, 1) }
 
 // SelectedRow returns the row under the cursor, or false if there is none.
-func (f *Frame) Selected() (list.Row, bool) {
-	rows := f.rows()
+func (f *Frame) SelectedRow() (list.Row, bool) {
+	rows := f.filteredRows()
 	if rows.Len == 0 {
 		return list.Row{}, false
 	}
@@ -242,9 +242,9 @@ func (f *Frame) Selected() (list.Row, bool) {
 }
 
 // openRow runs the page's act for the row under the cursor.
-func (f *Frame) enter() tea.Cmd {
-	row, ok := f.Selected()
-	if open := f.shown().Open; ok && open != nil {
+func (f *Frame) openRow() tea.Cmd {
+	row, ok := f.SelectedRow()
+	if open := f.shownPage().Open; ok && open != nil {
 		return open(f, row.ID)
 	}
 	return nil
@@ -252,15 +252,15 @@ func (f *Frame) enter() tea.Cmd {
 
 // startFilter opens the filter input.
 func (f *Frame) startFilter() {
-	if f.shown().Rows == nil {
-		f.Say("there is no list on this page")
+	if f.shownPage().Rows == nil {
+		f.ShowNote("there is no list on this page")
 		return
 	}
 	f.filtering, f.filter = true, edit.New(f.Cursor().Filter)
 }
 
 // typeFilter handles a key of the filter input; the list follows every key.
-func (f *Frame) typed(msg tea.KeyMsg) {
+func (f *Frame) typeFilter(msg tea.KeyMsg) {
 	state := f.Cursor()
 	switch msg.Type {
 	case tea.KeyEnter:
@@ -276,9 +276,9 @@ func (f *Frame) typed(msg tea.KeyMsg) {
 func (f *Frame) toggleMouse() tea.Cmd {
 	f.mouse = !f.mouse
 	if f.mouse {
-		f.Say("mouse on")
+		f.ShowNote("mouse on")
 		return tea.EnableMouseCellMotion
 	}
-	f.Say("mouse off: the terminal selects text")
+	f.ShowNote("mouse off: the terminal selects text")
 	return tea.DisableMouse
 }

@@ -55,20 +55,20 @@ func (f *Frame) draw() {
 		return
 	}
 	f.tabBar(all.Sub(0, 0, all.W, 1))
-	f.head(all.Sub(0, 1, all.W, 1))
-	caption := f.caption()
+	f.drawHead(all.Sub(0, 1, all.W, 1))
+	caption := f.tourCaption()
 	rows := captionRows(caption, all.W)
 	body := all.Sub(0, headRows, all.W, all.H-headRows-footRows-rows)
 	if f.status.State == Starting {
 		body.Text(1, 0, theme.Dim, "starting…")
 	} else {
-		f.shown().Draw(f, body)
+		f.shownPage().Draw(f, body)
 	}
 	drawCaption(all.Sub(0, all.H-footRows-rows, all.W, rows), caption)
-	f.footer(all.Sub(0, all.H-footRows, all.W, footRows))
+	f.drawFooter(all.Sub(0, all.H-footRows, all.W, footRows))
 	if f.over != nil {
 		title, w, h := f.over.Size(f, all.W, all.H)
-		f.over.Draw(f, popup(all, w, h, title))
+		f.over.Draw(f, drawPopup(all, w, h, title))
 	}
 }
 
@@ -78,8 +78,9 @@ const (
 )
 
 func (f *Frame) tooSmall(r screen.Region) {
-	text := fmt.Sprintf("The terminal is too small: %d×%d. The dashboard needs %d×%d; %s.", r.W, r.H, minWidth, minHeight, f.dashboard.Instead)
-	for y, line := range chart.Wrap(text, max(r.W, 1)) {
+	text := fmt.Sprintf("The terminal is too small: %d×%d. The dashboard needs %d×%d; %s.", r.W, r.H, minWidth,
+		minHeight, f.dashboard.Instead)
+	for y, line := range chart.WrapText(text, max(r.W, 1)) {
 		r.Text(0, y, theme.Warn, line)
 	}
 }
@@ -100,18 +101,18 @@ func (f *Frame) tabBar(r screen.Region) {
 			style = theme.Selected
 		}
 		next := r.Text(x, 0, style, label)
-		f.Hit(r.Sub(x, 0, next-x, 1), func(int, int) tea.Cmd { f.turn(i); return nil })
+		f.AddHit(r.Sub(x, 0, next-x, 1), func(int, int) tea.Cmd { f.turnPage(i); return nil })
 		x = next + 1
 	}
-	full, brief, style := f.state()
-	if x+screen.Width(full) >= r.W {
+	full, brief, style := f.stateText()
+	if x+screen.TextWidth(full) >= r.W {
 		full = brief
 	}
-	r.Right(r.W-1, 0, style, full)
+	r.TextRight(r.W-1, 0, style, full)
 }
 
 // stateText returns the state of the run as a mark with words, in full and in brief.
-func (f *Frame) state() (full, brief string, style screen.Style) {
+func (f *Frame) stateText() (full, brief string, style screen.Style) {
 	s := &f.status
 	word := s.Word
 	if word == "" {
@@ -123,7 +124,8 @@ func (f *Frame) state() (full, brief string, style screen.Style) {
 	case s.State == Failed:
 		return "✗ FAILED", "✗", theme.Bad
 	case f.frozen:
-		return "❄ VIEW FROZEN, the run " + [...]string{"", "goes on at " + s.Speed, "is paused", "is over", ""}[s.State], "❄ FROZEN", theme.Warn
+		return "❄ VIEW FROZEN, the run " + [...]string{"", "goes on at " + s.Speed, "is paused", "is over",
+			""}[s.State], "❄ FROZEN", theme.Warn
 	case s.State == Paused:
 		return "‖ PAUSED, speed " + s.Speed, "‖ " + s.Speed, theme.Warn
 	case s.State == Done:
@@ -139,7 +141,7 @@ const (
 )
 
 // drawHead draws what runs where, its validity and its progress.
-func (f *Frame) head(r screen.Region) {
+func (f *Frame) drawHead(r screen.Region) {
 	s := &f.status
 	x := 0
 	for _, p := range s.Head {
@@ -148,21 +150,21 @@ func (f *Frame) head(r screen.Region) {
 	if s.State == Starting {
 		return
 	}
-	x = r.Text(x+2, 0, theme.Text, num.Instant(s.Now, s.End))
-	x = r.Text(x+1, 0, theme.Dim, "of "+num.End(s.End))
+	x = r.Text(x+2, 0, theme.Text, num.FormatInstant(s.Now, s.End))
+	x = r.Text(x+1, 0, theme.Dim, "of "+num.FormatEnd(s.End))
 	right := s.Progress
-	for _, more := range []string{f.left(), s.Beside} {
-		if more != "" && x+4+screen.Width(right+more) < r.W {
+	for _, more := range []string{f.timeLeftText(), s.Beside} {
+		if more != "" && x+4+screen.TextWidth(right+more) < r.W {
 			right += ", " + more
 		}
 	}
-	if x+1+screen.Width(right) >= r.W {
+	if x+1+screen.TextWidth(right) >= r.W {
 		return
 	}
-	r.Right(r.W-1, 0, theme.Dim, right)
-	if room := r.W - 2 - screen.Width(right) - x - 2; room >= gaugeLeast {
+	r.TextRight(r.W-1, 0, theme.Dim, right)
+	if room := r.W - 2 - screen.TextWidth(right) - x - 2; room >= gaugeLeast {
 		bar := r.Sub(x+1, 0, min(room, gaugeWidth), 1)
-		chart.Gauge(bar, float64(s.Now), float64(s.End), theme.Good)
+		chart.DrawGauge(bar, float64(s.Now), float64(s.End), theme.Good)
 		for _, at := range f.marks {
 			bar.Set(int(float64(at)/float64(max(s.End, 1))*float64(bar.W-1)), 0, '◆', theme.Changed)
 		}
@@ -170,22 +172,22 @@ func (f *Frame) head(r screen.Region) {
 }
 
 // timeLeftText returns the remaining time, of the tour during one, otherwise of the run at its current speed.
-func (f *Frame) left() string {
-	if ticks := f.toTell(); ticks > 0 {
-		return num.Wait(time.Duration(ticks)*FrameInterval) + " of the tour left"
+func (f *Frame) timeLeftText() string {
+	if ticks := f.ticksLeft(); ticks > 0 {
+		return num.FormatWait(time.Duration(ticks)*FrameInterval) + " of the tour left"
 	}
 	if f.status.State != Running || f.status.Left < 0 {
 		return ""
 	}
-	return num.Wait(f.status.Left) + " left"
+	return num.FormatWait(f.status.Left) + " left"
 }
 
-func (f *Frame) footer(r screen.Region) {
+func (f *Frame) drawFooter(r screen.Region) {
 	switch {
 	case f.filtering:
 		x := r.Text(1, 0, theme.Key, "/")
 		f.filter.Draw(r.Sub(x, 0, r.W-x, 1), theme.Text, true)
-		r.Right(r.W-1, 0, theme.Dim, "words; !word leaves out; enter keeps, esc clears")
+		r.TextRight(r.W-1, 0, theme.Dim, "words; !word leaves out; enter keeps, esc clears")
 		return
 	case f.said != "":
 		r.Text(1, 0, theme.Warn, f.said)
@@ -200,15 +202,15 @@ func (f *Frame) footer(r screen.Region) {
 	}
 	var works []keys.Binding
 	for _, b := range f.options.Keys.Bindings() {
-		if b.Brief != "" && f.handler(b.Action) != nil {
+		if b.Brief != "" && f.actFor(b.Action) != nil {
 			works = append(works, b)
 		}
 	}
-	help.Footer(r.Sub(x, 0, r.W-x, 1), works)
+	help.DrawFooter(r.Sub(x, 0, r.W-x, 1), works)
 }
 
 // AddHit registers an act for clicks into a region.
-func (f *Frame) Hit(r screen.Region, do func(x, y int) tea.Cmd) {
+func (f *Frame) AddHit(r screen.Region, do func(x, y int) tea.Cmd) {
 	f.hits = append(f.hits, hit{r, do})
 }
 
@@ -222,22 +224,22 @@ type Listing struct {
 
 // DrawList draws a list with the page's cursor into the inside of a box. The border shows how many rows match the
 // filter.
-func (f *Frame) List(box, inside screen.Region, l Listing) {
+func (f *Frame) DrawList(box, inside screen.Region, l Listing) {
 	state := f.Cursor()
-	rows := state.Filtered(l.Rows)
+	rows := state.FilterRows(l.Rows)
 	placed := list.Draw(inside, l.Columns, rows, *state, l.Focused)
 	if state.Filter != "" {
 		of := l.Rows.Of
 		if of == "" {
-			of = num.Count(int64(l.Rows.Len))
+			of = num.FormatCount(int64(l.Rows.Len))
 		}
-		box.Right(box.W-2, 0, theme.Warn, fmt.Sprintf(" /%s: %d of %s ", state.Filter, rows.Len, of))
+		box.TextRight(box.W-2, 0, theme.Warn, fmt.Sprintf(" /%s: %d of %s ", state.Filter, rows.Len, of))
 	}
-	f.Hit(box, func(x, y int) tea.Cmd {
+	f.AddHit(box, func(x, y int) tea.Cmd {
 		if l.Click != nil {
 			l.Click()
 		}
-		row, ok := placed.At(x, y)
+		row, ok := placed.RowAt(x, y)
 		if !ok {
 			return nil
 		}
@@ -245,7 +247,7 @@ func (f *Frame) List(box, inside screen.Region, l Listing) {
 		state.Selected = row
 		f.Move(0)
 		if again {
-			return f.enter()
+			return f.openRow()
 		}
 		return nil
 	})

@@ -7,10 +7,10 @@ import (
 // export writes the current view with the page's caption.
 func (f *Frame) export(kind string) tea.Cmd {
 	if f.options.Save == nil {
-		f.Say("nowhere to write to")
+		f.ShowNote("nowhere to write to")
 		return nil
 	}
-	page := f.shown()
+	page := f.shownPage()
 	caption := page.Title
 	if page.Caption != nil {
 		caption = page.Caption()
@@ -24,17 +24,17 @@ func (f *Frame) export(kind string) tea.Cmd {
 	save, name := f.options.Save, "olafctl-"+page.Title+"."+kind
 	return func() tea.Msg {
 		path, err := save(name, []byte(data))
-		return Saved("view", path, err)
+		return ReportSaved("view", path, err)
 	}
 }
 
 // ReportSaved returns the message of a command that wrote a file.
-func Saved(what, path string, err error) Then {
+func ReportSaved(what, path string, err error) Then {
 	return func(f *Frame) {
 		if err != nil {
-			f.Say(what + " failed: " + err.Error())
+			f.ShowNote(what + " failed: " + err.Error())
 			return
 		}
-		f.Say(what + ": " + path)
+		f.ShowNote(what + ": " + path)
 	}
 }

@@ -20,7 +20,7 @@ type Film struct {
 func (m Film) Record(f *Frame, advance func()) string {
 	f.Update(tea.WindowSizeMsg{Width: m.Width, Height: m.Height})
 	rows := make([][]string, m.Height) // by row and frame
-	ticks := Ticks(f.dashboard.Story)
+	ticks := CountTicks(f.dashboard.Story)
 	looks, fore, back := f.options.Theme.Looks()
 	for t := range ticks {
 		f.look(time.Time{})
@@ -63,7 +63,8 @@ func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, s
 	b.WriteString("<style>")
 	for n := 1; n < frames; n++ {
 		if spans[n] {
-			fmt.Fprintf(&b, ".f%d{visibility:hidden;animation:f%d %.0fs step-end infinite}@keyframes f%d{0%%{visibility:visible}%.3f%%{visibility:hidden}}", n, n, seconds, n, 100*float64(n)/float64(frames))
+			fmt.Fprintf(&b, ".f%d{visibility:hidden;animation:f%d %.0fs step-end infinite}@keyframes "+
+				"f%d{0%%{visibility:visible}%.3f%%{visibility:hidden}}", n, n, seconds, n, 100*float64(n)/float64(frames))
 		}
 	}
 	b.WriteString("</style>\n")
@@ -85,5 +86,6 @@ func writeRow(b *strings.Builder, row string, from, to, frames int, seconds floa
 	if delay > 0 {
 		delay -= seconds
 	}
-	fmt.Fprintf(b, `<g class="f%d" style="animation-delay:%.2fs">%s</g>`+"\n", to-from, delay, strings.TrimSuffix(row, "\n"))
+	fmt.Fprintf(b, `<g class="f%d" style="animation-delay:%.2fs">%s</g>`+"\n", to-from, delay,
+		strings.TrimSuffix(row, "\n"))
 }

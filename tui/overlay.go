@@ -30,7 +30,7 @@ func (f *Frame) Close() { f.over = nil }
 func (f *Frame) Over() Overlay { return f.over }
 
 // drawPopup clears the middle of r and draws a box there.
-func popup(r screen.Region, w, h int, title string) screen.Region {
+func drawPopup(r screen.Region, w, h int, title string) screen.Region {
 	w, h = min(w+2, r.W), min(h+2, r.H)
 	box := r.Sub((r.W-w)/2, (r.H-h)/2, w, h)
 	box.Fill(' ', theme.Text)
@@ -76,7 +76,8 @@ func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
 func (o *helpText) Draw(f *Frame, r screen.Region) { help.Draw(r, f.helpLines(r.W), o.top) }
 
 // scrolls maps the actions that scroll the help to lines.
-var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12, keys.Top: -1 << 20, keys.Bottom: 1 << 20}
+var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12,
+	keys.Top: -1 << 20, keys.Bottom: 1 << 20}
 
 func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 	if step, ok := scrolls[a]; ok {
@@ -93,13 +94,13 @@ func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 // helpLines returns the page's description and the bindings that have an effect, by group.
 func (f *Frame) helpLines(width int) []help.Line {
 	var out []help.Line
-	for i, line := range chart.Wrap(f.shown().Title+": "+f.shown().About, min(width, help.ColumnWidth)-1) {
+	for i, line := range chart.WrapText(f.shownPage().Title+": "+f.shownPage().About, min(width, help.ColumnWidth)-1) {
 		out = append(out, help.Line{Text: line, Title: i == 0})
 	}
 	out = append(out, help.Line{})
 	var works []keys.Binding
 	for _, b := range f.options.Keys.Bindings() {
-		if !f.works(b.Action) {
+		if !f.hasAct(b.Action) {
 			continue
 		}
 		for i, tab := range keys.Tabs {
@@ -109,7 +110,7 @@ func (f *Frame) helpLines(width int) []help.Line {
 		}
 		works = append(works, b)
 	}
-	return append(out, help.Lines(works)...)
+	return append(out, help.ListLines(works)...)
 }
 
 // question asks whether to quit during a run.
@@ -118,7 +119,7 @@ type question struct{}
 const questionWidth = 58
 
 func (*question) words(f *Frame) []string {
-	return chart.Wrap("A run is on. "+f.dashboard.Leaving, questionWidth-2)
+	return chart.WrapText("A run is on. "+f.dashboard.Leaving, questionWidth-2)
 }
 
 func (o *question) Size(f *Frame, _, _ int) (title string, w, h int) {

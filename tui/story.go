@@ -15,50 +15,50 @@ type Scene struct {
 	Begin   func()
 }
 
-func (s *Scene) ticks() int { return int(s.Length / FrameInterval) }
+func (s *Scene) countTicks() int { return int(s.Length / FrameInterval) }
 
 // isTouring reports whether the tour is in progress.
-func (f *Frame) telling() bool { return !f.touched && f.scene < len(f.dashboard.Story) }
+func (f *Frame) isTouring() bool { return !f.touched && f.scene < len(f.dashboard.Story) }
 
 // advanceTour starts the next scene when it is due.
-func (f *Frame) tell() {
-	if !f.telling() {
+func (f *Frame) advanceTour() {
+	if !f.isTouring() {
 		return
 	}
 	at := f.ticks - 1
 	for i := range f.scene {
-		at -= f.dashboard.Story[i].ticks()
+		at -= f.dashboard.Story[i].countTicks()
 	}
 	scene := &f.dashboard.Story[f.scene]
 	switch {
-	case at >= scene.ticks():
+	case at >= scene.countTicks():
 		f.scene++
-		f.tell()
+		f.advanceTour()
 	case at == 0:
 		scene.Begin()
 	}
 }
 
 // ticksLeft returns the remaining ticks of the tour, or 0.
-func (f *Frame) toTell() int {
-	if !f.telling() {
+func (f *Frame) ticksLeft() int {
+	if !f.isTouring() {
 		return 0
 	}
-	return Ticks(f.dashboard.Story) - f.ticks
+	return CountTicks(f.dashboard.Story) - f.ticks
 }
 
 // CountTicks returns the number of frames of a tour.
-func Ticks(story []Scene) int {
+func CountTicks(story []Scene) int {
 	n := 0
 	for i := range story {
-		n += story[i].ticks()
+		n += story[i].countTicks()
 	}
 	return n
 }
 
 // tourCaption returns the tour's current caption, or "".
-func (f *Frame) caption() string {
-	if !f.telling() {
+func (f *Frame) tourCaption() string {
+	if !f.isTouring() {
 		return ""
 	}
 	return f.dashboard.Story[f.scene].Caption
@@ -71,12 +71,12 @@ func captionRows(caption string, width int) int {
 	if caption == "" {
 		return 0
 	}
-	return min(max(len(chart.Wrap(caption, width-captionMargin)), 2), 4)
+	return min(max(len(chart.WrapText(caption, width-captionMargin)), 2), 4)
 }
 
 func drawCaption(r screen.Region, caption string) {
 	r.Fill(' ', theme.Caption)
-	for y, line := range chart.Wrap(caption, r.W-captionMargin) {
+	for y, line := range chart.WrapText(caption, r.W-captionMargin) {
 		r.Text(2, y, theme.Caption, line)
 	}
 }

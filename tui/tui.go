@@ -74,7 +74,8 @@ func New(d Dashboard, o Options) *Frame {
 	if o.Tick == nil {
 		o.Tick = tea.Tick
 	}
-	return &Frame{dashboard: d, options: o, own: ownActs(), lists: make([]list.State, len(d.Pages)), mouse: o.Mouse, status: d.Subject.Status()}
+	return &Frame{dashboard: d, options: o, own: ownActs(), lists: make([]list.State, len(d.Pages)),
+		mouse: o.Mouse, status: d.Subject.Status()}
 }
 
 // tickMsg requests the next look.
@@ -99,7 +100,7 @@ func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		return f, tea.Batch(f.look(time.Time(msg)), f.tick())
 	case tea.KeyMsg:
-		return f, f.key(msg)
+		return f, f.pressKey(msg)
 	case tea.MouseMsg:
 		return f, f.mouseEvent(msg)
 	case Then:
@@ -111,7 +112,7 @@ func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // look takes the newest snapshot unless the view is frozen.
 func (f *Frame) look(wall time.Time) tea.Cmd {
 	f.ticks++
-	f.tell()
+	f.advanceTour()
 	if f.frozen {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (f *Frame) Page() int { return f.page }
 func (f *Frame) Status() Status { return f.status }
 
 // ShowNote shows a text in the footer until the next key.
-func (f *Frame) Say(text string) { f.said = text }
+func (f *Frame) ShowNote(text string) { f.said = text }
 
 // Key returns the name of an action's first key.
 func (f *Frame) Key(a keys.Action) string { return f.options.Keys.Key(a) }
@@ -145,6 +146,6 @@ func (f *Frame) Frozen() bool { return f.frozen }
 func (f *Frame) Freeze(on bool) { f.frozen = on }
 
 // DropMarks drops the marks, for another run.
-func (f *Frame) Forget() { f.marks = nil }
+func (f *Frame) DropMarks() { f.marks = nil }
 
-func (f *Frame) shown() *Page { return &f.dashboard.Pages[f.page] }
+func (f *Frame) shownPage() *Page { return &f.dashboard.Pages[f.page] }

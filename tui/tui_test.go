@@ -33,7 +33,8 @@ type toy struct {
 func newToy() *toy {
 	us := func(n olaf.Duration) olaf.Time { return olaf.Time(n * olaf.Microsecond) }
 	return &toy{status: tui.Status{
-		State: tui.Running, Speed: "1.00 µs/s", Now: us(100), End: us(400), Progress: "sent 25.0 %", Left: 5 * time.Minute, Busy: true,
+		State: tui.Running, Speed: "1.00 µs/s", Now: us(100), End: us(400), Progress: "sent 25.0 %",
+		Left: 5 * time.Minute, Busy: true,
 		Head: []screen.Phrase{{Text: "toy", Style: theme.Strong}, {Text: "on nothing", Style: theme.Dim}},
 	}}
 }
@@ -49,14 +50,16 @@ func (t *toy) Seek(to olaf.Time) string {
 func (t *toy) dashboard() tui.Dashboard {
 	rows := func() list.Rows {
 		return list.Rows{Len: 20, Row: func(i int) list.Row {
-			return list.Row{ID: int64(100 + i), Cells: []list.Cell{{Text: fmt.Sprintf("row %d", i)}, {Text: fmt.Sprint(1000 * i)}}}
+			return list.Row{ID: int64(100 + i), Cells: []list.Cell{{Text: fmt.Sprintf("row %d", i)},
+				{Text: fmt.Sprint(1000 * i)}}}
 		}}
 	}
 	columns := []list.Column{{Name: "name"}, {Name: "number", Width: 6, Right: true}}
 	first := tui.Page{
 		Title: "Rows", About: "Twenty rows of a toy.", Rows: rows, Caption: func() string { return "Twenty rows & <more>" },
 		Draw: func(f *tui.Frame, r screen.Region) {
-			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "rows"), tui.Listing{Columns: columns, Rows: rows(), Focused: true})
+			f.DrawList(r, r.Box(screen.Thin, theme.Border, theme.Title, "rows"), tui.Listing{Columns: columns,
+				Rows: rows(), Focused: true})
 		},
 		Open: func(f *tui.Frame, id int64) tea.Cmd {
 			t.opened = append(t.opened, id)
@@ -70,10 +73,11 @@ func (t *toy) dashboard() tui.Dashboard {
 	second := tui.Page{
 		Title: "Words", About: "Nothing but words.",
 		Draw: func(_ *tui.Frame, r screen.Region) { r.Text(0, 0, theme.Text, "words") },
-		Keys: tui.Acts{keys.SortBy: tui.Do(func(f *tui.Frame) { f.Say("sorted") })},
+		Keys: tui.Acts{keys.SortBy: tui.AsAct(func(f *tui.Frame) { f.ShowNote("sorted") })},
 	}
 	return tui.Dashboard{
-		Subject: t, Pages: []tui.Page{first, second}, Keys: tui.Acts{keys.Step: tui.Do(func(f *tui.Frame) { f.Say("stepped") })},
+		Subject: t, Pages: []tui.Page{first, second},
+		Keys:    tui.Acts{keys.Step: tui.AsAct(func(f *tui.Frame) { f.ShowNote("stepped") })},
 		Without: map[keys.Action]string{keys.StepBack: "a toy goes forward only"},
 		Leaving: "Quitting breaks the toy.", Instead: "paper works anywhere",
 	}
@@ -82,11 +86,12 @@ func (t *toy) dashboard() tui.Dashboard {
 // frame returns a frame of a given size for the toy, with its saved views.
 func (t *toy) frame(width, height int) (f *tui.Frame, clock *tuitest.Clock, saved *[]string) {
 	clock, saved = new(tuitest.Clock), new([]string)
-	f = tui.New(t.dashboard(), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{}), Save: func(name string, data []byte) (string, error) {
-		*saved = append(*saved, name+": "+string(data))
-		return name, nil
-	}})
-	tuitest.Send(f, tea.WindowSizeMsg{Width: width, Height: height})
+	f = tui.New(t.dashboard(), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{}),
+		Save: func(name string, data []byte) (string, error) {
+			*saved = append(*saved, name+": "+string(data))
+			return name, nil
+		}})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: width, Height: height})
 	clock.Advance(f, tui.FrameInterval)
 	return f, clock, saved
 }
@@ -98,13 +103,16 @@ func TestFrame(t *testing.T) {
 		width, height int
 		keys          []string
 	}{
-		{"bar", 120, 18, nil}, {"bar", 80, 18, nil}, {"bar", 60, 16, []string{"2"}}, {"small", 59, 16, nil}, {"small", 120, 15, nil},
-		{"help", 80, 24, []string{"?"}}, {"help", 120, 40, []string{"2", "?"}}, {"quit", 80, 18, []string{"q"}}, {"filter", 80, 18, []string{"/", "row 1"}},
-		{"filtered", 80, 18, []string{"/", "row 1", "enter"}}, {"frozen", 80, 18, []string{"f"}}, {"marked", 80, 18, []string{"m"}}, {"reading", 80, 18, []string{"down", "enter"}},
+		{"bar", 120, 18, nil}, {"bar", 80, 18, nil}, {"bar", 60, 16, []string{"2"}}, {"small", 59, 16, nil},
+		{"small", 120, 15, nil},
+		{"help", 80, 24, []string{"?"}}, {"help", 120, 40, []string{"2", "?"}}, {"quit", 80, 18, []string{"q"}},
+		{"filter", 80, 18, []string{"/", "row 1"}},
+		{"filtered", 80, 18, []string{"/", "row 1", "enter"}}, {"frozen", 80, 18, []string{"f"}},
+		{"marked", 80, 18, []string{"m"}}, {"reading", 80, 18, []string{"down", "enter"}},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
 			f, _, _ := newToy().frame(c.width, c.height)
-			tuitest.Press(f, c.keys...)
+			tuitest.PressKeys(f, c.keys...)
 			teatest.RequireEqualOutput(t, []byte(f.Text()))
 		})
 	}
@@ -113,9 +121,10 @@ func TestFrame(t *testing.T) {
 // TestFrameInASCII checks that a frame for a terminal without UTF-8 sends nothing but ASCII, and that its text for files keeps all.
 func TestFrameInASCII(t *testing.T) {
 	toy := newToy()
-	f := tui.New(toy.dashboard(), tui.Options{ASCII: true, Tick: new(tuitest.Clock).Tick, Theme: theme.New(theme.Options{})})
-	tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 24})
-	tuitest.Press(f, "?")
+	f := tui.New(toy.dashboard(), tui.Options{ASCII: true, Tick: new(tuitest.Clock).Tick,
+		Theme: theme.New(theme.Options{})})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 100, Height: 24})
+	tuitest.PressKeys(f, "?")
 	for i, c := range f.View() {
 		if c > '~' {
 			t.Fatalf("the frame sends %q at byte %d", c, i)
@@ -129,7 +138,8 @@ func TestFrameInASCII(t *testing.T) {
 // TestStates has a word for every state of a run.
 func TestStates(t *testing.T) {
 	for state, want := range map[tui.State]string{
-		tui.Starting: "… starting", tui.Running: "▶ running at 1.00 µs/s", tui.Paused: "‖ PAUSED, speed 1.00 µs/s", tui.Done: "■ DONE", tui.Failed: "✗ FAILED",
+		tui.Starting: "… starting", tui.Running: "▶ running at 1.00 µs/s", tui.Paused: "‖ PAUSED, speed 1.00 µs/s",
+		tui.Done: "■ DONE", tui.Failed: "✗ FAILED",
 	} {
 		y := newToy()
 		y.status.State = state
@@ -161,15 +171,21 @@ func TestOwnBindings(t *testing.T) {
 		holds  func(*tui.Frame) bool
 	}{
 		keys.Help: {nil, says("help: ↑↓")}, keys.Quit: {nil, says("quit?")},
-		keys.NextTab: {nil, page(1)}, keys.PreviousTab: {nil, page(1)}, keys.Tabs[0]: {[]string{"2"}, page(0)}, keys.Tabs[1]: {nil, page(1)},
-		keys.Mouse: {nil, says("mouse on")}, keys.Freeze: {nil, (*tui.Frame).Frozen}, keys.Filter: {nil, says("!word leaves out")},
-		keys.Up: {[]string{"end"}, at(18)}, keys.Down: {nil, at(1)}, keys.PageUp: {[]string{"end"}, at(9)}, keys.PageDown: {nil, at(10)},
-		keys.Top: {[]string{"end"}, at(0)}, keys.Bottom: {nil, at(19)}, keys.Open: {[]string{"down"}, says("this is row 101")},
+		keys.NextTab: {nil, page(1)}, keys.PreviousTab: {nil, page(1)}, keys.Tabs[0]: {[]string{"2"}, page(0)},
+		keys.Tabs[1]: {nil, page(1)},
+		keys.Mouse:   {nil, says("mouse on")}, keys.Freeze: {nil, (*tui.Frame).Frozen},
+		keys.Filter: {nil, says("!word leaves out")},
+		keys.Up:     {[]string{"end"}, at(18)}, keys.Down: {nil, at(1)}, keys.PageUp: {[]string{"end"}, at(9)},
+		keys.PageDown: {nil, at(10)},
+		keys.Top:      {[]string{"end"}, at(0)}, keys.Bottom: {nil, at(19)}, keys.Open: {[]string{"down"},
+			says("this is row 101")},
 		keys.Back:        {[]string{"/", "x", "enter"}, func(f *tui.Frame) bool { return f.Cursor().Filter == "" }},
-		keys.SeekForward: {nil, sought(now + step)}, keys.SeekBackward: {nil, sought(now - step)}, keys.Rewind: {nil, sought(0)},
-		keys.Mark: {nil, says("1 marked")}, keys.NextMark: {[]string{"m"}, sought(now)},
+		keys.SeekForward: {nil, sought(now + step)}, keys.SeekBackward: {nil, sought(now - step)},
+		keys.Rewind: {nil, sought(0)},
+		keys.Mark:   {nil, says("1 marked")}, keys.NextMark: {[]string{"m"}, sought(now)},
 		keys.ExportText: {nil, func(*tui.Frame) bool {
-			return len(*saved) == 1 && strings.HasPrefix((*saved)[0], "olafctl-Rows.txt:") && strings.Contains((*saved)[0], "\nTwenty rows & <more>\n")
+			return len(*saved) == 1 && strings.HasPrefix((*saved)[0], "olafctl-Rows.txt:") &&
+				strings.Contains((*saved)[0], "\nTwenty rows & <more>\n")
 		}},
 		keys.ExportSVG: {nil, func(*tui.Frame) bool {
 			return len(*saved) == 1 && strings.Contains((*saved)[0], "<title>Twenty rows &amp; &lt;more&gt;</title>")
@@ -181,9 +197,9 @@ func TestOwnBindings(t *testing.T) {
 			y = newToy()
 			var f *tui.Frame
 			f, _, saved = y.frame(100, 20)
-			tuitest.Press(f, check.before...)
+			tuitest.PressKeys(f, check.before...)
 			if ok {
-				if tuitest.Press(f, k); !check.holds(f) {
+				if tuitest.PressKeys(f, k); !check.holds(f) {
 					t.Errorf("%s by %q does not:\n%s", b.Action, k, f.Text())
 				}
 			}
@@ -195,11 +211,11 @@ func TestOwnBindings(t *testing.T) {
 func TestKeysThatDoNothingSaySo(t *testing.T) {
 	f, _, _ := newToy().frame(100, 20)
 	for key, want := range map[string]string{",": "a toy goes forward only", "s": "s works on Words", ".": "stepped"} {
-		if tuitest.Press(f, key); !strings.Contains(f.Text(), want) {
+		if tuitest.PressKeys(f, key); !strings.Contains(f.Text(), want) {
 			t.Errorf("%q does not say %q", key, want)
 		}
 	}
-	tuitest.Press(f, "?")
+	tuitest.PressKeys(f, "?")
 	if text := f.Text(); strings.Contains(text, "step back") || !strings.Contains(text, "Twenty rows of a toy.") {
 		t.Errorf("the help lists what does not work, or says nothing of the page:\n%s", text)
 	}
@@ -209,19 +225,19 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 func TestQuitAsksWhileARunIsOn(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
-	tuitest.Press(f, "q")
+	tuitest.PressKeys(f, "q")
 	if f.Quit() {
 		t.Fatal("quit without asking")
 	}
-	if tuitest.Press(f, "n"); f.Quit() || strings.Contains(f.Text(), "quit?") {
+	if tuitest.PressKeys(f, "n"); f.Quit() || strings.Contains(f.Text(), "quit?") {
 		t.Fatal("no does not stay")
 	}
-	if tuitest.Press(f, "qy"); !f.Quit() {
+	if tuitest.PressKeys(f, "qy"); !f.Quit() {
 		t.Error("yes, typed at once, does not quit")
 	}
 	f, _, _ = y.frame(80, 20)
 	y.status.Busy = false // with no look since
-	if tuitest.Press(f, "q"); !f.Quit() {
+	if tuitest.PressKeys(f, "q"); !f.Quit() {
 		t.Error("asked although the run is over")
 	}
 }
@@ -230,14 +246,14 @@ func TestQuitAsksWhileARunIsOn(t *testing.T) {
 func TestFreezeHoldsTheViewOnly(t *testing.T) {
 	y := newToy()
 	f, clock, _ := y.frame(80, 20)
-	tuitest.Press(f, "f")
+	tuitest.PressKeys(f, "f")
 	frozen, looks := f.Text(), y.looks
 	y.status.Now++
 	clock.Advance(f, time.Second)
 	if f.Text() != frozen || y.looks != looks {
 		t.Error("a frozen view changed")
 	}
-	tuitest.Press(f, "f")
+	tuitest.PressKeys(f, "f")
 	if clock.Advance(f, time.Second); y.looks == looks {
 		t.Error("the view does not go on")
 	}
@@ -248,21 +264,21 @@ func TestMouse(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
 	f.View()
-	if tuitest.Click(f, 10, 0); f.Page() != 1 {
+	if tuitest.ClickAt(f, 10, 0); f.Page() != 1 {
 		t.Fatal("a click on the second tab does not lead there")
 	}
-	tuitest.Press(f, "1")
+	tuitest.PressKeys(f, "1")
 	f.View()
-	tuitest.Click(f, 5, 6)
+	tuitest.ClickAt(f, 5, 6)
 	if f.Cursor().Selected != 2 || len(y.opened) > 0 {
 		t.Fatalf("a click on the third row selects %d, opens %v", f.Cursor().Selected, y.opened)
 	}
 	f.View()
-	if tuitest.Click(f, 5, 6); len(y.opened) != 1 || y.opened[0] != 102 {
+	if tuitest.ClickAt(f, 5, 6); len(y.opened) != 1 || y.opened[0] != 102 {
 		t.Errorf("a second click opens %v", y.opened)
 	}
-	tuitest.Click(f, 5, 6) // closes
-	tuitest.Send(f, tea.MouseMsg{Button: tea.MouseButtonWheelDown, Action: tea.MouseActionPress})
+	tuitest.ClickAt(f, 5, 6) // closes
+	tuitest.SendMessage(f, tea.MouseMsg{Button: tea.MouseButtonWheelDown, Action: tea.MouseActionPress})
 	if f.Cursor().Selected != 5 {
 		t.Errorf("the wheel leads to %d", f.Cursor().Selected)
 	}
@@ -274,12 +290,13 @@ func TestTour(t *testing.T) {
 	begun := 0
 	d := y.dashboard()
 	for _, seconds := range []int{2, 3} {
-		d.Story = append(d.Story, tui.Scene{Length: time.Duration(seconds) * time.Second, Caption: fmt.Sprintf("scene of %d", seconds), Begin: func() { begun++ }})
+		d.Story = append(d.Story, tui.Scene{Length: time.Duration(seconds) * time.Second,
+			Caption: fmt.Sprintf("scene of %d", seconds), Begin: func() { begun++ }})
 	}
 	play := func() (*tui.Frame, *tuitest.Clock) {
 		clock := new(tuitest.Clock)
 		f := tui.New(d, tui.Options{Tick: clock.Tick})
-		tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 20})
+		tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 100, Height: 20})
 		return f, clock
 	}
 	f, clock := play()
@@ -292,16 +309,18 @@ func TestTour(t *testing.T) {
 				told = append(told, caption)
 			}
 		}
-		if n == 0 && !strings.Contains(text, "0:05 of the tour left") || n == 45 && !strings.Contains(text, "0:02 of the tour left") {
+		if n == 0 && !strings.Contains(text, "0:05 of the tour left") || n == 45 && !strings.Contains(text,
+			"0:02 of the tour left") {
 			t.Errorf("after %d frames:\n%s", n, text)
 		}
 	}
-	if text := f.Text(); len(told) != 2 || begun != 2 || strings.Contains(text, "scene") || !strings.Contains(text, "5:00 left") {
+	if text := f.Text(); len(told) != 2 || begun != 2 || strings.Contains(text, "scene") || !strings.Contains(text,
+		"5:00 left") {
 		t.Errorf("told %v, begun %d, at the end:\n%s", told, begun, text)
 	}
 	f, clock = play()
 	clock.Advance(f, tui.FrameInterval)
-	if tuitest.Press(f, "2"); strings.Contains(f.Text(), "scene") {
+	if tuitest.PressKeys(f, "2"); strings.Contains(f.Text(), "scene") {
 		t.Error("a key does not end the tour")
 	}
 }
@@ -312,7 +331,7 @@ func TestColourIsNeverTheOnlySignal(t *testing.T) {
 	var texts []string
 	for _, o := range []theme.Options{{}, {Colour: true}, {Colour: true, Light: true}} {
 		f := tui.New(newToy().dashboard(), tui.Options{Theme: theme.New(o)})
-		tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 20})
+		tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 100, Height: 20})
 		texts = append(texts, f.Text())
 		for _, n := range []string{"\x1b[3", "\x1b[9", "\x1b[4", ";3", ";9"} {
 			if !o.Colour && strings.Contains(f.View(), n) {
@@ -344,7 +363,8 @@ func (w *terminal) Write(b []byte) (int, error) {
 
 // program runs the toy on a terminal.
 func (w *terminal) program(ctx context.Context, f *tui.Frame) error {
-	_, err := tea.NewProgram(f, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(w), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
+	_, err := tea.NewProgram(f, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(w), tea.WithAltScreen(),
+		tea.WithoutSignalHandler()).Run()
 	return err
 }
 

@@ -223,9 +223,9 @@ func (k *kept) lastFrame() string {
 	}
 	var clock tuitest.Clock
 	f := tui.New(queues.New(queues.Options{Source: player}), tui.Options{Tick: clock.Tick})
-	tuitest.Send(f, tea.WindowSizeMsg{Width: 120, Height: 40})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 120, Height: 40})
 	clock.Advance(f, time.Second)
-	tuitest.Press(f, "6")
+	tuitest.PressKeys(f, "6")
 	return f.Text()
 }
 

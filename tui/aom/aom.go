@@ -13,7 +13,7 @@ import (
 )
 
 // MaxMeanAge returns the largest mean age of any queue in a span, rounded up, for a common axis.
-func Top(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
+func MaxMeanAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		for _, p := range s.Queues[i].Series {
@@ -25,11 +25,11 @@ func Top(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 			top = max(top, float64(now))
 		}
 	}
-	return chart.Ceiling(top)
+	return chart.RoundUp(top)
 }
 
 // MaxSawtooth is like MaxMeanAge for sawtooths.
-func SawTop(s *live.Snapshot, span chart.Span) float64 {
+func MaxSawtooth(s *live.Snapshot, span chart.Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		teeth := s.Queues[i].Teeth
@@ -38,36 +38,36 @@ func SawTop(s *live.Snapshot, span chart.Span) float64 {
 				top = max(top, t.Before.NS())
 			}
 		}
-		if n := len(teeth); n > 0 && goesOn(s, i) {
+		if n := len(teeth); n > 0 && stillAges(s, i) {
 			top = max(top, (teeth[n-1].Age + s.Now.Sub(teeth[n-1].At)).NS())
 		}
 	}
-	return chart.Ceiling(top)
+	return chart.RoundUp(top)
 }
 
 // stillAges reports whether the watched cluster still ages behind queue.
-func goesOn(s *live.Snapshot, queue int) bool {
+func stillAges(s *live.Snapshot, queue int) bool {
 	clusters := s.Queues[queue].Clusters
 	return int(s.Watched) >= len(clusters) || !clusters[s.Watched].Done
 }
 
 // AgeSeries returns the age of a cluster over time, where it has one.
-func Of(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
+func AgeSeries(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
 	q := &s.Queues[queue]
 	points := make([]chart.Point, 0, len(q.Series)+1)
 	for i := range q.Series {
 		if ages := q.Series[i].Ages[reading]; int(cluster) < len(ages) {
-			points = append(points, chart.At(q.Series[i].At, float64(ages[cluster])))
+			points = append(points, chart.PointAt(q.Series[i].At, float64(ages[cluster])))
 		}
 	}
 	if int(cluster) < len(q.Clusters) {
-		points = append(points, chart.At(s.Now, float64(q.Clusters[cluster].AoM[reading])))
+		points = append(points, chart.PointAt(s.Now, float64(q.Clusters[cluster].AoM[reading])))
 	}
 	return points
 }
 
 // MaxAge returns the largest age of any cluster in a span, behind any queue.
-func Oldest(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
+func MaxAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	take := func(age float64) {
 		if age > top {
@@ -87,31 +87,32 @@ func Oldest(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 			take(float64(q.Clusters[c].AoM[reading]))
 		}
 	}
-	return chart.Ceiling(top)
+	return chart.RoundUp(top)
 }
 
 // DrawMean draws the age averaged over the clusters that have one, behind queue, over time.
-func Mean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading, style screen.Style) {
+func DrawMean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading,
+	style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
 	for _, p := range q.Series {
 		if age := p.AoM[reading]; span.Contains(p.At) && age > 0 {
-			points = append(points, chart.At(p.At, age))
+			points = append(points, chart.PointAt(p.At, age))
 		}
 	}
 	if now := q.AoMNow[reading]; now.Known() {
-		points = append(points, chart.At(s.Now, float64(now)))
+		points = append(points, chart.PointAt(s.Now, float64(now)))
 	}
 	if len(points) == 0 {
 		r.Text(0, 0, theme.Dim, "no age to show")
 		return
 	}
-	chart.Lines(r, span.Axes(top), chart.Line{Points: points, Style: style})
+	chart.DrawLines(r, span.Axes(top), chart.Line{Points: points, Style: style})
 }
 
 // DrawSawtooth draws the watched cluster's age behind queue: it rises one second per second, drops at each delivery,
 // and ends at the last one when the cluster is done.
-func Sawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
+func DrawSawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
 	for i, t := range q.Teeth {
@@ -119,23 +120,23 @@ func Sawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top
 			continue
 		}
 		if t.Before >= 0 {
-			points = append(points, chart.At(t.At, t.Before.NS()))
+			points = append(points, chart.PointAt(t.At, t.Before.NS()))
 		}
-		points = append(points, chart.At(t.At, t.Age.NS()))
+		points = append(points, chart.PointAt(t.At, t.Age.NS()))
 	}
-	if n := len(q.Teeth); n > 0 && goesOn(s, queue) {
+	if n := len(q.Teeth); n > 0 && stillAges(s, queue) {
 		last := q.Teeth[n-1]
-		points = append(points, chart.At(s.Now, (last.Age+s.Now.Sub(last.At)).NS()))
+		points = append(points, chart.PointAt(s.Now, (last.Age+s.Now.Sub(last.At)).NS()))
 	}
 	if len(points) == 0 {
 		r.Text(0, 0, theme.Dim, "no delivery of this cluster yet")
 		return
 	}
-	chart.Lines(r, span.Axes(top), chart.Line{Points: clipped(points, chart.At(span.From, 0).X), Style: style})
+	chart.DrawLines(r, span.Axes(top), chart.Line{Points: clipLine(points, chart.PointAt(span.From, 0).X), Style: style})
 }
 
 // clipLine cuts a line off before x.
-func clipped(p []chart.Point, x float64) []chart.Point {
+func clipLine(p []chart.Point, x float64) []chart.Point {
 	for len(p) > 1 && p[1].X < x {
 		p = p[1:]
 	}
@@ -147,17 +148,17 @@ func clipped(p []chart.Point, x float64) []chart.Point {
 }
 
 // FormatTitle returns the current age, while there is one, and its time average, abbreviated to fit width.
-func Title(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
-	now, mean := " now "+num.NS(float64(q.AoMNow[reading])), ", mean "+num.NS(float64(q.MeanAoM[reading]))
+func FormatTitle(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
+	now, mean := " now "+num.FormatNS(float64(q.AoMNow[reading])), ", mean "+num.FormatNS(float64(q.MeanAoM[reading]))
 	if !q.AoMNow[reading].Known() {
 		now = ""
 	}
-	if full := "AoM " + reading.String() + now + mean; screen.Width(full) <= width {
+	if full := "AoM " + reading.String() + now + mean; screen.TextWidth(full) <= width {
 		return full
 	}
 	_, of, _ := strings.Cut(reading.String(), " ")
 	brief := "AoM/" + of + strings.TrimPrefix(now, " now")
-	if screen.Width(brief+mean) <= width {
+	if screen.TextWidth(brief+mean) <= width {
 		return brief + mean
 	}
 	return "AoM" + mean

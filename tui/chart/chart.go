@@ -38,48 +38,48 @@ const (
 	maxSide = 1000
 )
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && math.Abs(v) < 1e300 }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && math.Abs(v) < 1e300 }
 
-func widened(lo, hi float64) (float64, float64) {
-	if !finite(lo) {
+func widenRange(lo, hi float64) (float64, float64) {
+	if !isFinite(lo) {
 		lo = 0
 	}
-	if !finite(hi) || hi <= lo || hi-lo < 1e-9*math.Abs(lo) {
+	if !isFinite(hi) || hi <= lo || hi-lo < 1e-9*math.Abs(lo) {
 		hi = lo + 1
 	}
 	return lo, hi
 }
 
 // DrawLines draws lines with labelled axes. Below 2 × 2 cells it draws nothing.
-func Lines(r screen.Region, a Axes, lines ...Line) {
-	a.X0, a.X1 = widened(a.X0, a.X1)
-	a.Y0, a.Y1 = widened(a.Y0, a.Y1)
+func DrawLines(r screen.Region, a Axes, lines ...Line) {
+	a.X0, a.X1 = widenRange(a.X0, a.X1)
+	a.Y0, a.Y1 = widenRange(a.Y0, a.Y1)
 	plot := r
 	if a.Y != nil && r.W >= 3*axisWidth && r.H >= 2 {
 		plot = r.Sub(axisWidth, 0, r.W-axisWidth, r.H)
-		r.Right(axisWidth-1, 0, theme.Dim, a.Y(a.Y1))
+		r.TextRight(axisWidth-1, 0, theme.Dim, a.Y(a.Y1))
 		bottom := r.H - 1
 		if a.X != nil && r.H >= 4 {
 			bottom--
 		}
 		if bottom >= 4 {
-			r.Right(axisWidth-1, bottom/2, theme.Dim, a.Y((a.Y0+a.Y1)/2))
+			r.TextRight(axisWidth-1, bottom/2, theme.Dim, a.Y((a.Y0+a.Y1)/2))
 		}
-		r.Right(axisWidth-1, bottom, theme.Dim, a.Y(a.Y0))
+		r.TextRight(axisWidth-1, bottom, theme.Dim, a.Y(a.Y0))
 	}
 	if a.X != nil && plot.H >= 4 {
 		y := plot.H - 1
 		plot.Text(0, y, theme.Dim, a.X(a.X0))
-		plot.Right(plot.W, y, theme.Dim, a.X(a.X1))
+		plot.TextRight(plot.W, y, theme.Dim, a.X(a.X1))
 		plot = plot.Sub(0, 0, plot.W, y)
 	}
 	for _, line := range lines {
-		braille(plot, &a, line)
+		drawBraille(plot, &a, line)
 	}
 }
 
 // drawBraille draws one line. Where it meets another, its pattern is added and its style wins.
-func braille(r screen.Region, a *Axes, line Line) {
+func drawBraille(r screen.Region, a *Axes, line Line) {
 	w, h := min(r.W, maxSide), min(r.H, maxSide)
 	if w < minSide || h < minSide || len(line.Points) == 0 {
 		return
@@ -88,7 +88,7 @@ func braille(r screen.Region, a *Axes, line Line) {
 	var last canvas.Point
 	joined := false
 	for _, p := range line.Points {
-		if !finite(p.X) || !finite(p.Y) {
+		if !isFinite(p.X) || !isFinite(p.Y) {
 			joined = false
 			continue
 		}
@@ -120,8 +120,8 @@ const (
 var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
 // DrawBar fills share (0 … 1) of a row's width.
-func Bar(r screen.Region, share float64, style screen.Style) {
-	if !finite(share) {
+func DrawBar(r screen.Region, share float64, style screen.Style) {
+	if !isFinite(share) {
 		share = 0
 	}
 	parts := int(math.Round(min(max(share, 0), 1) * float64(r.W) * 8))
@@ -131,9 +131,9 @@ func Bar(r screen.Region, share float64, style screen.Style) {
 }
 
 // DrawGauge draws value relative to full as a bar with a track.
-func Gauge(r screen.Region, value, full float64, style screen.Style) {
+func DrawGauge(r screen.Region, value, full float64, style screen.Style) {
 	share := 0.0
-	if finite(value) && finite(full) && full > 0 {
+	if isFinite(value) && isFinite(full) && full > 0 {
 		share = min(max(value/full, 0), 1)
 	}
 	filled := int(math.Round(share * float64(r.W)))
@@ -149,7 +149,7 @@ func Gauge(r screen.Region, value, full float64, style screen.Style) {
 // CDF draws a distribution over 0, 1, 2 … with one bar per value: the share of counts up to it. Values that do not
 // fit share the last row.
 func CDF(r screen.Region, counts []int64, style screen.Style) {
-	total := sum(counts)
+	total := sumCounts(counts)
 	if total == 0 || r.H < 1 || r.W < 12 {
 		r.Text(0, 0, theme.Dim, "nothing delivered yet")
 		return
@@ -163,7 +163,7 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 			}
 			k--
 		}
-		row(r.Sub(0, y, r.W, 1), "≤"+num.Count(int64(k)), float64(below)/float64(total), style)
+		drawRow(r.Sub(0, y, r.W, 1), "≤"+num.FormatCount(int64(k)), float64(below)/float64(total), style)
 		if y++; y == r.H || below == total {
 			return
 		}
@@ -172,8 +172,8 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 
 // DrawHistogram draws a distribution over 0, 1, 2 … with one bar per value up to the largest that occurs: the share
 // of exactly that value.
-func Histogram(r screen.Region, counts []int64, style screen.Style) {
-	total := sum(counts)
+func DrawHistogram(r screen.Region, counts []int64, style screen.Style) {
+	total := sumCounts(counts)
 	if total == 0 || r.W < 12 {
 		return
 	}
@@ -181,18 +181,18 @@ func Histogram(r screen.Region, counts []int64, style screen.Style) {
 		counts = counts[:len(counts)-1]
 	}
 	for k := 0; k < min(len(counts), r.H); k++ {
-		row(r.Sub(0, k, r.W, 1), num.Count(int64(k)), float64(counts[k])/float64(total), style)
+		drawRow(r.Sub(0, k, r.W, 1), num.FormatCount(int64(k)), float64(counts[k])/float64(total), style)
 	}
 }
 
 // drawRow draws one labelled bar with its percentage.
-func row(r screen.Region, label string, share float64, style screen.Style) {
-	r.Right(4, 0, theme.Text, label)
-	Bar(r.Sub(5, 0, r.W-13, 1), share, style)
-	r.Right(r.W, 0, theme.Text, num.Percent(100*share))
+func drawRow(r screen.Region, label string, share float64, style screen.Style) {
+	r.TextRight(4, 0, theme.Text, label)
+	DrawBar(r.Sub(5, 0, r.W-13, 1), share, style)
+	r.TextRight(r.W, 0, theme.Text, num.FormatPercent(100*share))
 }
 
-func sum(counts []int64) int64 {
+func sumCounts(counts []int64) int64 {
 	n := int64(0)
 	for _, c := range counts {
 		n += max(c, 0)
@@ -203,7 +203,7 @@ func sum(counts []int64) int64 {
 var levels = []rune(" ▁▂▃▄▅▆▇█")
 
 // WrapText breaks text at spaces into lines of at most width characters, unless a word is longer.
-func Wrap(text string, width int) []string {
+func WrapText(text string, width int) []string {
 	var out []string
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -39,18 +39,19 @@ func FuzzLines(f *testing.F) {
 		}
 		var s screen.Screen
 		s.Resize(int(w)%300, int(h)%100)
-		Lines(s.All(), Axes{X0: v[0], X1: v[1], Y0: v[2], Y1: v[3], X: num.NS, Y: num.NS}, Line{Points: points})
-		Gauge(s.All(), v[0], v[1], 0)
-		Bar(s.All(), v[2], 0)
-		Columns(s.All(), v, v[3], 0)
+		DrawLines(s.All(), Axes{X0: v[0], X1: v[1], Y0: v[2], Y1: v[3], X: num.FormatNS, Y: num.FormatNS},
+			Line{Points: points})
+		DrawGauge(s.All(), v[0], v[1], 0)
+		DrawBar(s.All(), v[2], 0)
+		DrawColumns(s.All(), v, v[3], 0)
 		span := Span{olaf.Time(math.Float64bits(v[0])), olaf.Time(math.Float64bits(v[1]))}
-		span.Sparkline(s.All(), points, Ceiling(v[2]), 0)
+		span.Sparkline(s.All(), points, RoundUp(v[2]), 0)
 		counts := make([]int64, len(v))
 		for i := range v {
 			counts[i] = int64(math.Float64bits(v[i]) >> 12)
 		}
 		CDF(s.All(), counts, 0)
-		Histogram(s.All(), counts, 0)
+		DrawHistogram(s.All(), counts, 0)
 	})
 }
 
@@ -94,26 +95,27 @@ func TestCDF(t *testing.T) {
 // TestLineGoesFromCornerToCorner checks direction and extent: Y grows upwards.
 func TestLineGoesFromCornerToCorner(t *testing.T) {
 	lines := drawn(20, 5, func(r screen.Region) {
-		Lines(r, Axes{X0: 0, X1: 1, Y0: 0, Y1: 1}, Line{Points: []Point{{0, 0}, {1, 1}}})
+		DrawLines(r, Axes{X0: 0, X1: 1, Y0: 0, Y1: 1}, Line{Points: []Point{{0, 0}, {1, 1}}})
 	})
-	if !strings.HasPrefix(lines[4], "⡠") && !strings.HasPrefix(lines[4], "⡀") && lines[4][0] == ' ' || len([]rune(lines[0])) != 20 {
+	if !strings.HasPrefix(lines[4], "⡠") && !strings.HasPrefix(lines[4], "⡀") && lines[4][0] == ' ' ||
+		len([]rune(lines[0])) != 20 {
 		t.Errorf("the line does not go from the lower left to the upper right:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
 func TestWrap(t *testing.T) {
-	for _, line := range Wrap("one two three four-and-a-long-one five", 9) {
+	for _, line := range WrapText("one two three four-and-a-long-one five", 9) {
 		if len(line) > 9 && strings.Contains(line, " ") {
 			t.Errorf("%q is too long", line)
 		}
 	}
-	if got := strings.Join(Wrap(" a  b ", 80), "|"); got != "a b" {
+	if got := strings.Join(WrapText(" a  b ", 80), "|"); got != "a b" {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestHistogramEndsWithTheLargest(t *testing.T) {
-	lines := drawn(30, 5, func(r screen.Region) { Histogram(r, []int64{3, 0, 1, 0, 0}, 0) })
+	lines := drawn(30, 5, func(r screen.Region) { DrawHistogram(r, []int64{3, 0, 1, 0, 0}, 0) })
 	if !strings.Contains(lines[0], "75.0 %") || !strings.Contains(lines[2], "25.0 %") || lines[3] != "" {
 		t.Errorf("%q", lines)
 	}
@@ -124,7 +126,10 @@ func TestColumns(t *testing.T) {
 		height int
 		want   string
 	}{{1, "▁▄█"}, {2, "  █|▁██"}} {
-		got := strings.Join(drawn(5, c.height, func(r screen.Region) { Columns(r, []float64{0, 1, 2, math.NaN(), -1}, 2, 0) }), "|")
+		got := strings.Join(drawn(5, c.height, func(r screen.Region) {
+			DrawColumns(r, []float64{0, 1, 2, math.NaN(),
+				-1}, 2, 0)
+		}), "|")
 		if got != c.want {
 			t.Errorf("in %d lines %q, want %q", c.height, got, c.want)
 		}
@@ -150,13 +155,14 @@ func TestWindowHoldsNow(t *testing.T) {
 	end := olaf.Time(400 * olaf.Microsecond)
 	for now := olaf.Time(0); now <= end; now += end / 100 {
 		for _, whole := range []bool{false, true} {
-			s := Window(now, end, whole)
-			if !s.Contains(now) || s.From < 0 || s.To <= s.From || whole && s != (Span{0, end}) || !whole && s.To-s.From > end/8 {
+			s := WindowSpan(now, end, whole)
+			if !s.Contains(now) || s.From < 0 || s.To <= s.From || whole && s != (Span{0, end}) || !whole &&
+				s.To-s.From > end/8 {
 				t.Errorf("at %v, whole %v: %v", now, whole, s)
 			}
 		}
 	}
-	if s := Window(0, 0, true); s.To <= s.From {
+	if s := WindowSpan(0, 0, true); s.To <= s.From {
 		t.Errorf("a run without a length: %v", s)
 	}
 }

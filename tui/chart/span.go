@@ -18,7 +18,7 @@ const (
 )
 
 // WindowSpan returns the visible span of a run that ends at end: its newest part, or all of it.
-func Window(now, end olaf.Time, whole bool) Span {
+func WindowSpan(now, end olaf.Time, whole bool) Span {
 	length := end
 	if !whole {
 		for length = end / recent; length > end/atStart && length > 2*now; {
@@ -37,19 +37,19 @@ func (s Span) Contains(t olaf.Time) bool { return t >= s.From && t <= s.To }
 
 // Axes returns axes for values of 0 … top, in ns, over the span.
 func (s Span) Axes(top float64) Axes {
-	return Axes{X0: ns(s.From), X1: ns(s.To), Y0: 0, Y1: top, X: num.NS, Y: num.NS}
+	return Axes{X0: toNS(s.From), X1: toNS(s.To), Y0: 0, Y1: top, X: num.FormatNS, Y: num.FormatNS}
 }
 
 // Label returns the caption of a sparkline over the span.
-func (s Span) Label() string { return num.NS(ns(s.From)) + " … " + num.NS(ns(s.To)) }
+func (s Span) Label() string { return num.FormatNS(toNS(s.From)) + " … " + num.FormatNS(toNS(s.To)) }
 
 // PointAt returns the point for a value in ns at an instant.
-func At(t olaf.Time, value float64) Point { return Point{ns(t), value} }
+func PointAt(t olaf.Time, value float64) Point { return Point{toNS(t), value} }
 
-func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
+func toNS(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
 
 // RoundUp rounds up to one of a few figures times a power of ten, so that an axis rarely changes.
-func Ceiling(v float64) float64 {
+func RoundUp(v float64) float64 {
 	if !(v > 0) || v > 1e18 {
 		return 1000
 	}
@@ -66,13 +66,13 @@ func Ceiling(v float64) float64 {
 // the line begins and after it ends the value is NaN.
 func (s Span) Cells(points []Point, n int) []float64 {
 	out := make([]float64, max(n, 0))
-	width := (ns(s.To) - ns(s.From)) / float64(max(n, 1))
+	width := (toNS(s.To) - toNS(s.From)) / float64(max(n, 1))
 	last, i := math.NaN(), 0
-	for ; i < len(points) && points[i].X < ns(s.From); i++ {
+	for ; i < len(points) && points[i].X < toNS(s.From); i++ {
 		last = points[i].Y
 	}
 	for x := range out {
-		end := ns(s.From) + width*float64(x+1)
+		end := toNS(s.From) + width*float64(x+1)
 		sum, count := 0.0, 0
 		for ; i < len(points) && (points[i].X < end || x == n-1); i++ {
 			last = points[i].Y
@@ -93,14 +93,14 @@ func (s Span) Cells(points []Point, n int) []float64 {
 
 // Sparkline draws points into a region without axes, with top at its upper edge.
 func (s Span) Sparkline(r screen.Region, points []Point, top float64, style screen.Style) {
-	Columns(r, s.Cells(points, r.W), top, style)
+	DrawColumns(r, s.Cells(points, r.W), top, style)
 }
 
 // DrawColumns draws values as columns over a baseline, with top at the upper edge.
-func Columns(r screen.Region, values []float64, top float64, style screen.Style) {
+func DrawColumns(r screen.Region, values []float64, top float64, style screen.Style) {
 	for x := 0; x < min(r.W, len(values)); x++ {
 		v := values[x]
-		if !finite(v) || v < 0 || !(top > 0) {
+		if !isFinite(v) || v < 0 || !(top > 0) {
 			continue
 		}
 		parts := max(int(math.Round(min(v/top, 1)*float64(8*r.H))), 1)

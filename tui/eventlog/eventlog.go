@@ -14,7 +14,7 @@ import (
 )
 
 // LogColumns returns the columns for a log of the given height. A log of one line has no headings.
-func Columns(height int) []list.Column {
+func LogColumns(height int) []list.Column {
 	if height > 1 {
 		return columns
 	}
@@ -22,26 +22,28 @@ func Columns(height int) []list.Column {
 }
 
 var columns = []list.Column{
-	{Name: "time", Width: 11, Right: true}, {Name: "what", Least: 20}, {Name: "seq", Width: 5, Right: true, Drop: 2}, {Name: "frame", Width: 6, Right: true, Drop: 1},
+	{Name: "time", Width: 11, Right: true}, {Name: "what", Least: 20}, {Name: "seq", Width: 5, Right: true,
+		Drop: 2}, {Name: "frame", Width: 6, Right: true, Drop: 1},
 }
 
 // LogRows returns the events in a run that ends at end, newest first. A row's id is the update's number.
-func Rows(q *live.QueueSnapshot, end olaf.Time) list.Rows {
+func LogRows(q *live.QueueSnapshot, end olaf.Time) list.Rows {
 	n := len(q.Log)
-	rows := list.Rows{Len: n, Row: func(i int) list.Row { return row(&q.Log[n-1-i], end) }}
+	rows := list.Rows{Len: n, Row: func(i int) list.Row { return eventRow(&q.Log[n-1-i], end) }}
 	if q.Events > int64(n) {
 		rows.Of = fmt.Sprintf("the newest %d events", n)
 	}
 	return rows
 }
 
-func row(e *live.Event, end olaf.Time) list.Row {
-	text, style := queue.Fate(e)
+func eventRow(e *live.Event, end olaf.Time) list.Row {
+	text, style := queue.DescribeFate(e)
 	frame := num.Unknown
 	if e.Frame >= 0 {
 		frame = "#" + strconv.FormatInt(e.Frame, 10)
 	}
 	return list.Row{ID: e.Update, Cells: []list.Cell{
-		{Text: num.Instant(e.At, end), Style: theme.Dim}, {Text: text, Style: style}, {Text: fmt.Sprint(e.Seq)}, {Text: frame, Style: theme.Dim},
+		{Text: num.FormatInstant(e.At, end), Style: theme.Dim}, {Text: text, Style: style}, {Text: fmt.Sprint(e.Seq)},
+		{Text: frame, Style: theme.Dim},
 	}}
 }

@@ -33,7 +33,7 @@ var fields = []field{
 			return err
 		}},
 	{"slots", func(s *bench.Spec, _ int) string { return strconv.Itoa(s.Slots) },
-		func(s *bench.Spec, v string) error { return whole(&s.Slots, v) }},
+		func(s *bench.Spec, v string) error { return setInt(&s.Slots, v) }},
 	{"queue", func(s *bench.Spec, _ int) string { return s.Queue },
 		func(s *bench.Spec, v string) error { s.Queue = v; return nil }},
 	{"versus", func(s *bench.Spec, _ int) string { return s.Versus },
@@ -51,7 +51,7 @@ var fields = []field{
 		}},
 }
 
-func whole(dst *int, v string) error {
+func setInt(dst *int, v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil {
 		return fmt.Errorf("%q is not a whole number", v)

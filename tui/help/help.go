@@ -17,7 +17,7 @@ type Line struct {
 }
 
 // ListLines returns the bindings by group, each group below its title.
-func Lines(bindings []keys.Binding) []Line {
+func ListLines(bindings []keys.Binding) []Line {
 	var out []Line
 	group := ""
 	for _, b := range bindings {
@@ -28,7 +28,7 @@ func Lines(bindings []keys.Binding) []Line {
 			group = b.Group
 			out = append(out, Line{Text: group, Title: true})
 		}
-		out = append(out, Line{Label: keys.Label(b.Keys), Text: b.About})
+		out = append(out, Line{Label: keys.LabelKeys(b.Keys), Text: b.About})
 	}
 	return out
 }
@@ -62,14 +62,14 @@ func Draw(r screen.Region, lines []Line, top int) {
 }
 
 // DrawFooter draws as many bindings with a brief name as fit into one line.
-func Footer(r screen.Region, bindings []keys.Binding) {
+func DrawFooter(r screen.Region, bindings []keys.Binding) {
 	x := 0
 	for _, b := range bindings {
 		if b.Brief == "" {
 			continue
 		}
-		label := keys.Label(b.Keys[:1])
-		if x+screen.Width(label)+screen.Width(b.Brief)+3 > r.W {
+		label := keys.LabelKeys(b.Keys[:1])
+		if x+screen.TextWidth(label)+screen.TextWidth(b.Brief)+3 > r.W {
 			return
 		}
 		x = r.Text(x, 0, theme.Key, label) + 1

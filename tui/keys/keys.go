@@ -139,7 +139,7 @@ func Default() *Map { return newMap(slices.Clone(table)) }
 func newMap(bindings []Binding) *Map {
 	m := &Map{bindings: bindings}
 	for _, b := range bindings {
-		m.matchers = append(m.matchers, key.NewBinding(key.WithKeys(b.Keys...), key.WithHelp(Label(b.Keys), b.About)))
+		m.matchers = append(m.matchers, key.NewBinding(key.WithKeys(b.Keys...), key.WithHelp(LabelKeys(b.Keys), b.About)))
 	}
 	return m
 }
@@ -161,14 +161,14 @@ func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
 func (m *Map) Key(a Action) string {
 	for _, b := range m.bindings {
 		if b.Action == a {
-			return Label(b.Keys[:1])
+			return LabelKeys(b.Keys[:1])
 		}
 	}
 	return ""
 }
 
 // LabelKeys returns the keys' names for display.
-func Label(keys []string) string {
+func LabelKeys(keys []string) string {
 	var out []string
 	for _, k := range keys {
 		if k == " " {
@@ -218,20 +218,20 @@ func Load(file []byte) (*Map, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(bindings, func(b Binding) bool { return string(b.Action) == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%w: unknown action %q%s", ErrBindings, name, near(name))
+			return nil, fmt.Errorf("%w: unknown action %q%s", ErrBindings, name, suggestActions(name))
 		}
 		node := doc.Keys[name]
-		keys, err := list(&node)
+		keys, err := readKeys(&node)
 		if err != nil {
 			return nil, fmt.Errorf("%w: line %d: %s: %w", ErrBindings, node.Line, name, err)
 		}
 		bindings[i].Keys = keys
 	}
-	return newMap(bindings), unique(bindings)
+	return newMap(bindings), checkUnique(bindings)
 }
 
 // readKeys reads one key or a list of keys.
-func list(node *yaml.Node) ([]string, error) {
+func readKeys(node *yaml.Node) ([]string, error) {
 	var keys []string
 	if node.Kind == yaml.ScalarNode {
 		keys = []string{node.Value}
@@ -254,7 +254,7 @@ func list(node *yaml.Node) ([]string, error) {
 	return out, nil
 }
 
-func unique(bindings []Binding) error {
+func checkUnique(bindings []Binding) error {
 	owner := make(map[string]Action)
 	for _, b := range bindings {
 		for _, k := range b.Keys {
@@ -268,7 +268,7 @@ func unique(bindings []Binding) error {
 }
 
 // suggestActions returns a hint with the actions that begin like a mistyped one.
-func near(name string) string {
+func suggestActions(name string) string {
 	var out []string
 	for _, b := range table {
 		if len(name) >= 2 && strings.HasPrefix(string(b.Action), name[:2]) {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestDefaultIsUnambiguous(t *testing.T) {
-	if err := unique(table); err != nil {
+	if err := checkUnique(table); err != nil {
 		t.Error(err)
 	}
 	for _, b := range table {
@@ -69,7 +69,8 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range table {
-		if !strings.Contains(string(doc), "| `"+string(b.Action)+"` | ") || !strings.Contains(string(doc), " | "+b.About+" |") {
+		if !strings.Contains(string(doc), "| `"+string(b.Action)+"` | ") || !strings.Contains(string(doc), " | "+
+			b.About+" |") {
 			t.Errorf("%s (%s) is not in docs/reference/dashboard.md", b.Action, b.About)
 		}
 	}

@@ -21,82 +21,85 @@ type story struct {
 	end   olaf.Time // end of the run, which sets the format of instants
 }
 
-func (s *story) say(style screen.Style, format string, args ...any) {
+func (s *story) addLine(style screen.Style, format string, args ...any) {
 	s.lines = append(s.lines, screen.Phrase{Text: fmt.Sprintf(format, args...), Style: style})
 }
 
 // addAt adds a line for an event at an instant.
-func (s *story) at(t olaf.Time, style screen.Style, format string, args ...any) {
-	s.say(style, "%14s "+format, append([]any{num.Instant(t, s.end)}, args...)...)
+func (s *story) addAt(t olaf.Time, style screen.Style, format string, args ...any) {
+	s.addLine(style, "%14s "+format, append([]any{num.FormatInstant(t, s.end)}, args...)...)
 }
 
 // DescribeLife returns the life of an update, in sentences, for a run that ends at end.
-func Story(l *live.Life, end olaf.Time) []screen.Phrase {
+func DescribeLife(l *live.Life, end olaf.Time) []screen.Phrase {
 	s := &story{end: end}
-	s.say(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
-	s.say(theme.Text, "")
-	s.at(l.Created, theme.Text, "created and sent by the worker")
-	words, style := arrival(l)
-	s.at(l.Arrived, style, "%s", words)
+	s.addLine(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
+	s.addLine(theme.Text, "")
+	s.addAt(l.Created, theme.Text, "created and sent by the worker")
+	words, style := describeArrival(l)
+	s.addAt(l.Arrived, style, "%s", words)
 	if l.Frame < 0 {
-		s.say(theme.Text, "")
-		s.say(theme.Bad, "It never reached the parameter server; the cluster's age went on growing.")
+		s.addLine(theme.Text, "")
+		s.addLine(theme.Bad, "It never reached the parameter server; the cluster's age went on growing.")
 		return s.lines
 	}
-	s.company(l)
+	s.addCompany(l)
 	if by := l.ReplacedBy; by != nil {
-		s.at(by.Arrived, theme.Warn, "replaced by update %d of worker %d, which is newer", by.Seq, by.Worker)
-		s.say(theme.Text, "")
-		s.say(theme.Warn, "Its gradients were superseded; the newer update went on in its place.")
+		s.addAt(by.Arrived, theme.Warn, "replaced by update %d of worker %d, which is newer", by.Seq, by.Worker)
+		s.addLine(theme.Text, "")
+		s.addLine(theme.Warn, "Its gradients were superseded; the newer update went on in its place.")
 		return s.lines
 	}
-	s.leaving(l)
+	s.addLeaving(l)
 	return s.lines
 }
 
 // addCompany lists the other updates in the frame.
-func (s *story) company(l *live.Life) {
+func (s *story) addCompany(l *live.Life) {
 	if len(l.With) == 0 {
 		return
 	}
-	s.say(theme.Text, "               together with %d more:", len(l.With))
+	s.addLine(theme.Text, "               together with %d more:", len(l.With))
 	for i, m := range l.With {
 		if i == company {
-			s.say(theme.Dim, "                 … and %d more", len(l.With)-i)
+			s.addLine(theme.Dim, "                 … and %d more", len(l.With)-i)
 			return
 		}
-		s.say(theme.Cluster(int(l.Cluster)), "                 worker %d, update %d, arrived %s", m.Worker, m.Seq, num.Instant(m.Arrived, s.end))
+		s.addLine(theme.ClusterStyle(int(l.Cluster)), "                 worker %d, update %d, arrived %s", m.Worker,
+			m.Seq, num.FormatInstant(m.Arrived, s.end))
 	}
 }
 
-func (s *story) leaving(l *live.Life) {
+func (s *story) addLeaving(l *live.Life) {
 	if l.Started >= 0 {
-		s.at(l.Started, theme.Text, "the frame began to leave, %s after the update came", num.Duration(l.Started.Sub(l.Arrived)))
+		s.addAt(l.Started, theme.Text, "the frame began to leave, %s after the update came",
+			num.FormatDuration(l.Started.Sub(l.Arrived)))
 	}
 	if l.Delivered < 0 {
-		s.say(theme.Text, "")
-		s.say(theme.Dim, "It is still in the queue.")
+		s.addLine(theme.Text, "")
+		s.addLine(theme.Dim, "It is still in the queue.")
 	} else {
-		s.at(l.Delivered, theme.Good, "delivered, %s old", num.Duration(l.Delivered.Sub(l.Created)))
-		s.say(theme.Text, "")
-		s.say(theme.Good, "%s", effect(l))
+		s.addAt(l.Delivered, theme.Good, "delivered, %s old", num.FormatDuration(l.Delivered.Sub(l.Created)))
+		s.addLine(theme.Text, "")
+		s.addLine(theme.Good, "%s", describeEffect(l))
 	}
 	if l.Forgotten {
-		s.say(theme.Dim, "(older members of its frame are no longer remembered)")
+		s.addLine(theme.Dim, "(older members of its frame are no longer remembered)")
 	}
 }
 
-func effect(l *live.Life) string {
+func describeEffect(l *live.Life) string {
 	switch {
 	case l.AoMBefore < 0:
-		return fmt.Sprintf("The cluster's first delivery: its Age of Model starts at %s.", num.Duration(l.AoMAfter))
+		return fmt.Sprintf("The cluster's first delivery: its Age of Model starts at %s.", num.FormatDuration(l.AoMAfter))
 	case l.AoMBefore == l.AoMAfter:
 		return "Something newer had been delivered before: the Age of Model did not change."
 	}
-	return fmt.Sprintf("The cluster's Age of Model fell from %s to %s.", num.Duration(l.AoMBefore), num.Duration(l.AoMAfter))
+	return fmt.Sprintf("The cluster's Age of Model fell from %s to %s.", num.FormatDuration(l.AoMBefore),
+		num.FormatDuration(l.AoMAfter))
 }
 
-func arrival(l *live.Life) (string, screen.Style) {
+func describeArrival(l *live.Life) (string, screen.Style) {
 	switch {
 	case l.Kind.Dropped():
 		return "arrived at the queue: " + l.Kind.String(), theme.Bad

@@ -50,17 +50,17 @@ type Rows struct {
 }
 
 // FromRows returns existing rows as Rows.
-func Lines(rows []Row) Rows {
+func FromRows(rows []Row) Rows {
 	return Rows{Len: len(rows), Row: func(i int) Row { return rows[i] }}
 }
 
 // FromTexts returns Rows with one cell each.
-func Texts(lines []string) Rows {
+func FromTexts(lines []string) Rows {
 	return Rows{Len: len(lines), Row: func(i int) Row { return Row{ID: int64(i), Cells: []Cell{{Text: lines[i]}}} }}
 }
 
 // matches reports whether a row matches the filter: it contains every word, and none that starts with "!".
-func (r *Rows) passes(words []string, i int) bool {
+func (r *Rows) matches(words []string, i int) bool {
 	var text string
 	if r.Text != nil {
 		text = r.Text(i)
@@ -81,14 +81,14 @@ func (r *Rows) passes(words []string, i int) bool {
 }
 
 // FilterRows returns the rows that match the filter.
-func (s *State) Filtered(rows Rows) Rows {
+func (s *State) FilterRows(rows Rows) Rows {
 	words := strings.Fields(strings.ToLower(s.Filter))
 	if len(words) == 0 {
 		return rows
 	}
 	var kept []int
 	for i := range rows.Len {
-		if rows.passes(words, i) {
+		if rows.matches(words, i) {
 			kept = append(kept, i)
 		}
 	}
@@ -98,13 +98,14 @@ func (s *State) Filtered(rows Rows) Rows {
 }
 
 // SortOrder returns the places of n rows in descending order of key, those with NaN last. A nil key keeps the order.
-func Order(n int, key func(i int) float64) []int {
+func SortOrder(n int, key func(i int) float64) []int {
 	places := make([]int, n)
 	for i := range places {
 		places[i] = i
 	}
 	if key != nil {
-		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(b), key(a)) }) // cmp.Compare puts NaN below all numbers
+		// cmp.Compare puts NaN below all numbers
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(b), key(a)) })
 	}
 	return places
 }
@@ -115,7 +116,7 @@ func (s *State) Move(n, count int) {
 }
 
 // topRow returns the first row to draw so that the selected one is among shown rows.
-func (s *State) top(count, shown int) int {
+func (s *State) topRow(count, shown int) int {
 	return min(max(s.Selected-shown+1, 0), max(count-shown, 0))
 }
 
@@ -128,7 +129,7 @@ type Placed struct {
 }
 
 // RowAt returns the row at a cell of the grid, or false if there is none.
-func (p *Placed) At(x, y int) (row int, ok bool) {
+func (p *Placed) RowAt(x, y int) (row int, ok bool) {
 	if !p.Body.Contains(x, y) {
 		return 0, false
 	}
@@ -142,27 +143,27 @@ func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) P
 		return Placed{}
 	}
 	body := r
-	if headed(columns) {
+	if hasHeadings(columns) {
 		body = r.Sub(0, 1, r.W, r.H-1)
 	}
 	if rows.Len == 0 {
-		heading(r, columns, layout(columns, nil, r.W))
-		body.Text(0, 0, theme.Dim, nothing(&s))
+		drawHeading(r, columns, layoutColumns(columns, nil, r.W))
+		body.Text(0, 0, theme.Dim, emptyText(&s))
 		return Placed{Body: body}
 	}
 	s.Move(0, rows.Len)
 	tall := min(max(body.H/rows.Len, 1), max(rows.Tall, 1))
-	p, visible, places := arrange(body, columns, &rows, &s, tall)
-	if tall > 1 && !pictured(columns, places) {
-		p, visible, places = arrange(body, columns, &rows, &s, 1)
+	p, visible, places := arrangeRows(body, columns, &rows, &s, tall)
+	if tall > 1 && !hasPictures(columns, places) {
+		p, visible, places = arrangeRows(body, columns, &rows, &s, 1)
 	}
-	heading(r, columns, places)
+	drawHeading(r, columns, places)
 	if p.Shown < rows.Len && body.H > scrolled {
 		body.Set(body.W-1, p.Top*(body.H-1)/(rows.Len-p.Shown), '▐', theme.Dim)
 	}
 	for i := range visible {
 		line := p.Body.Sub(0, i*p.Height, p.Body.W, p.Height)
-		draw(line, columns, places, &visible[i], s.Pan)
+		drawCells(line, columns, places, &visible[i], s.Pan)
 		if focused && p.Top+i == s.Selected {
 			line.Sub(0, 0, line.W, 1).Restyle(theme.Selected)
 		}
@@ -174,9 +175,9 @@ func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) P
 const scrolled = 2
 
 // arrangeRows creates the visible rows, with tall lines each, and lays out the columns next to the scroll bar.
-func arrange(body screen.Region, columns []Column, rows *Rows, s *State, tall int) (Placed, []Row, []place) {
+func arrangeRows(body screen.Region, columns []Column, rows *Rows, s *State, tall int) (Placed, []Row, []place) {
 	p := Placed{Body: body, Height: tall, Shown: min(body.H/tall, rows.Len)}
-	p.Top = s.top(rows.Len, p.Shown)
+	p.Top = s.topRow(rows.Len, p.Shown)
 	if p.Shown < rows.Len && body.H > scrolled {
 		p.Body.W--
 	}
@@ -184,11 +185,11 @@ func arrange(body screen.Region, columns []Column, rows *Rows, s *State, tall in
 	for i := range visible {
 		visible[i] = rows.Row(p.Top + i)
 	}
-	return p, visible, layout(columns, visible, p.Body.W)
+	return p, visible, layoutColumns(columns, visible, p.Body.W)
 }
 
 // hasPictures reports whether a column for pictures is visible; taller rows are only for these.
-func pictured(columns []Column, places []place) bool {
+func hasPictures(columns []Column, places []place) bool {
 	for i, c := range columns {
 		if c.Least > 0 && places[i].width > 0 {
 			return true
@@ -197,7 +198,7 @@ func pictured(columns []Column, places []place) bool {
 	return false
 }
 
-func nothing(s *State) string {
+func emptyText(s *State) string {
 	if s.Filter != "" {
 		return "nothing matches /" + s.Filter
 	}
@@ -205,28 +206,28 @@ func nothing(s *State) string {
 }
 
 // hasHeadings reports whether any column has a heading.
-func headed(columns []Column) bool {
+func hasHeadings(columns []Column) bool {
 	return slices.ContainsFunc(columns, func(c Column) bool { return c.Name != "" })
 }
 
-func heading(r screen.Region, columns []Column, places []place) {
-	if !headed(columns) {
+func drawHeading(r screen.Region, columns []Column, places []place) {
+	if !hasHeadings(columns) {
 		return
 	}
 	for i, c := range columns {
-		put(r.Sub(0, 0, r.W, 1), places[i], Cell{Text: c.Name, Style: theme.Strong}, c.Right)
+		putCell(r.Sub(0, 0, r.W, 1), places[i], Cell{Text: c.Name, Style: theme.Strong}, c.Right)
 	}
 }
 
-func draw(r screen.Region, columns []Column, places []place, row *Row, pan int) {
+func drawCells(r screen.Region, columns []Column, places []place, row *Row, pan int) {
 	for i := range min(len(columns), len(row.Cells)) {
 		c := row.Cells[i]
-		c.Text = panned(c.Text, pan)
-		put(r, places[i], c, columns[i].Right)
+		c.Text = panText(c.Text, pan)
+		putCell(r, places[i], c, columns[i].Right)
 	}
 }
 
-func panned(text string, n int) string {
+func panText(text string, n int) string {
 	if n <= 0 {
 		return text
 	}
@@ -245,7 +246,7 @@ const Chrome = 3
 
 // SplitPage divides a page between a list of the given number of lines and charts below it, if enough rows remain
 // for these. A list that is too long leaves them two fifths.
-func Split(r screen.Region, lines int) (listing, below screen.Region) {
+func SplitPage(r screen.Region, lines int) (listing, below screen.Region) {
 	high := lines + Chrome
 	if r.H-high < chartLeast {
 		high = min(high, max(r.H*3/5, r.H-3*chartLeast))
@@ -258,22 +259,22 @@ func Split(r screen.Region, lines int) (listing, below screen.Region) {
 
 // layoutColumns places the columns within width: as wide as their numbers, with whole columns dropped if needed and
 // the remaining width given to columns of Width 0.
-func layout(columns []Column, rows []Row, width int) []place {
+func layoutColumns(columns []Column, rows []Row, width int) []place {
 	out := make([]place, len(columns))
 	kept := make([]bool, len(columns))
 	for i := range columns {
-		out[i].width, kept[i] = wanted(columns, rows, i), true
+		out[i].width, kept[i] = wantedWidth(columns, rows, i), true
 	}
-	order := dropping(columns)
+	order := dropOrder(columns)
 	for _, i := range order {
-		kept[i] = needed(out, kept) <= width
+		kept[i] = neededWidth(out, kept) <= width
 	}
 	for _, i := range slices.Backward(order) { // a narrow column may fit after a wider one was dropped
-		if kept[i] = true; needed(out, kept) > width {
+		if kept[i] = true; neededWidth(out, kept) > width {
 			kept[i] = false
 		}
 	}
-	spread(columns, out, kept, width-needed(out, kept))
+	spreadWidth(columns, out, kept, width-neededWidth(out, kept))
 	x := 0
 	for i := range out {
 		if !kept[i] {
@@ -291,7 +292,7 @@ func layout(columns []Column, rows []Row, width int) []place {
 }
 
 // dropOrder returns the columns that may be dropped, the first to drop first.
-func dropping(columns []Column) []int {
+func dropOrder(columns []Column) []int {
 	var order []int
 	for i, c := range columns {
 		if c.Drop > 0 {
@@ -303,7 +304,7 @@ func dropping(columns []Column) []int {
 }
 
 // wantedWidth returns a column's minimum width. Texts may be cut, numbers and their heading may not.
-func wanted(columns []Column, rows []Row, i int) int {
+func wantedWidth(columns []Column, rows []Row, i int) int {
 	c := &columns[i]
 	if c.Width == 0 {
 		return c.Least
@@ -311,17 +312,17 @@ func wanted(columns []Column, rows []Row, i int) int {
 	if !c.Right {
 		return c.Width
 	}
-	n := max(c.Width, screen.Width(c.Name))
+	n := max(c.Width, screen.TextWidth(c.Name))
 	for _, row := range rows {
 		if i < len(row.Cells) {
-			n = max(n, screen.Width(row.Cells[i].Text))
+			n = max(n, screen.TextWidth(row.Cells[i].Text))
 		}
 	}
 	return n
 }
 
 // neededWidth returns the total width of the kept columns, with a space between two.
-func needed(places []place, kept []bool) int {
+func neededWidth(places []place, kept []bool) int {
 	n := -1
 	for i, p := range places {
 		if kept[i] {
@@ -332,7 +333,7 @@ func needed(places []place, kept []bool) int {
 }
 
 // spreadWidth distributes the free width over the columns of Width 0.
-func spread(columns []Column, places []place, kept []bool, free int) {
+func spreadWidth(columns []Column, places []place, kept []bool, free int) {
 	open := 0
 	for i, c := range columns {
 		if kept[i] && c.Width == 0 {
@@ -349,15 +350,15 @@ func spread(columns []Column, places []place, kept []bool, free int) {
 	}
 }
 
-func put(r screen.Region, p place, c Cell, right bool) {
+func putCell(r screen.Region, p place, c Cell, right bool) {
 	cell := r.Sub(p.x, 0, p.width, r.H)
 	switch {
 	case cell.W == 0:
 	case c.Draw != nil:
 		c.Draw(cell)
 	case right:
-		cell.Right(cell.W, 0, c.Style, c.Text)
+		cell.TextRight(cell.W, 0, c.Style, c.Text)
 	default:
-		cell.Text(0, 0, c.Style, screen.Cut(c.Text, cell.W))
+		cell.Text(0, 0, c.Style, screen.CutText(c.Text, cell.W))
 	}
 }

@@ -20,7 +20,7 @@ func TestSelectionStaysVisible(t *testing.T) {
 		height := rapid.IntRange(1, 20).Draw(t, "height")
 		for range rapid.IntRange(0, 10).Draw(t, "moves") {
 			s.Move(rapid.IntRange(-50, 50).Draw(t, "by"), count)
-			top := s.top(count, height)
+			top := s.topRow(count, height)
 			if count > 0 && (s.Selected < 0 || s.Selected >= count || s.Selected < top || s.Selected >= top+height) {
 				t.Fatalf("row %d of %d is not among %d rows from %d", s.Selected, count, height, top)
 			}
@@ -29,16 +29,18 @@ func TestSelectionStaysVisible(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	rows := Lines([]Row{{Cells: []Cell{{Text: "c1"}, {Text: "merged"}}}, {Cells: []Cell{{Text: "c2"}, {Text: "Dropped full"}}}})
-	for filter, want := range map[string]int{"": 2, "MERGED": 1, "!merged": 1, "c": 2, "c2 dropped": 1, "c1 dropped": 0, "c1 !c1": 0} {
+	rows := FromRows([]Row{{Cells: []Cell{{Text: "c1"}, {Text: "merged"}}},
+		{Cells: []Cell{{Text: "c2"}, {Text: "Dropped full"}}}})
+	for filter, want := range map[string]int{"": 2, "MERGED": 1, "!merged": 1, "c": 2, "c2 dropped": 1,
+		"c1 dropped": 0, "c1 !c1": 0} {
 		s := State{Filter: filter}
-		if got := s.Filtered(rows).Len; got != want {
+		if got := s.FilterRows(rows).Len; got != want {
 			t.Errorf("%q leaves %d rows, want %d", filter, got, want)
 		}
 	}
 	rows.Text = func(i int) string { return "only " + strconv.Itoa(i) }
 	s := State{Filter: "only 1"}
-	if got := s.Filtered(rows); got.Len != 1 || got.Row(0).Cells[0].Text != "c2" {
+	if got := s.FilterRows(rows); got.Len != 1 || got.Row(0).Cells[0].Text != "c2" {
 		t.Errorf("the filter does not look at the text of the rows: %d left", got.Len)
 	}
 }
@@ -50,7 +52,8 @@ func TestNumbersAreWholeOrAbsent(t *testing.T) {
 		width, height := rapid.IntRange(1, 90).Draw(t, "width"), rapid.IntRange(2, 8).Draw(t, "height")
 		columns := []Column{{Name: "name", Least: 4}}
 		for i := range rapid.IntRange(1, 8).Draw(t, "columns") {
-			columns = append(columns, Column{Name: fmt.Sprintf("h%d", i), Width: rapid.IntRange(1, 9).Draw(t, "least"), Right: true, Drop: i})
+			columns = append(columns, Column{Name: fmt.Sprintf("h%d", i), Width: rapid.IntRange(1, 9).Draw(t, "least"),
+				Right: true, Drop: i})
 		}
 		rows := make([]Row, rapid.IntRange(0, 12).Draw(t, "rows"))
 		numbers := map[string]bool{}
@@ -64,7 +67,7 @@ func TestNumbersAreWholeOrAbsent(t *testing.T) {
 		}
 		var s screen.Screen
 		s.Resize(width, height)
-		Draw(s.All(), columns, Lines(rows), State{}, true)
+		Draw(s.All(), columns, FromRows(rows), State{}, true)
 		if scrolls := len(rows) > height-1 && height > 3; scrolls != strings.Contains(s.Text(), "▐") {
 			t.Fatalf("%d rows, a scroll bar is to be seen: %v\n%s", len(rows), !scrolls, s.Text())
 		}
@@ -80,17 +83,17 @@ func TestNumbersAreWholeOrAbsent(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	keys := []float64{1, math.NaN(), 3, 1, math.Inf(-1)}
-	if got, want := fmt.Sprint(Order(5, func(i int) float64 { return keys[i] })), "[2 0 3 4 1]"; got != want {
+	if got, want := fmt.Sprint(SortOrder(5, func(i int) float64 { return keys[i] })), "[2 0 3 4 1]"; got != want {
 		t.Errorf("order %s, want %s", got, want)
 	}
-	if got := fmt.Sprint(Order(3, nil)); got != "[0 1 2]" {
+	if got := fmt.Sprint(SortOrder(3, nil)); got != "[0 1 2]" {
 		t.Errorf("without a key %s", got)
 	}
 }
 
 // TestTallRows gives rows the free lines and maps lines back to rows.
 func TestTallRows(t *testing.T) {
-	rows := Lines(make([]Row, 3))
+	rows := FromRows(make([]Row, 3))
 	rows.Tall = 4
 	var s screen.Screen
 	s.Resize(20, 40)
@@ -103,10 +106,10 @@ func TestTallRows(t *testing.T) {
 		if p.Height != want {
 			t.Errorf("3 rows in %d lines are %d tall, want %d", height, p.Height, want)
 		}
-		if row, ok := p.At(0, 2*want-1); height > 2 && (row != 1 || !ok) {
+		if row, ok := p.RowAt(0, 2*want-1); height > 2 && (row != 1 || !ok) {
 			t.Errorf("line %d of %d is row %d, %v", 2*want-1, height, row, ok)
 		}
-		if _, ok := p.At(0, height-1); ok != (3*want >= height) {
+		if _, ok := p.RowAt(0, height-1); ok != (3*want >= height) {
 			t.Errorf("the last of %d lines: %v", height, ok)
 		}
 	}

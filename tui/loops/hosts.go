@@ -17,15 +17,17 @@ import (
 func (s *session) hostsPage() tui.Page {
 	return tui.Page{
 		Title: "Hosts",
-		About: "Every worker and server: what it does, the updates that it has, packets sent for the first time and again, packets received, " +
-			"frames that its link lost either way, and the share of the time that the link towards the switch was busy, now and over time.",
+		About: "Every worker and server: what it does, the updates that it has, packets sent for the first time and " +
+			"again, packets received, " +
+			"frames that its link lost either way, and the share of the time that the link towards the switch was busy, " +
+			"now and over time.",
 		Draw: s.drawHosts,
 		Rows: func() list.Rows { return s.hostRows(chart.Span{}) },
-		Keys: tui.Acts{keys.SortBy: tui.Do(func(f *tui.Frame) {
+		Keys: tui.Acts{keys.SortBy: tui.AsAct(func(f *tui.Frame) {
 			s.order = (s.order + 1) % len(sortings)
 			f.Cursor().Selected = 0
 		})},
-		Caption: func() string { return s.caption("Hosts") },
+		Caption: func() string { return s.viewCaption("Hosts") },
 	}
 }
 
@@ -43,14 +45,17 @@ var sortings = []struct {
 func (s *session) drawHosts(f *tui.Frame, r screen.Region) {
 	span := s.span()
 	rows := s.hostRows(span)
-	inside := r.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d hosts, by %s", rows.Len, sortings[s.order].name))
-	f.List(r, inside, tui.Listing{Columns: hostColumns(span), Rows: rows, Focused: true})
+	inside := r.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d hosts, by %s", rows.Len,
+		sortings[s.order].name))
+	f.DrawList(r, inside, tui.Listing{Columns: hostColumns(span), Rows: rows, Focused: true})
 }
 
 func hostColumns(span chart.Span) []list.Column {
 	return []list.Column{
-		{Name: "host", Width: 14}, {Name: "does", Width: 9}, {Name: "updates", Width: 7, Right: true}, {Name: "sent", Width: 7, Right: true, Drop: 3},
-		{Name: "again", Width: 6, Right: true}, {Name: "received", Width: 8, Right: true, Drop: 2}, {Name: "lost", Width: 5, Right: true, Drop: 1},
+		{Name: "host", Width: 14}, {Name: "does", Width: 9}, {Name: "updates", Width: 7, Right: true},
+		{Name: "sent", Width: 7, Right: true, Drop: 3},
+		{Name: "again", Width: 6, Right: true}, {Name: "received", Width: 8, Right: true, Drop: 2},
+		{Name: "lost", Width: 5, Right: true, Drop: 1},
 		{Name: "link in use", Width: 8, Right: true}, {Name: "in use, " + span.Label(), Least: 16, Drop: 4},
 	}
 }
@@ -65,7 +70,7 @@ func (s *session) hostRows(span chart.Span) list.Rows {
 	if of := sortings[s.order].key; of != nil {
 		key = func(i int) float64 { return of(&all[i]) }
 	}
-	places := list.Order(len(all), key)
+	places := list.SortOrder(len(all), key)
 	return list.Rows{
 		Len:  len(all),
 		Row:  func(i int) list.Row { return s.hostRow(&all[places[i]], places[i], span) },
@@ -74,11 +79,13 @@ func (s *session) hostRows(span chart.Span) list.Rows {
 }
 
 // doing maps host states to styles.
-var doing = map[closed.Doing]screen.Style{closed.Talking: theme.Good, closed.Computing: theme.Text, closed.Applying: theme.Text, closed.Finished: theme.Dim}
+var doing = map[closed.Doing]screen.Style{closed.Talking: theme.Good, closed.Computing: theme.Text,
+	closed.Applying: theme.Text, closed.Finished: theme.Dim}
 
 func (s *session) hostRow(h *closed.HostSnapshot, place int, span chart.Span) list.Row {
-	style := theme.Cluster(h.Job)
-	again, lost := list.Cell{Text: num.Count(h.Counts.Of("packets_resent"))}, list.Cell{Text: num.Count(int64(h.Up.Lost + h.Down.Lost))}
+	style := theme.ClusterStyle(h.Job)
+	again, lost := list.Cell{Text: num.FormatCount(h.Counts.Of("packets_resent"))},
+		list.Cell{Text: num.FormatCount(int64(h.Up.Lost + h.Down.Lost))}
 	if h.Counts.Of("packets_resent") > 0 {
 		again.Style = theme.Warn
 	}
@@ -86,9 +93,11 @@ func (s *session) hostRow(h *closed.HostSnapshot, place int, span chart.Span) li
 		lost.Style = theme.Bad
 	}
 	return list.Row{ID: int64(place), Cells: []list.Cell{
-		{Text: h.Name, Style: style}, {Text: h.Doing.String(), Style: doing[h.Doing]}, {Text: num.Count(h.Counts.Of("updates_applied"))},
-		{Text: num.Count(h.Counts.Of("packets_sent"))}, again, {Text: num.Count(h.Counts.Of("packets_received"))}, lost,
-		{Text: num.Percent(100 * float64(h.Up.Busy))},
+		{Text: h.Name, Style: style}, {Text: h.Doing.String(), Style: doing[h.Doing]},
+		{Text: num.FormatCount(h.Counts.Of("updates_applied"))},
+		{Text: num.FormatCount(h.Counts.Of("packets_sent"))}, again,
+		{Text: num.FormatCount(h.Counts.Of("packets_received"))}, lost,
+		{Text: num.FormatPercent(100 * float64(h.Up.Busy))},
 		{Draw: func(r screen.Region) {
 			points, _ := s.line(span, func(i *Instant) float64 { return float64(i.Busy[place]) }, float64(h.Up.Busy))
 			span.Sparkline(r, points, 1, style)

@@ -62,8 +62,10 @@ func New(o Options) tui.Dashboard {
 	return tui.Dashboard{
 		Subject: s, Pages: []tui.Page{s.runPage(), s.hostsPage(), s.slotsPage(), s.resultsPage()}, Keys: s.keys(),
 		Without: map[keys.Action]string{
-			keys.StepBack: s.hand.Forward(), keys.Rerun: "start again for other settings", keys.Stop: "quit ends it where it stands",
-			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Watch: all, keys.Reading: "ages are in the results",
+			keys.StepBack: s.hand.ForwardOnly(), keys.Rerun: "start again for other settings",
+			keys.Stop:      "quit ends it where it stands",
+			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Watch: all,
+			keys.Reading:  "ages are in the results",
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
 		},
@@ -74,7 +76,7 @@ func New(o Options) tui.Dashboard {
 
 func (s *session) keys() tui.Acts {
 	acts := s.hand.Acts()
-	acts[keys.Window] = tui.Do(func(*tui.Frame) { s.whole = !s.whole })
+	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.whole = !s.whole })
 	return acts
 }
 
@@ -107,7 +109,7 @@ func (s *session) Status() tui.Status {
 	end := s.end()
 	ended, done := v.Now >= end, s.report != nil
 	out := s.hand.Status(end)
-	out.Head, out.Busy = s.head(), !ended || !done
+	out.Head, out.Busy = s.headPhrases(), !ended || !done
 	if s.runs.Total > 0 {
 		out.Beside = fmt.Sprintf("%s %d/%d", s.options.Work, s.runs.Done, s.runs.Total)
 		if done {
@@ -124,35 +126,35 @@ func (s *session) Status() tui.Status {
 }
 
 // headPhrases returns the system and the run.
-func (s *session) head() []screen.Phrase {
+func (s *session) headPhrases() []screen.Phrase {
 	return []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
 }
 
 // viewCaption returns a caption for a view of the run.
-func (s *session) caption(what string) string {
+func (s *session) viewCaption(what string) string {
 	if s.snapshot == nil {
 		return what
 	}
 	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s.", what, s.options.System, s.options.About, s.options.Seed,
-		num.Instant(s.snapshot.Now, s.end()), num.End(s.end()))
+		num.FormatInstant(s.snapshot.Now, s.end()), num.FormatEnd(s.end()))
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.end(), s.whole) }
+func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.end(), s.whole) }
 
 // line returns a value of the run over time, up to now, and its maximum.
 func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) (points []chart.Point, top float64) {
 	for i := range s.history.Instants {
 		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
-			points = append(points, chart.At(p.At, of(p)))
+			points = append(points, chart.PointAt(p.At, of(p)))
 			top = max(top, of(p))
 		}
 	}
-	return append(points, chart.At(s.snapshot.Now, now)), max(top, now)
+	return append(points, chart.PointAt(s.snapshot.Now, now)), max(top, now)
 }
 
 // FormatLine describes a run that ends at end in one line, for output without a screen.
-func Line(v *closed.Snapshot, end olaf.Time) string {
+func FormatLine(v *closed.Snapshot, end olaf.Time) string {
 	rounds, held := uint32(0), 0
 	for i := range v.Jobs {
 		rounds += v.Jobs[i].Rounds
@@ -160,6 +162,8 @@ func Line(v *closed.Snapshot, end olaf.Time) string {
 	for i := range v.Switches {
 		held += v.Switches[i].Held
 	}
-	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again", num.Instant(v.Now, end), num.End(end),
-		rounds, v.Rounds*uint32(len(v.Jobs)), olaf.Plural(held, "slot"), olaf.Plural(int(v.Frames), "frame"), v.Lost, olaf.Plural(int(v.Endpoints.Of("packets_resent")), "packet"))
+	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again",
+		num.FormatInstant(v.Now, end), num.FormatEnd(end),
+		rounds, v.Rounds*uint32(len(v.Jobs)), olaf.Plural(held, "slot"), olaf.Plural(int(v.Frames), "frame"), v.Lost,
+		olaf.Plural(int(v.Endpoints.Of("packets_resent")), "packet"))
 }

@@ -37,7 +37,8 @@ func (l loop) play(follow closed.Follow) *closed.Result {
 		panic(err) // fails the test with the place
 	}
 	l.o.Jobs = l.jobs
-	net := closed.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle, Link: closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
+	net := closed.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle,
+		Link: closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
 	if l.racks > 1 {
 		net.PerRack = l.workers / l.racks
 		l.o.PerRack = net.PerRack
@@ -94,9 +95,11 @@ func (l loop) at(part float64) *still {
 	if part == 1 {
 		p := NewPlayer(end, pace.Pace{Speed: pace.Full}, &tuitest.Jumping{})
 		l.play(p.Follow)
-		return &still{snapshot: p.Snapshot(), history: p.History(), end: end, Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
+		return &still{snapshot: p.Snapshot(), history: p.History(), end: end,
+			Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
 	}
-	g := &glance{Player: NewPlayer(end, pace.Pace{Speed: pace.Full}, &tuitest.Jumping{}), at: olaf.Time(part * float64(end))}
+	g := &glance{Player: NewPlayer(end, pace.Pace{Speed: pace.Full}, &tuitest.Jumping{}),
+		at: olaf.Time(part * float64(end))}
 	l.play(g.Follow)
 	return &still{snapshot: g.picture, history: g.History(), end: end, Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
 }
@@ -106,7 +109,8 @@ var scenes = map[string]func() *still{
 	"pool": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(0.13) }),
 	"over": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(1) }),
 	"racks": sync.OnceValue(func() *still {
-		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150}, loss: 0.002}.at(0.003)
+		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150},
+			loss: 0.002}.at(0.003)
 	}),
 	"forward": sync.OnceValue(func() *still { return loop{of: "ring", jobs: 1, workers: 4}.at(0.5) }),
 	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
@@ -127,8 +131,9 @@ func shown(scene string, width, height int, edit func(*Options)) *dash {
 	}
 	pages := New(o)
 	clock := &tuitest.Clock{Now: time.Unix(1000, 0)}
-	d := &dash{source: &source, pages: pages.Pages, Frame: tui.New(pages, tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})}
-	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	d := &dash{source: &source, pages: pages.Pages, Frame: tui.New(pages, tui.Options{Tick: clock.Tick,
+		Theme: theme.New(theme.Options{})})}
+	tuitest.SendMessage(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
 	clock.Advance(d.Frame, 0)
 	clock.Advance(d.Frame, time.Second)
 	return d
@@ -141,16 +146,19 @@ func TestPages(t *testing.T) {
 		width, height int
 		keys          []string
 	}{
-		{"run", "pool", 80, 21, nil}, {"run", "pool", 120, 37, []string{"w"}}, {"run-racks", "racks", 100, 27, []string{"w"}}, {"run-forward", "forward", 80, 21, nil},
-		{"hosts", "racks", 120, 37, []string{"2"}}, {"hosts", "pool", 80, 21, []string{"2"}}, {"hosts-sorted", "racks", 80, 21, []string{"2", "s"}},
+		{"run", "pool", 80, 21, nil}, {"run", "pool", 120, 37, []string{"w"}}, {"run-racks", "racks", 100, 27,
+			[]string{"w"}}, {"run-forward", "forward", 80, 21, nil},
+		{"hosts", "racks", 120, 37, []string{"2"}}, {"hosts", "pool", 80, 21, []string{"2"}},
+		{"hosts-sorted", "racks", 80, 21, []string{"2", "s"}},
 		{"hosts-filtered", "racks", 80, 21, []string{"2", "/", "server", "enter"}},
-		{"slots", "pool", 80, 21, []string{"3"}}, {"slots-racks", "racks", 100, 27, []string{"3"}}, {"slots-forward", "forward", 80, 21, []string{"3"}},
+		{"slots", "pool", 80, 21, []string{"3"}}, {"slots-racks", "racks", 100, 27, []string{"3"}},
+		{"slots-forward", "forward", 80, 21, []string{"3"}},
 		{"results", "pool", 80, 21, []string{"4"}}, {"results", "over", 120, 37, []string{"4"}},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
 			d := shown(c.scene, c.width, c.height+3, nil)
-			tuitest.Press(d.Frame, c.keys...)
-			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], c.width, c.height)))
+			tuitest.PressKeys(d.Frame, c.keys...)
+			teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[d.Page()], c.width, c.height)))
 		})
 	}
 }
@@ -161,13 +169,13 @@ func TestEveryPageFits(t *testing.T) {
 		for _, size := range [][2]int{{60, 16}, {61, 17}, {80, 24}, {200, 60}} {
 			d := shown(scene, size[0], size[1], nil)
 			for page := range d.pages {
-				tuitest.Press(d.Frame, fmt.Sprint(page+1))
+				tuitest.PressKeys(d.Frame, fmt.Sprint(page+1))
 				lines := strings.Split(strings.TrimRight(d.Frame.Text(), "\n"), "\n")
 				if len(lines) > size[1] {
 					t.Errorf("%s, page %d: %d lines in %d", scene, page+1, len(lines), size[1])
 				}
 			}
-			tuitest.Press(d.Frame, "?", "esc")
+			tuitest.PressKeys(d.Frame, "?", "esc")
 		}
 	}
 }
@@ -186,7 +194,8 @@ func TestStatus(t *testing.T) {
 		{"nothing", pace.Pace{Speed: 1}, nil, tui.Starting, true, ""},
 		{"pool", pace.Pace{Speed: 1e-5}, nil, tui.Running, true, "10.0 µs/s"},
 		{"pool", pace.Pace{Speed: pace.Full, Paused: true}, nil, tui.Paused, true, "full speed"},
-		{"pool", pace.Pace{Speed: 1}, func(o *Options) { o.Runs = func() Runs { return Runs{2, 5} } }, tui.Running, true, "bench 2/5"},
+		{"pool", pace.Pace{Speed: 1}, func(o *Options) { o.Runs = func() Runs { return Runs{2, 5} } }, tui.Running,
+			true, "bench 2/5"},
 		{"over", pace.Pace{Speed: 1}, nil, tui.Done, true, ""},
 		{"over", pace.Pace{Speed: 1}, func(o *Options) {
 			o.Runs, o.Report = func() Runs { return Runs{5, 5} }, func() *tui.Report { return report }
@@ -213,13 +222,15 @@ func TestKeys(t *testing.T) {
 		keys string
 		want pace.Pace
 	}{
-		{" ", pace.Pace{Speed: 1e-5, Paused: true}}, {"+", pace.Pace{Speed: 2e-5}}, {"-", pace.Pace{Speed: 5e-6}}, {"M", pace.Pace{Speed: pace.Full}},
+		{" ", pace.Pace{Speed: 1e-5, Paused: true}}, {"+", pace.Pace{Speed: 2e-5}}, {"-", pace.Pace{Speed: 5e-6}},
+		{"M", pace.Pace{Speed: pace.Full}},
 		{"R", pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 1e-5, Paused: true}},
 	} {
 		d := shown("pool", 80, 24, nil)
-		tuitest.Press(d.Frame, c.keys)
+		tuitest.PressKeys(d.Frame, c.keys)
 		got := d.source.Holds
-		if got.Paused != c.want.Paused || math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-3 && got.Speed != c.want.Speed || (d.source.Steps > 0) != (c.keys == ".") {
+		if got.Paused != c.want.Paused || math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-3 &&
+			got.Speed != c.want.Speed || (d.source.Steps > 0) != (c.keys == ".") {
 			t.Errorf("%q: %+v, %d steps; want %+v", c.keys, got, d.source.Steps, c.want)
 		}
 	}
@@ -246,7 +257,8 @@ func TestEveryActionIsKnown(t *testing.T) {
 // TestPlayerChangesNothing hurries, steps and looks at a running loop: the result is the same, and snapshots go
 // forward.
 func TestPlayerChangesNothing(t *testing.T) {
-	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4, racks: 2, o: system.Options{Profile: "paper"}}} {
+	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4,
+		racks: 2, o: system.Options{Profile: "paper"}}} {
 		alone := fmt.Sprintf("%+v", *l.play(nil))
 		p := NewPlayer(l.end(), pace.Pace{Speed: 1e-3}, &tuitest.Jumping{})
 		var meddler sync.WaitGroup
@@ -280,7 +292,7 @@ func TestPlayerChangesNothing(t *testing.T) {
 // TestLine checks the one-line description of a run.
 func TestLine(t *testing.T) {
 	s := scenes["pool"]()
-	if line := Line(s.snapshot, s.end); !strings.Contains(line, "of 5 rounds") || !strings.Contains(line, "held") {
+	if line := FormatLine(s.snapshot, s.end); !strings.Contains(line, "of 5 rounds") || !strings.Contains(line, "held") {
 		t.Error(line)
 	}
 }

@@ -18,11 +18,13 @@ import (
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
-		About: "Every job: the rounds that all of its workers have the sum of, how many workers are a round ahead, and what its workers do. " +
-			"Below, what became of the frames that were handed to links, and over time the slots that switches hold and the frames on their way.",
+		About: "Every job: the rounds that all of its workers have the sum of, how many workers are a round ahead, " +
+			"and what its workers do. " +
+			"Below, what became of the frames that were handed to links, and over time the slots that switches hold and " +
+			"the frames on their way.",
 		Draw:    s.drawRun,
 		Rows:    s.jobRows,
-		Caption: func() string { return s.caption("Jobs, frames and slots") },
+		Caption: func() string { return s.viewCaption("Jobs, frames and slots") },
 	}
 }
 
@@ -39,8 +41,9 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 		high = max(r.H-fateRows, list.Chrome+1)
 	}
 	box := r.Sub(0, 0, r.W, high)
-	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s of %s", olaf.Plural(rows.Len, "job"), olaf.Plural(int(s.snapshot.Rounds), "round")))
-	f.List(box, inside, tui.Listing{Columns: jobColumns, Rows: rows, Focused: true})
+	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s of %s", olaf.Plural(rows.Len, "job"),
+		olaf.Plural(int(s.snapshot.Rounds), "round")))
+	f.DrawList(box, inside, tui.Listing{Columns: jobColumns, Rows: rows, Focused: true})
 	s.drawFate(r.Sub(0, high, r.W, fateRows))
 	if rest := r.Sub(0, high+fateRows, r.W, r.H-high-fateRows); rest.H >= chartRows {
 		s.drawOverTime(rest)
@@ -48,8 +51,10 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 }
 
 var jobColumns = []list.Column{
-	{Name: "job", Width: 5}, {Name: "", Width: 12, Drop: 1}, {Name: "rounds", Width: 9, Right: true}, {Name: "ahead", Width: 6, Right: true},
-	{Name: "computing", Width: 9, Right: true, Drop: 3}, {Name: "talking", Width: 7, Right: true, Drop: 2}, {Name: "sent", Width: 7, Right: true, Drop: 4},
+	{Name: "job", Width: 5}, {Name: "", Width: 12, Drop: 1}, {Name: "rounds", Width: 9, Right: true},
+	{Name: "ahead", Width: 6, Right: true},
+	{Name: "computing", Width: 9, Right: true, Drop: 3}, {Name: "talking", Width: 7, Right: true, Drop: 2},
+	{Name: "sent", Width: 7, Right: true, Drop: 4},
 	{Name: "again", Width: 7, Right: true}, {},
 }
 
@@ -77,16 +82,17 @@ func (s *session) jobRow(i int) list.Row {
 		sent += h.Counts.Of("packets_sent")
 		again += h.Counts.Of("packets_resent")
 	}
-	style := theme.Cluster(i)
-	resent := list.Cell{Text: num.Count(again)}
+	style := theme.ClusterStyle(i)
+	resent := list.Cell{Text: num.FormatCount(again)}
 	if again > 0 {
 		resent.Style = theme.Warn
 	}
 	return list.Row{ID: int64(i), Cells: []list.Cell{
 		{Text: fmt.Sprint(i + 1), Style: style},
-		{Draw: func(r screen.Region) { chart.Gauge(r, float64(j.Rounds), float64(v.Rounds), style) }},
-		{Text: fmt.Sprintf("%d/%d", j.Rounds, v.Rounds)}, {Text: num.Count(int64(j.Ahead))},
-		{Text: num.Count(int64(doing[closed.Computing] + doing[closed.Applying]))}, {Text: num.Count(int64(doing[closed.Talking]))}, {Text: num.Count(sent)}, resent, {},
+		{Draw: func(r screen.Region) { chart.DrawGauge(r, float64(j.Rounds), float64(v.Rounds), style) }},
+		{Text: fmt.Sprintf("%d/%d", j.Rounds, v.Rounds)}, {Text: num.FormatCount(int64(j.Ahead))},
+		{Text: num.FormatCount(int64(doing[closed.Computing] + doing[closed.Applying]))},
+		{Text: num.FormatCount(int64(doing[closed.Talking]))}, {Text: num.FormatCount(sent)}, resent, {},
 	}}
 }
 
@@ -99,7 +105,8 @@ func (s *session) drawFate(r screen.Region) {
 		{Mark: "▮", Name: "on links", Count: int64(min(v.Underway, v.Frames-v.Lost)), Style: theme.Dim},
 		{Mark: "↻", Name: "resent", Count: v.Endpoints.Of("packets_resent"), Style: theme.Warn},
 	}
-	loss.Bars(r.Box(screen.Thin, theme.Border, theme.Title, "fate of "+num.Count(int64(v.Frames))+" frames"), int64(v.Frames), fates)
+	loss.DrawBars(r.Box(screen.Thin, theme.Border, theme.Title, "fate of "+num.FormatCount(int64(v.Frames))+
+		" frames"), int64(v.Frames), fates)
 }
 
 // drawOverTime draws slots and frames over time.
@@ -112,16 +119,16 @@ func (s *session) drawOverTime(r screen.Region) {
 	parts := [2]screen.Region{r, {}}
 	if slots > 0 {
 		parts = [2]screen.Region{r.Column(0, 2), r.Column(1, 2)}
-		points, top := s.line(span, (*Instant).held, float64(held))
+		points, top := s.line(span, (*Instant).heldSlots, float64(held))
 		title := fmt.Sprintf("%d of %d slots held", held, slots)
-		counts(parts[1], span, title, points, top, theme.Subject)
+		drawCounts(parts[1], span, title, points, top, theme.Subject)
 	}
 	points, top := s.line(span, func(i *Instant) float64 { return float64(i.Underway) }, float64(v.Underway))
-	counts(parts[0], span, fmt.Sprintf("%d frames on their way", v.Underway), points, top, theme.Good)
+	drawCounts(parts[0], span, fmt.Sprintf("%d frames on their way", v.Underway), points, top, theme.Good)
 }
 
 // heldSlots returns the slots in use in all switches.
-func (i *Instant) held() float64 {
+func (i *Instant) heldSlots() float64 {
 	sum := int32(0)
 	for _, n := range i.Held {
 		sum += n
@@ -130,12 +137,12 @@ func (i *Instant) held() float64 {
 }
 
 // drawCounts draws a number over time.
-func counts(r screen.Region, span chart.Span, title string, points []chart.Point, top float64, style screen.Style) {
+func drawCounts(r screen.Region, span chart.Span, title string, points []chart.Point, top float64, style screen.Style) {
 	most := 1.0
 	for most < top {
 		most *= 2
 	}
 	axes := span.Axes(most)
-	axes.Y = func(v float64) string { return num.Count(int64(v)) }
-	chart.Lines(r.Box(screen.Thin, theme.Border, theme.Title, title), axes, chart.Line{Points: points, Style: style})
+	axes.Y = func(v float64) string { return num.FormatCount(int64(v)) }
+	chart.DrawLines(r.Box(screen.Thin, theme.Border, theme.Title, title), axes, chart.Line{Points: points, Style: style})
 }

@@ -17,11 +17,12 @@ import (
 func (s *session) slotsPage() tui.Page {
 	return tui.Page{
 		Title: "Slots",
-		About: "The slots of every switch that hold something: whose, which packet of its vector, how many contributions are inside, " +
+		About: "The slots of every switch that hold something: whose, which packet of its vector, how many " +
+			"contributions are inside, " +
 			"the bits of who they are of as far as the program keeps them, and for how long.",
 		Draw:    s.drawSlots,
 		Rows:    s.slotRows,
-		Caption: func() string { return s.caption("Slots") },
+		Caption: func() string { return s.viewCaption("Slots") },
 	}
 }
 
@@ -37,12 +38,14 @@ func (s *session) drawSlots(f *tui.Frame, r screen.Region) {
 		title = "the switch only passes packets on"
 	}
 	inside := r.Box(screen.Thin, theme.Border, theme.Title, title)
-	f.List(r, inside, tui.Listing{Columns: slotColumns, Rows: s.slotRows(), Focused: true})
+	f.DrawList(r, inside, tui.Listing{Columns: slotColumns, Rows: s.slotRows(), Focused: true})
 }
 
 var slotColumns = []list.Column{
-	{Name: "switch", Width: 8}, {Name: "slot", Width: 6, Right: true}, {Name: "job", Width: 4, Right: true}, {Name: "packet", Width: 8, Right: true},
-	{Name: "inside", Width: 6, Right: true}, {Name: "held for", Width: 8, Right: true}, {Name: " whose", Least: 10, Drop: 1},
+	{Name: "switch", Width: 8}, {Name: "slot", Width: 6, Right: true}, {Name: "job", Width: 4, Right: true},
+	{Name: "packet", Width: 8, Right: true},
+	{Name: "inside", Width: 6, Right: true}, {Name: "held for", Width: 8, Right: true}, {Name: " whose", Least: 10,
+		Drop: 1},
 }
 
 // slotRows returns the slots in use, the root's first.
@@ -57,14 +60,15 @@ func (s *session) slotRows() list.Rows {
 		held += sw.Held
 		for k := range sw.Table {
 			h := &sw.Table[k]
-			style := theme.Cluster(int(h.Job) - int(closed.FirstJob))
+			style := theme.ClusterStyle(int(h.Job) - int(closed.FirstJob))
 			rows = append(rows, list.Row{ID: int64(i)<<32 | int64(h.Place), Cells: []list.Cell{
-				{Text: sw.Name}, {Text: fmt.Sprint(h.Place)}, {Text: fmt.Sprint(h.Job), Style: style}, {Text: fmt.Sprint(h.Seg)}, {Text: fmt.Sprint(h.Count)},
-				{Text: num.Duration(now.Sub(h.Since)), Style: theme.Dim}, {Text: " " + whose(h.Bitmap), Style: style},
+				{Text: sw.Name}, {Text: fmt.Sprint(h.Place)}, {Text: fmt.Sprint(h.Job), Style: style},
+				{Text: fmt.Sprint(h.Seg)}, {Text: fmt.Sprint(h.Count)},
+				{Text: num.FormatDuration(now.Sub(h.Since)), Style: theme.Dim}, {Text: " " + setBits(h.Bitmap), Style: style},
 			}})
 		}
 	}
-	out := list.Lines(rows)
+	out := list.FromRows(rows)
 	if held > len(rows) {
 		out.Of = fmt.Sprintf("the first %d of %d slots", len(rows), held)
 	}
@@ -72,7 +76,7 @@ func (s *session) slotRows() list.Rows {
 }
 
 // setBits lists the positions of the set bits.
-func whose(bitmap uint64) string {
+func setBits(bitmap uint64) string {
 	var words []string
 	for ; bitmap != 0; bitmap &= bitmap - 1 {
 		words = append(words, fmt.Sprint(bits.TrailingZeros64(bitmap)))

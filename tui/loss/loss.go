@@ -33,11 +33,11 @@ const (
 )
 
 // DrawBars draws one bar per fate, as shares of sent. Fates that do not fit are omitted.
-func Bars(r screen.Region, sent int64, fates []Fate) {
+func DrawBars(r screen.Region, sent int64, fates []Fate) {
 	parts := nameWidth // width of the parts' names
 	for _, l := range fates {
 		if l.Part {
-			parts = max(parts, min(screen.Width(l.Name)+3, r.W-numberWidth-leastBar))
+			parts = max(parts, min(screen.TextWidth(l.Name)+3, r.W-numberWidth-leastBar))
 		}
 	}
 	for y, l := range fates[:min(len(fates), r.H)] {
@@ -53,10 +53,10 @@ func Bars(r screen.Region, sent int64, fates []Fate) {
 			share = float64(l.Count) / float64(sent)
 		}
 		if bar := row.Sub(name, 0, row.W-name-numberWidth, 1); bar.W > 2 {
-			chart.Bar(bar, share, l.Style)
+			chart.DrawBar(bar, share, l.Style)
 		}
-		row.Right(row.W-shareWidth, 0, theme.Text, " "+num.Count(l.Count))
-		row.Right(row.W, 0, l.Style, " "+num.Percent(100*share))
+		row.TextRight(row.W-shareWidth, 0, theme.Text, " "+num.FormatCount(l.Count))
+		row.TextRight(row.W, 0, l.Style, " "+num.FormatPercent(100*share))
 	}
 }
 
@@ -71,14 +71,14 @@ func Draw(r screen.Region, q *live.QueueSnapshot) {
 	}
 	for part, n := range c.Parts {
 		if n > 0 {
-			fates = append(fates, Fate{Mark: " ", Name: named(part), Count: n, Style: theme.Bad, Part: true})
+			fates = append(fates, Fate{Mark: " ", Name: counterTitle(part), Count: n, Style: theme.Bad, Part: true})
 		}
 	}
-	Bars(r, c.Offered(), fates)
+	DrawBars(r, c.Offered(), fates)
 }
 
 // counterTitle returns a counter's title for use within a line, or its name if it has none.
-func named(c *olaf.Counter) string {
+func counterTitle(c *olaf.Counter) string {
 	if c.Title == "" {
 		return c.Name
 	}
@@ -86,7 +86,7 @@ func named(c *olaf.Counter) string {
 }
 
 // DropsOverTime returns the number of dropped updates in each of n equal parts of a span.
-func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
+func DropsOverTime(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	for _, p := range q.Series {
 		if p.At > from && p.At <= to && n > 0 {
@@ -98,7 +98,7 @@ func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 }
 
 // DrawCounters draws the queue's counters by register name, in columns.
-func Counters(r screen.Region, q *live.QueueSnapshot) {
+func DrawCounters(r screen.Region, q *live.QueueSnapshot) {
 	const width = 28
 	for i, c := range byRegister(q.Counters) {
 		x, y := i/max(r.H, 1)*(width+2), i%max(r.H, 1)
@@ -111,7 +111,7 @@ func Counters(r screen.Region, q *live.QueueSnapshot) {
 			style = theme.Dim
 		}
 		cell.Text(0, 0, style, c.name)
-		cell.Right(cell.W, 0, style, num.Count(c.value))
+		cell.TextRight(cell.W, 0, style, num.FormatCount(c.value))
 	}
 }
 

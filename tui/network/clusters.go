@@ -21,16 +21,17 @@ import (
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
-		About: "Every cluster since the end of the warm-up: its updates, the loss (those in dropped frames), its Age of Model on average and now, and over time on the axis of the chart below. " +
+		About: "Every cluster since the end of the warm-up: its updates, the loss (those in dropped frames), its Age " +
+			"of Model on average and now, and over time on the axis of the chart below. " +
 			"The chart is the watched one (◎), which enter chooses. The filter looks at ids and groups.",
 		Draw: s.drawClusters,
 		Rows: func() list.Rows { return s.clusterRows(chart.Span{}, 0) },
 		Open: func(_ *tui.Frame, id int64) tea.Cmd { s.watched = int(id); return nil },
-		Keys: tui.Acts{keys.SortBy: tui.Do(func(f *tui.Frame) {
+		Keys: tui.Acts{keys.SortBy: tui.AsAct(func(f *tui.Frame) {
 			s.order = (s.order + 1) % len(sortings)
 			f.Cursor().Selected = 0
 		})},
-		Caption: func() string { return s.caption("Clusters") },
+		Caption: func() string { return s.viewCaption("Clusters") },
 	}
 }
 
@@ -66,41 +67,47 @@ func (s *session) places() []int {
 	if of := sortings[s.order].key; of != nil {
 		key = func(i int) float64 { return of(&all[i], s.reading) }
 	}
-	places := list.Order(len(all), key)
+	places := list.SortOrder(len(all), key)
 	s.sorted = sorted{s.snapshot, s.order, s.reading, places}
 	return places
 }
 
 func clusterColumns(top float64) []list.Column {
 	return []list.Column{
-		{Name: "cluster", Width: 8}, {Name: "group", Width: 7}, {Name: "workers", Width: 5, Right: true, Drop: 6}, {Name: "sent", Width: 6, Right: true, Drop: 4},
-		{Name: "merged", Width: 6, Right: true, Drop: 5}, {Name: "loss", Width: 7, Right: true}, {Name: "mean AoM", Width: 8, Right: true}, {Name: "now", Width: 8, Right: true},
-		{Name: "to " + num.NS(top), Least: 14, Drop: 3},
+		{Name: "cluster", Width: 8}, {Name: "group", Width: 7}, {Name: "workers", Width: 5, Right: true, Drop: 6},
+		{Name: "sent", Width: 6, Right: true, Drop: 4},
+		{Name: "merged", Width: 6, Right: true, Drop: 5}, {Name: "loss", Width: 7, Right: true},
+		{Name: "mean AoM", Width: 8, Right: true}, {Name: "now", Width: 8, Right: true},
+		{Name: "to " + num.FormatNS(top), Least: 14, Drop: 3},
 	}
 }
 
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	v, span := s.snapshot, s.span()
 	top := s.topAge(span)
-	listing, below := list.Split(r, len(v.Clusters))
-	title := fmt.Sprintf("%d clusters, updates after the warm-up, AoM %s, by %s", len(v.Clusters), s.reading, sortings[s.order].name)
+	listing, below := list.SplitPage(r, len(v.Clusters))
+	title := fmt.Sprintf("%d clusters, updates after the warm-up, AoM %s, by %s", len(v.Clusters), s.reading,
+		sortings[s.order].name)
 	if v.Now < v.Warmup {
-		title += ", counted from " + num.Duration(v.Warmup.Sub(0)) + " on"
+		title += ", counted from " + num.FormatDuration(v.Warmup.Sub(0)) + " on"
 	}
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, title)
-	f.List(listing, inside, tui.Listing{Columns: clusterColumns(top), Rows: s.clusterRows(span, top), Focused: true})
+	f.DrawList(listing, inside, tui.Listing{Columns: clusterColumns(top), Rows: s.clusterRows(span, top), Focused: true})
 	if below.H == 0 || len(v.Clusters) == 0 {
 		return
 	}
 	s.watched = min(s.watched, len(v.Clusters)-1)
 	c := &v.Clusters[s.watched]
-	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM %s", c.Cluster, f.Key(keys.Watch), s.reading), c.AoM[s.reading], netsim.MeanAoM(c.Values, s.reading))
-	drawLine(below.Box(screen.Thin, theme.Border, theme.Title, title), span, top, s.ages(s.watched, span), theme.Cluster(c.Cluster))
+	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM %s", c.Cluster, f.Key(keys.Watch), s.reading),
+		c.AoM[s.reading], netsim.MeanAoM(c.Values, s.reading))
+	drawLine(below.Box(screen.Thin, theme.Border, theme.Title, title), span, top, s.ageSeries(s.watched, span),
+		theme.ClusterStyle(c.Cluster))
 }
 
-// ages returns the age of the cluster at a place over time, up to now.
-func (s *session) ages(place int, span chart.Span) []chart.Point {
-	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[s.reading][place]) }, s.snapshot.Clusters[place].AoM[s.reading])
+// ageSeries returns the age of the cluster at a place over time, up to now.
+func (s *session) ageSeries(place int, span chart.Span) []chart.Point {
+	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[s.reading][place]) },
+		s.snapshot.Clusters[place].AoM[s.reading])
 }
 
 // clusterRows returns the clusters with their ages over a span. A row's id is the cluster's index in the snapshot.
@@ -121,15 +128,17 @@ func (s *session) clusterRow(c *netsim.ClusterSnapshot, place int, span chart.Sp
 	if place == s.watched {
 		name += " ◎"
 	}
-	lost := list.Cell{Text: num.Percent(float64(c.Values.Of("loss_updates_pct")))}
+	lost := list.Cell{Text: num.FormatPercent(float64(c.Values.Of("loss_updates_pct")))}
 	if c.Values.Of("window_dropped_updates") > 0 {
 		lost.Style = theme.Bad
 	}
-	style := theme.Cluster(c.Cluster)
+	style := theme.ClusterStyle(c.Cluster)
 	return list.Row{ID: int64(place), Cells: []list.Cell{
-		{Text: name, Style: style}, {Text: c.Group}, {Text: num.Count(int64(c.Workers))},
-		{Text: num.Count(int64(c.Values.Of("window_sent")))}, {Text: num.Count(int64(c.Values.Of("window_aggregated") + c.Values.Of("window_replaced")))}, lost,
-		{Text: num.NS(float64(netsim.MeanAoM(c.Values, s.reading))), Style: theme.Strong}, {Text: num.NS(float64(c.AoM[s.reading]))},
-		{Draw: func(r screen.Region) { span.Sparkline(r, s.ages(place, span), top, style) }},
+		{Text: name, Style: style}, {Text: c.Group}, {Text: num.FormatCount(int64(c.Workers))},
+		{Text: num.FormatCount(int64(c.Values.Of("window_sent")))},
+		{Text: num.FormatCount(int64(c.Values.Of("window_aggregated") + c.Values.Of("window_replaced")))}, lost,
+		{Text: num.FormatNS(float64(netsim.MeanAoM(c.Values, s.reading))), Style: theme.Strong},
+		{Text: num.FormatNS(float64(c.AoM[s.reading]))},
+		{Draw: func(r screen.Region) { span.Sparkline(r, s.ageSeries(place, span), top, style) }},
 	}}
 }

@@ -60,7 +60,8 @@ func instantOf(v *netsim.Snapshot) Instant {
 	out := Instant{At: v.Now, Ports: make([]PortInstant, len(v.Ports))}
 	for reading := range olaf.Reading(olaf.Readings) {
 		now := meanAge(everyCluster(v), reading)
-		out.Mean[reading], out.Oldest[reading], out.Ages[reading] = float32(now), float32(math.NaN()), make([]float32, len(v.Clusters))
+		out.Mean[reading], out.Oldest[reading], out.Ages[reading] = float32(now), float32(math.NaN()),
+			make([]float32, len(v.Clusters))
 		for i := range v.Clusters {
 			age := float32(v.Clusters[i].AoM[reading])
 			out.Ages[reading][i] = age
@@ -76,8 +77,8 @@ func instantOf(v *netsim.Snapshot) Instant {
 	return out
 }
 
-// port returns a port by name. It is usually at the same place as in the snapshot.
-func (i *Instant) port(name string, place int) *PortInstant {
+// findPort returns a port by name. It is usually at the same place as in the snapshot.
+func (i *Instant) findPort(name string, place int) *PortInstant {
 	if place < len(i.Ports) && i.Ports[place].Port == name {
 		return &i.Ports[place]
 	}

@@ -62,7 +62,8 @@ func New(o Options) tui.Dashboard {
 	return tui.Dashboard{
 		Subject: s, Pages: s.pages(), Keys: s.keys(),
 		Without: map[keys.Action]string{
-			keys.StepBack: s.hand.Forward(), keys.Rerun: "simulate again for other settings", keys.Stop: "quit ends a simulation where it stands",
+			keys.StepBack: s.hand.ForwardOnly(), keys.Rerun: "simulate again for other settings",
+			keys.Stop:      "quit ends a simulation where it stands",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels,
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
@@ -78,13 +79,13 @@ func (s *session) pages() []tui.Page {
 
 func (s *session) keys() tui.Acts {
 	acts := s.hand.Acts()
-	acts[keys.Watch] = tui.Do(func(*tui.Frame) {
+	acts[keys.Watch] = tui.AsAct(func(*tui.Frame) {
 		if v := s.snapshot; v != nil {
 			s.watched = (s.watched + 1) % max(len(v.Clusters), 1)
 		}
 	})
-	acts[keys.Reading] = tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings })
-	acts[keys.Window] = tui.Do(func(*tui.Frame) { s.whole = !s.whole })
+	acts[keys.Reading] = tui.AsAct(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings })
+	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.whole = !s.whole })
 	return acts
 }
 
@@ -107,11 +108,11 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 func (s *session) Seek(to olaf.Time) string { return s.hand.Seek(to) }
 
 // hasEnded reports whether the run shown has reached its end.
-func (s *session) ended() bool { return s.snapshot.Now >= s.snapshot.End }
+func (s *session) hasEnded() bool { return s.snapshot.Now >= s.snapshot.End }
 
 // isDone reports whether all runs have finished.
-func (s *session) done() bool {
-	return s.ended() && (s.options.Seeds == nil || s.seeds.Done >= s.seeds.Total)
+func (s *session) isDone() bool {
+	return s.hasEnded() && (s.options.Seeds == nil || s.seeds.Done >= s.seeds.Total)
 }
 
 // Status implements tui.Subject.
@@ -121,7 +122,7 @@ func (s *session) Status() tui.Status {
 		return tui.Status{Busy: true}
 	}
 	out := s.hand.Status(v.End)
-	out.Head, out.Busy = s.head(), !s.done()
+	out.Head, out.Busy = s.headPhrases(), !s.isDone()
 	if v.Now < v.Warmup {
 		out.Word = "warm-up"
 	}
@@ -129,16 +130,16 @@ func (s *session) Status() tui.Status {
 		out.Beside = fmt.Sprintf("%d/%d seeds done", s.seeds.Done, s.seeds.Total)
 	}
 	switch {
-	case s.done():
+	case s.isDone():
 		out.State, out.Hint = tui.Done, "all is simulated; quit prints the report"
-	case s.ended():
+	case s.hasEnded():
 		out.State = tui.Done
 	}
 	return out
 }
 
 // headPhrases returns the network, queue and seed.
-func (s *session) head() []screen.Phrase {
+func (s *session) headPhrases() []screen.Phrase {
 	v := s.snapshot
 	control := "off"
 	if v.Control {
@@ -158,7 +159,7 @@ func (s *session) head() []screen.Phrase {
 }
 
 // viewCaption returns a caption for a view of the run.
-func (s *session) caption(what string) string {
+func (s *session) viewCaption(what string) string {
 	v := s.snapshot
 	if v == nil {
 		return what
@@ -170,23 +171,24 @@ func (s *session) caption(what string) string {
 	case v.Sums != "":
 		of = v.Sums + ", " + of
 	}
-	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, of, v.Seed,
-		num.Instant(v.Now, v.End), num.End(v.End), v.Workers, len(v.Clusters), s.reading)
+	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology,
+		of, v.Seed,
+		num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End), v.Workers, len(v.Clusters), s.reading)
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
+func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
 
 // ageLine returns an age over time, up to now: a cluster's or the mean.
 func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now results.Float) []chart.Point {
 	points := make([]chart.Point, 0, len(s.history.Instants)+1)
 	for i := range s.history.Instants {
 		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
-			points = append(points, chart.At(p.At, of(p)))
+			points = append(points, chart.PointAt(p.At, of(p)))
 		}
 	}
 	if now.Known() {
-		points = append(points, chart.At(s.snapshot.Now, float64(now)))
+		points = append(points, chart.PointAt(s.snapshot.Now, float64(now)))
 	}
 	return points
 }
@@ -204,7 +206,7 @@ func (s *session) topAge(span chart.Span) float64 {
 			top = max(top, float64(age))
 		}
 	}
-	return chart.Ceiling(top)
+	return chart.RoundUp(top)
 }
 
 // meanAge averages the current ages of the clusters that have one.

@@ -64,7 +64,10 @@ var scenes = map[string]func() *still{
 	"plain": sync.OnceValue(func() *still {
 		return at(preset("multihop", netsim.Scale{}), olaf.Time(12*olaf.Second+345*olaf.Millisecond))
 	}),
-	"warmup": sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{}), olaf.Time(800*olaf.Millisecond)) }),
+	"warmup": sync.OnceValue(func() *still {
+		return at(preset("multihop", netsim.Scale{}),
+			olaf.Time(800*olaf.Millisecond))
+	}),
 	"over": sync.OnceValue(func() *still {
 		topology := preset("multihop", netsim.Scale{})
 		return at(topology, end(topology))
@@ -85,8 +88,14 @@ var scenes = map[string]func() *still{
 		topology.Queue, topology.Program, topology.H = "fifo", "iswitch", 3
 		return at(topology, olaf.Time(12*olaf.Second+345*olaf.Millisecond))
 	}),
-	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
-	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
+	"many": sync.OnceValue(func() *still {
+		return at(preset("multihop", netsim.Scale{Clusters: 200}),
+			olaf.Time(6*olaf.Second))
+	}),
+	"rack": sync.OnceValue(func() *still {
+		return at(preset("rack", netsim.Scale{}),
+			olaf.Time(500*olaf.Millisecond))
+	}),
 	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
 }
 
@@ -106,9 +115,10 @@ func shown(scene string, width, height int, edit func(*Options)) *dash {
 		edit(&o)
 	}
 	pages := New(o)
-	d := &dash{clock: &tuitest.Clock{Now: time.Unix(1000, 0)}, session: pages.Subject.(*session), source: &source, pages: pages.Pages}
+	d := &dash{clock: &tuitest.Clock{Now: time.Unix(1000, 0)}, session: pages.Subject.(*session), source: &source,
+		pages: pages.Pages}
 	d.Frame = tui.New(pages, tui.Options{Tick: d.clock.Tick, Theme: theme.New(theme.Options{})})
-	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	tuitest.SendMessage(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
 	now := source.snapshot
 	if now != nil {
 		earlier := *now
@@ -128,17 +138,22 @@ func TestPages(t *testing.T) {
 		width, height int
 		keys          []string
 	}{
-		{"run", "plain", 80, 21, nil}, {"run", "plain", 120, 37, nil}, {"run-failing", "failing", 100, 27, nil}, {"run-rack", "rack", 120, 37, nil},
-		{"run-waiting", "waiting", 80, 21, nil}, {"clusters-waiting", "waiting", 100, 27, []string{"2"}}, {"ports-waiting", "waiting", 80, 21, []string{"3"}},
-		{"clusters", "plain", 80, 21, []string{"2"}}, {"clusters", "plain", 120, 37, []string{"2"}}, {"clusters-warmup", "warmup", 90, 27, []string{"2"}},
-		{"clusters-many", "many", 80, 21, []string{"2", "end"}}, {"clusters-filtered", "many", 120, 37, []string{"2", "/", "S2 19", "enter", "s"}},
-		{"ports", "plain", 120, 37, []string{"3"}}, {"ports", "plain", 80, 21, []string{"3"}}, {"ports-rack", "rack", 100, 27, []string{"3", "end"}},
+		{"run", "plain", 80, 21, nil}, {"run", "plain", 120, 37, nil}, {"run-failing", "failing", 100, 27, nil},
+		{"run-rack", "rack", 120, 37, nil},
+		{"run-waiting", "waiting", 80, 21, nil}, {"clusters-waiting", "waiting", 100, 27, []string{"2"}},
+		{"ports-waiting", "waiting", 80, 21, []string{"3"}},
+		{"clusters", "plain", 80, 21, []string{"2"}}, {"clusters", "plain", 120, 37, []string{"2"}},
+		{"clusters-warmup", "warmup", 90, 27, []string{"2"}},
+		{"clusters-many", "many", 80, 21, []string{"2", "end"}}, {"clusters-filtered", "many", 120, 37,
+			[]string{"2", "/", "S2 19", "enter", "s"}},
+		{"ports", "plain", 120, 37, []string{"3"}}, {"ports", "plain", 80, 21, []string{"3"}}, {"ports-rack", "rack",
+			100, 27, []string{"3", "end"}},
 		{"results", "plain", 120, 37, []string{"4"}}, {"results", "over", 80, 21, []string{"4"}},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
 			d := shown(c.scene, c.width, c.height+3, nil)
-			tuitest.Press(d.Frame, c.keys...)
-			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], c.width, c.height)))
+			tuitest.PressKeys(d.Frame, c.keys...)
+			teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[d.Page()], c.width, c.height)))
 		})
 	}
 }
@@ -152,14 +167,25 @@ func TestStatus(t *testing.T) {
 		want  string
 	}{
 		{"nothing", pace.Pace{Speed: 1}, Seeds{0, 1}, "… starting"},
-		{"plain", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"plain", pace.Pace{Speed: 1}, Seeds{2, 8}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left, 2/8 seeds done"},
-		{"plain", pace.Pace{Speed: pace.Full}, Seeds{0, 1}, "▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"plain", pace.Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
-		{"warmup", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
-		{"waiting", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"adding", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop iswitch, sums of 3, queue fifo, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"over", pace.Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
+		{"plain", pace.Pace{Speed: 1}, Seeds{0, 1},
+			"▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"plain", pace.Pace{Speed: 1}, Seeds{2, 8},
+			"▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left, " +
+				"2/8 seeds done"},
+		{"plain", pace.Pace{Speed: pace.Full}, Seeds{0, 1},
+			"▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, " +
+				"0:08 left"},
+		{"plain", pace.Pace{Speed: 2, Paused: true}, Seeds{0, 1},
+			"‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
+		{"warmup", pace.Pace{Speed: 1}, Seeds{0, 1},
+			"▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
+		{"waiting", pace.Pace{Speed: 1}, Seeds{0, 1},
+			"▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"adding", pace.Pace{Speed: 1}, Seeds{0, 1},
+			"▶ running at 1.00 s/s | multihop iswitch, sums of 3, queue fifo, tc off, seed 1  12.345 s of 20.0 s GAUGE " +
+				"61.7 %, 0:08 left"},
+		{"over", pace.Pace{Speed: 1}, Seeds{1, 1},
+			"■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
 	} {
 		d := shown(c.scene, 140, 20, func(o *Options) {
 			o.Source.(*still).Holds = c.pace
@@ -185,13 +211,13 @@ func TestEverySize(t *testing.T) {
 			for width := 0; width <= 130; width += 13 {
 				for height := 0; height <= 30; height += 3 {
 					d := shown(scene, width, height, nil)
-					tuitest.Press(d.Frame, pressed...)
+					tuitest.PressKeys(d.Frame, pressed...)
 					lines := strings.Split(strings.TrimSuffix(d.Text(), "\n"), "\n")
 					if height > 0 && len(lines) != height {
 						t.Fatalf("%s %d×%d: %d lines", scene, width, height, len(lines))
 					}
 					for _, l := range lines {
-						if n := screen.Width(l); n > width {
+						if n := screen.TextWidth(l); n > width {
 							t.Fatalf("%s %d×%d: a line of %d", scene, width, height, n)
 						}
 					}
@@ -208,13 +234,16 @@ func TestPaceKeys(t *testing.T) {
 		from pace.Pace
 		want pace.Pace
 	}{
-		{" ", pace.Pace{Speed: 1}, pace.Pace{Speed: 1, Paused: true}}, {" ", pace.Pace{Speed: 1, Paused: true}, pace.Pace{Speed: 1}},
-		{"+", pace.Pace{Speed: 1}, pace.Pace{Speed: 2}}, {"+++", pace.Pace{Speed: 1}, pace.Pace{Speed: 10}}, {"-", pace.Pace{Speed: 1}, pace.Pace{Speed: 0.5}},
-		{"M", pace.Pace{Speed: 1}, pace.Pace{Speed: pace.Full}}, {"R", pace.Pace{Speed: 5}, pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 5}, pace.Pace{Speed: 5, Paused: true}},
+		{" ", pace.Pace{Speed: 1}, pace.Pace{Speed: 1, Paused: true}}, {" ", pace.Pace{Speed: 1, Paused: true},
+			pace.Pace{Speed: 1}},
+		{"+", pace.Pace{Speed: 1}, pace.Pace{Speed: 2}}, {"+++", pace.Pace{Speed: 1}, pace.Pace{Speed: 10}},
+		{"-", pace.Pace{Speed: 1}, pace.Pace{Speed: 0.5}},
+		{"M", pace.Pace{Speed: 1}, pace.Pace{Speed: pace.Full}}, {"R", pace.Pace{Speed: 5}, pace.Pace{Speed: 1}},
+		{".", pace.Pace{Speed: 5}, pace.Pace{Speed: 5, Paused: true}},
 		{"-", pace.Pace{Speed: pace.Full}, pace.Pace{Speed: 0.5}}, // slower than the measured speed of one
 	} {
 		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).Holds = c.from })
-		tuitest.Press(d.Frame, c.keys)
+		tuitest.PressKeys(d.Frame, c.keys)
 		got := d.source.Holds
 		if math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-9 && got.Speed != c.want.Speed || got.Paused != c.want.Paused {
 			t.Errorf("%q from %v gives %v, want %v", c.keys, c.from, got, c.want)
@@ -225,23 +254,24 @@ func TestPaceKeys(t *testing.T) {
 // TestEveryBinding expects every action to have a visible effect or to show why not.
 func TestEveryBinding(t *testing.T) {
 	before := map[keys.Action]string{
-		keys.Tabs[0]: "2", keys.Up: "end", keys.PageUp: "end", keys.Top: "end", keys.Back: "/", keys.NextMark: "m", keys.Open: "down", keys.RealTime: "+",
+		keys.Tabs[0]: "2", keys.Up: "end", keys.PageUp: "end", keys.Top: "end", keys.Back: "/", keys.NextMark: "m",
+		keys.Open: "down", keys.RealTime: "+",
 	}
 	for _, b := range keys.Default().Bindings() {
 		if n, err := strconv.Atoi(b.Keys[0]); err == nil && n > 4 {
 			continue // pages that do not exist
 		}
 		d := shown("rack", 100, 30, nil)
-		if tuitest.Press(d.Frame, "2"); before[b.Action] == "/" {
-			tuitest.Press(d.Frame, "/", "x", "enter")
+		if tuitest.PressKeys(d.Frame, "2"); before[b.Action] == "/" {
+			tuitest.PressKeys(d.Frame, "/", "x", "enter")
 		} else if before[b.Action] != "" {
-			tuitest.Press(d.Frame, before[b.Action])
+			tuitest.PressKeys(d.Frame, before[b.Action])
 		}
 		if b.Action == keys.Tabs[1] {
-			tuitest.Press(d.Frame, "1")
+			tuitest.PressKeys(d.Frame, "1")
 		}
 		seen := d.View() + fmt.Sprint(d.source)
-		if tuitest.Press(d.Frame, b.Keys[0]); d.View()+fmt.Sprint(d.source) == seen {
+		if tuitest.PressKeys(d.Frame, b.Keys[0]); d.View()+fmt.Sprint(d.source) == seen {
 			t.Errorf("%s (%q) does nothing and says nothing", b.Action, b.Keys[0])
 		}
 	}
@@ -250,17 +280,17 @@ func TestEveryBinding(t *testing.T) {
 // TestSeeks expects seeks to go forward only.
 func TestSeeks(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
-	tuitest.Press(d.Frame, "right")
+	tuitest.PressKeys(d.Frame, "right")
 	if want := d.source.snapshot.Now + d.source.snapshot.End/50; d.source.Goal != want {
 		t.Errorf("a step forward leads to %v, want %v", d.source.Goal, want)
 	}
 	for _, k := range []string{"left", "0", ","} {
 		d := shown("plain", 100, 30, nil)
-		if tuitest.Press(d.Frame, k); d.source.Goal != 0 || !strings.Contains(d.Text(), "forward only") {
+		if tuitest.PressKeys(d.Frame, k); d.source.Goal != 0 || !strings.Contains(d.Text(), "forward only") {
 			t.Errorf("%q: goal %v, and it is not said why not", k, d.source.Goal)
 		}
 	}
-	if tuitest.Press(d.Frame, "."); d.source.Steps != 1 {
+	if tuitest.PressKeys(d.Frame, "."); d.source.Steps != 1 {
 		t.Errorf("%d steps", d.source.Steps)
 	}
 }
@@ -272,16 +302,17 @@ func TestReport(t *testing.T) {
 		o.Seeds = func() Seeds { return Seeds{3, 3} }
 		o.Report = func() *tui.Report { return report }
 	})
-	tuitest.Press(d.Frame, "4")
+	tuitest.PressKeys(d.Frame, "4")
 	if text := d.Text(); !strings.Contains(text, "so far") || !strings.Contains(text, "quit prints the report") {
 		t.Errorf("before the report:\n%s", text)
 	}
 	report = tui.NewReport(func(int) []string { return []string{"twelve chars and the report"} })
 	d.clock.Advance(d.Frame, time.Second)
-	if tuitest.Press(d.Frame, "right"); !strings.Contains(d.Text(), "│ and the report") || !strings.Contains(d.Text(), "Results of 3 seed(s)") {
+	if tuitest.PressKeys(d.Frame, "right"); !strings.Contains(d.Text(), "│ and the report") ||
+		!strings.Contains(d.Text(), "Results of 3 seed(s)") {
 		t.Errorf("the report:\n%s", d.Text())
 	}
-	if tuitest.Press(d.Frame, "q"); !d.Quit() {
+	if tuitest.PressKeys(d.Frame, "q"); !d.Quit() {
 		t.Error("asked although all is simulated")
 	}
 }
@@ -295,7 +326,7 @@ func TestSortings(t *testing.T) {
 	missing.Clusters[3].AoM[olaf.PerCluster] = -1
 	d.source.snapshot = &missing
 	d.clock.Advance(d.Frame, time.Second)
-	tuitest.Press(d.Frame, "2")
+	tuitest.PressKeys(d.Frame, "2")
 	for i := range sortings {
 		places := s.places()
 		if len(places) != len(s.snapshot.Clusters) || s.order != i {
@@ -308,7 +339,7 @@ func TestSortings(t *testing.T) {
 				}
 			}
 		}
-		tuitest.Press(d.Frame, "s")
+		tuitest.PressKeys(d.Frame, "s")
 	}
 	if s.order != 0 {
 		t.Error("sorting does not come round")
@@ -318,13 +349,14 @@ func TestSortings(t *testing.T) {
 // TestWatchedCluster selects a cluster with enter and with the key for the next one, in any order.
 func TestWatchedCluster(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
-	tuitest.Press(d.Frame, "2", "s", "s", "down", "enter")
+	tuitest.PressKeys(d.Frame, "2", "s", "s", "down", "enter")
 	row := d.session.places()[1]
-	if d.session.watched != row || !strings.Contains(d.Text(), fmt.Sprintf("%d ◎", d.session.snapshot.Clusters[row].Cluster)) {
+	if d.session.watched != row || !strings.Contains(d.Text(),
+		fmt.Sprintf("%d ◎", d.session.snapshot.Clusters[row].Cluster)) {
 		t.Errorf("watches %d, want %d", d.session.watched, row)
 	}
 	for range len(d.session.snapshot.Clusters) {
-		tuitest.Press(d.Frame, "c")
+		tuitest.PressKeys(d.Frame, "c")
 	}
 	if d.session.watched != row {
 		t.Error("the next clusters do not come round")
@@ -334,7 +366,7 @@ func TestWatchedCluster(t *testing.T) {
 // BenchmarkFrame draws two hundred clusters.
 func BenchmarkFrame(b *testing.B) {
 	d := shown("many", 120, 40, nil)
-	tuitest.Press(d.Frame, "2", "s")
+	tuitest.PressKeys(d.Frame, "2", "s")
 	b.ReportAllocs()
 	for b.Loop() {
 		d.clock.Advance(d.Frame, tui.FrameInterval)

@@ -17,11 +17,12 @@ import (
 func (s *session) portsPage() tui.Page {
 	return tui.Page{
 		Title: "Ports",
-		About: "Every port: slots in use, frames that left, updates that joined one in the queue or were dropped, and the share of the time its link was sending. " +
+		About: "Every port: slots in use, frames that left, updates that joined one in the queue or were dropped, and " +
+			"the share of the time its link was sending. " +
 			"Over time, the slots in use, to one scale for every port; below, the selected one.",
 		Draw:    s.drawPorts,
 		Rows:    func() list.Rows { return s.portRows(chart.Span{}) },
-		Caption: func() string { return s.caption("Ports") },
+		Caption: func() string { return s.viewCaption("Ports") },
 	}
 }
 
@@ -32,10 +33,11 @@ func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
 	span := s.span()
 	rows := s.portRows(span)
 	rows.Tall = portTall
-	listing, below := list.Split(r, portTall*rows.Len)
-	inside := listing.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports, frames since the start", rows.Len))
-	f.List(listing, inside, tui.Listing{Columns: portColumns(span), Rows: rows, Focused: true})
-	row, ok := f.Selected()
+	listing, below := list.SplitPage(r, portTall*rows.Len)
+	inside := listing.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports, frames since the start",
+		rows.Len))
+	f.DrawList(listing, inside, tui.Listing{Columns: portColumns(span), Rows: rows, Focused: true})
+	row, ok := f.SelectedRow()
 	if !ok || below.H == 0 {
 		return
 	}
@@ -49,18 +51,21 @@ func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	axes := span.Axes(float64(p.Slots))
 	axes.Y = func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 	inside := left.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %d slots in use", p.Port, p.Occupancy))
-	chart.Lines(inside, axes, chart.Line{Points: s.occupancy(p, place, span), Style: theme.Subject})
+	chart.DrawLines(inside, axes, chart.Line{Points: s.occupancySeries(p, place, span), Style: theme.Subject})
 
-	drops, most := s.drops(place, span, right.W-2)
-	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s frames dropped", p.Port, num.Count(int64(p.Values.Of("dropped")))))
-	inside.Text(0, 0, theme.Dim, fmt.Sprintf("at most %s a column, %s", num.Count(int64(most)), span.Label()))
-	chart.Columns(inside.Sub(0, 1, inside.W, inside.H-1), drops, most, theme.Bad)
+	drops, most := s.dropsOverTime(place, span, right.W-2)
+	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s frames dropped", p.Port,
+		num.FormatCount(int64(p.Values.Of("dropped")))))
+	inside.Text(0, 0, theme.Dim, fmt.Sprintf("at most %s a column, %s", num.FormatCount(int64(most)), span.Label()))
+	chart.DrawColumns(inside.Sub(0, 1, inside.W, inside.H-1), drops, most, theme.Bad)
 }
 
 func portColumns(span chart.Span) []list.Column {
 	return []list.Column{
-		{Name: "port", Width: 14}, {Name: "waiting", Width: 10, Drop: 2}, {Name: "slots", Width: 5, Right: true}, {Name: "left", Width: 6, Right: true, Drop: 4},
-		{Name: "merged", Width: 6, Right: true, Drop: 3}, {Name: "dropped", Width: 7, Right: true}, {Name: "link in use", Width: 8, Right: true},
+		{Name: "port", Width: 14}, {Name: "waiting", Width: 10, Drop: 2}, {Name: "slots", Width: 5, Right: true},
+		{Name: "left", Width: 6, Right: true, Drop: 4},
+		{Name: "merged", Width: 6, Right: true, Drop: 3}, {Name: "dropped", Width: 7, Right: true},
+		{Name: "link in use", Width: 8, Right: true},
 		{Name: "slots in use, " + span.Label(), Least: 16, Drop: 5},
 	}
 }
@@ -86,33 +91,34 @@ func (s *session) portRow(p *netsim.PortSnapshot, place int, span chart.Span) li
 	if p.Values.Of("dropped") > 0 {
 		drops = theme.Bad
 	}
-	use := list.Cell{Text: num.Percent(100 * float64(p.Values.Of("utilisation")))}
+	use := list.Cell{Text: num.FormatPercent(100 * float64(p.Values.Of("utilisation")))}
 	if p.Down {
 		use = list.Cell{Text: "link down", Style: theme.Bad}
 	}
 	return list.Row{ID: int64(place), Cells: []list.Cell{
 		{Text: p.Port},
-		{Draw: func(r screen.Region) { chart.Gauge(r, float64(p.Occupancy), float64(p.Slots), fill) }},
-		{Text: fmt.Sprintf("%d/%d", p.Occupancy, p.Slots)}, {Text: num.Count(int64(p.Values.Of("left")))}, {Text: num.Count(int64(p.Values.Of("aggregated") + p.Values.Of("replaced")))},
-		{Text: num.Count(int64(p.Values.Of("dropped"))), Style: drops}, use,
-		{Draw: func(r screen.Region) { span.Sparkline(r, s.occupancy(p, place, span), float64(p.Slots), fill) }},
+		{Draw: func(r screen.Region) { chart.DrawGauge(r, float64(p.Occupancy), float64(p.Slots), fill) }},
+		{Text: fmt.Sprintf("%d/%d", p.Occupancy, p.Slots)}, {Text: num.FormatCount(int64(p.Values.Of("left")))},
+		{Text: num.FormatCount(int64(p.Values.Of("aggregated") + p.Values.Of("replaced")))},
+		{Text: num.FormatCount(int64(p.Values.Of("dropped"))), Style: drops}, use,
+		{Draw: func(r screen.Region) { span.Sparkline(r, s.occupancySeries(p, place, span), float64(p.Slots), fill) }},
 	}}
 }
 
-// occupancy returns a port's slots in use over time, up to now.
-func (s *session) occupancy(p *netsim.PortSnapshot, place int, span chart.Span) []chart.Point {
+// occupancySeries returns a port's slots in use over time, up to now.
+func (s *session) occupancySeries(p *netsim.PortSnapshot, place int, span chart.Span) []chart.Point {
 	var points []chart.Point
 	for i := range s.history.Instants {
 		at := &s.history.Instants[i]
-		if then := at.port(p.Port, place); then != nil && span.Contains(at.At) && at.At < s.snapshot.Now {
-			points = append(points, chart.At(at.At, float64(then.Occupancy)))
+		if then := at.findPort(p.Port, place); then != nil && span.Contains(at.At) && at.At < s.snapshot.Now {
+			points = append(points, chart.PointAt(at.At, float64(then.Occupancy)))
 		}
 	}
-	return append(points, chart.At(s.snapshot.Now, float64(p.Occupancy)))
+	return append(points, chart.PointAt(s.snapshot.Now, float64(p.Occupancy)))
 }
 
-// drops returns a port's drops in each of n equal parts of a span, and their maximum.
-func (s *session) drops(place int, span chart.Span, n int) (parts []float64, most float64) {
+// dropsOverTime returns a port's drops in each of n equal parts of a span, and their maximum.
+func (s *session) dropsOverTime(place int, span chart.Span, n int) (parts []float64, most float64) {
 	parts = make([]float64, max(n, 0))
 	p := &s.snapshot.Ports[place]
 	before, last := uint64(0), span.From
@@ -127,7 +133,7 @@ func (s *session) drops(place int, span chart.Span, n int) (parts []float64, mos
 	}
 	for i := range s.history.Instants {
 		if at := &s.history.Instants[i]; at.At < s.snapshot.Now {
-			if then := at.port(p.Port, place); then != nil {
+			if then := at.findPort(p.Port, place); then != nil {
 				add(at, then.Dropped)
 			}
 		}

@@ -22,25 +22,26 @@ import (
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",
-		About: "The report of all seeds once they are simulated, as quitting prints it; until then what the run shows so far, group by group, " +
+		About: "The report of all seeds once they are simulated, as quitting prints it; until then what the run shows " +
+			"so far, group by group, " +
 			"clusters averaged. left and right shift long lines.",
 		Draw:    s.drawResults,
 		Rows:    s.resultRows,
-		Keys:    tui.Shifting(func() bool { return s.report != nil }),
-		Caption: func() string { return s.caption("Results") },
+		Keys:    tui.ShiftKeys(func() bool { return s.report != nil }),
+		Caption: func() string { return s.viewCaption("Results") },
 	}
 }
 
 func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	if s.report != nil {
 		inside := r.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("Results of %d seed(s)", s.seeds.Total))
-		f.List(r, inside, tui.Listing{Columns: []list.Column{{}}, Rows: list.Texts(s.report.Fold(inside))})
+		f.DrawList(r, inside, tui.Listing{Columns: []list.Column{{}}, Rows: list.FromTexts(s.report.Fold(inside))})
 		return
 	}
 	rows := s.resultRows()
-	listing, below := list.Split(r, rows.Len)
+	listing, below := list.SplitPage(r, rows.Len)
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, "Results of this run after the warm-up so far, by group")
-	f.List(listing, inside, tui.Listing{Columns: groupColumns(), Rows: rows})
+	f.DrawList(listing, inside, tui.Listing{Columns: groupColumns(), Rows: rows})
 	s.drawGroups(below)
 }
 
@@ -66,8 +67,9 @@ func (s *session) drawGroups(r screen.Region) {
 		}
 	}
 	for i := range groups {
-		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: AoM %s", groups[i].Group, s.reading))
-		drawLine(box, span, chart.Ceiling(top), lines[i], theme.Cluster(i))
+		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: AoM %s",
+			groups[i].Group, s.reading))
+		drawLine(box, span, chart.RoundUp(top), lines[i], theme.ClusterStyle(i))
 	}
 }
 
@@ -113,12 +115,14 @@ func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 }
 
 // groupShown are the group statistics with a column.
-var groupShown = slices.DeleteFunc(slices.Clone(netsim.PartStatistics()), func(m *metric.Metric) bool { return m.Column == "" })
+var groupShown = slices.DeleteFunc(slices.Clone(netsim.PartStatistics()),
+	func(m *metric.Metric) bool { return m.Column == "" })
 
 // groupColumns returns the columns for groupShown. In a narrow table counts are dropped first, then shares, then
 // ages.
 func groupColumns() []list.Column {
-	columns := []list.Column{{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true}, {Name: "workers", Width: 7, Right: true, Drop: 2*len(groupShown) + 1}}
+	columns := []list.Column{{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true},
+		{Name: "workers", Width: 7, Right: true, Drop: 2*len(groupShown) + 1}}
 	for i, m := range groupShown {
 		name := strings.ReplaceAll(strings.ToLower(m.Column), "aom", "AoM")
 		c := list.Column{Name: name, Width: max(len(name), 7), Right: true, Drop: i + 1}
@@ -135,26 +139,27 @@ func groupColumns() []list.Column {
 
 func (s *session) resultRows() list.Rows {
 	if s.report != nil {
-		return list.Texts(s.report.Lines())
+		return list.FromTexts(s.report.Lines())
 	}
 	if s.snapshot == nil {
 		return list.Rows{}
 	}
 	groups := s.groups()
-	return list.Rows{Len: len(groups), Row: func(i int) list.Row { return groups[i].row(i) }}
+	return list.Rows{Len: len(groups), Row: func(i int) list.Row { return groups[i].cells(i) }}
 }
 
-func (g *group) row(i int) list.Row {
-	cells := []list.Cell{{Text: g.Group, Style: theme.Cluster(i)}, {Text: num.Count(int64(g.Clusters))}, {Text: num.Count(int64(g.Workers))}}
+func (g *group) cells(i int) list.Row {
+	cells := []list.Cell{{Text: g.Group, Style: theme.ClusterStyle(i)}, {Text: num.FormatCount(int64(g.Clusters))},
+		{Text: num.FormatCount(int64(g.Workers))}}
 	for _, m := range groupShown {
 		v := float64(g.Values.Of(m.Name))
 		switch m.Unit {
 		case "ns":
-			cells = append(cells, list.Cell{Text: num.NS(v), Style: theme.Strong})
+			cells = append(cells, list.Cell{Text: num.FormatNS(v), Style: theme.Strong})
 		case "%":
-			cells = append(cells, list.Cell{Text: num.Percent(v)})
+			cells = append(cells, list.Cell{Text: num.FormatPercent(v)})
 		default:
-			cells = append(cells, list.Cell{Text: num.Count(int64(v))})
+			cells = append(cells, list.Cell{Text: num.FormatCount(int64(v))})
 		}
 	}
 	return list.Row{ID: int64(i), Cells: cells}

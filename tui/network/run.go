@@ -18,11 +18,13 @@ import (
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
-		About: "Every port that something can pass: slots in use now and over time, how much of the time its link was sending. " +
-			"Below, what became of all updates, and the Age of Model averaged over clusters. Ports and updates count from the start.",
+		About: "Every port that something can pass: slots in use now and over time, how much of the time its link was " +
+			"sending. " +
+			"Below, what became of all updates, and the Age of Model averaged over clusters. Ports and updates count " +
+			"from the start.",
 		Draw:    s.drawRun,
 		Rows:    func() list.Rows { return s.portRows(chart.Span{}) },
-		Caption: func() string { return s.caption("Ports, fate and age") },
+		Caption: func() string { return s.viewCaption("Ports, fate and age") },
 	}
 }
 
@@ -44,7 +46,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	}
 	box := r.Sub(0, 0, r.W, high)
 	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports, frames since the start", ports))
-	f.List(box, inside, tui.Listing{Columns: portColumns(span), Rows: s.portRows(span), Focused: true})
+	f.DrawList(box, inside, tui.Listing{Columns: portColumns(span), Rows: s.portRows(span), Focused: true})
 	s.drawFate(r.Sub(0, high, r.W, fateRows))
 	if rest := r.Sub(0, high+fateRows, r.W, r.H-high-fateRows); rest.H >= chartRows {
 		s.drawAge(rest)
@@ -54,14 +56,14 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 // drawFate draws the fate of all updates.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
-	title := "fate of " + num.Count(int64(v.Fate.Sent)) + " updates sent"
+	title := "fate of " + num.FormatCount(int64(v.Fate.Sent)) + " updates sent"
 	if v.Warmup > 0 {
 		title += " since the start"
 	}
 	if v.Control {
-		title += ", " + num.Count(int64(v.Withheld)) + " more withheld by transmission control"
+		title += ", " + num.FormatCount(int64(v.Withheld)) + " more withheld by transmission control"
 	}
-	loss.Bars(r.Box(screen.Thin, theme.Border, theme.Title, title), int64(v.Fate.Sent), []loss.Fate{
+	loss.DrawBars(r.Box(screen.Thin, theme.Border, theme.Title, title), int64(v.Fate.Sent), []loss.Fate{
 		{Mark: "◀", Name: "delivered", Count: int64(v.Fate.Delivered), Style: theme.Good},
 		{Mark: "✗", Name: "dropped", Count: int64(v.Fate.Dropped), Style: theme.Bad},
 		{Mark: "↻", Name: "replaced", Count: int64(v.Fate.Replaced), Style: theme.Warn},
@@ -83,18 +85,18 @@ func (s *session) drawAge(r screen.Region) {
 	}
 	title := s.ageTitle(fmt.Sprintf("AoM %s over %d clusters", s.reading, len(s.snapshot.Clusters)), now, averaged)
 	inside := r.Box(screen.Thin, theme.Border, theme.Title, title)
-	drawLine(inside, span, chart.Ceiling(top), points, theme.Subject)
+	drawLine(inside, span, chart.RoundUp(top), points, theme.Subject)
 }
 
 // ageTitle returns a title with the current and the mean age, and the start of the averaging.
 func (s *session) ageTitle(of string, now, averaged results.Float) string {
 	v := s.snapshot
-	text := of + " now " + num.NS(float64(now))
-	switch mean := num.NS(float64(averaged)); {
+	text := of + " now " + num.FormatNS(float64(now))
+	switch mean := num.FormatNS(float64(averaged)); {
 	case v.Now < v.Warmup:
-		return text + ", averaged from " + num.Duration(v.Warmup.Sub(0)) + " on"
+		return text + ", averaged from " + num.FormatDuration(v.Warmup.Sub(0)) + " on"
 	case v.Warmup > 0:
-		return text + ", mean since " + num.Duration(v.Warmup.Sub(0)) + " " + mean
+		return text + ", mean since " + num.FormatDuration(v.Warmup.Sub(0)) + " " + mean
 	default:
 		return text + ", mean " + mean
 	}
@@ -105,5 +107,5 @@ func drawLine(r screen.Region, span chart.Span, top float64, points []chart.Poin
 		r.Text(0, 0, theme.Dim, "no delivery yet")
 		return
 	}
-	chart.Lines(r, span.Axes(top), chart.Line{Points: points, Style: style})
+	chart.DrawLines(r, span.Axes(top), chart.Line{Points: points, Style: style})
 }

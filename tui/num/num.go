@@ -15,17 +15,17 @@ import (
 const Unknown = "–"
 
 // scale formats v with three significant figures and the largest prefix that fits. A prefix may include a space.
-func scaled(v float64, unit string, prefixes []prefix) string {
+func scale(v float64, unit string, prefixes []prefix) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
 	}
 	for _, p := range prefixes {
 		if math.Abs(v) >= p.worth*0.9995 {
-			return figures(v/p.worth) + p.name + unit
+			return formatFigures(v/p.worth) + p.name + unit
 		}
 	}
 	last := prefixes[len(prefixes)-1]
-	return figures(v/last.worth) + last.name + unit
+	return formatFigures(v/last.worth) + last.name + unit
 }
 
 type prefix struct {
@@ -39,7 +39,7 @@ var (
 	counts = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}}
 )
 
-func figures(v float64) string {
+func formatFigures(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -50,18 +50,18 @@ func figures(v float64) string {
 }
 
 // FormatNS formats nanoseconds like 1.23 µs, as in the tables of a bench.
-func NS(ns float64) string {
+func FormatNS(ns float64) string {
 	if ns == 0 {
 		return "0"
 	}
-	return scaled(ns, "", times)
+	return scale(ns, "", times)
 }
 
 // FormatShort formats a span in at most five characters: two figures if the third would be a decimal, and no space.
-func Short(d olaf.Duration) string {
+func FormatShort(d olaf.Duration) string {
 	ns := d.NS()
 	if ns == 0 || math.Abs(ns) >= 1e12 {
-		return NS(ns)
+		return FormatNS(ns)
 	}
 	for _, p := range times {
 		if v := ns / p.worth; math.Abs(v) >= 0.9995 || p.worth == 1 {
@@ -72,24 +72,24 @@ func Short(d olaf.Duration) string {
 			return strconv.FormatFloat(v, 'f', decimals, 64) + strings.TrimSpace(p.name)
 		}
 	}
-	return NS(ns)
+	return FormatNS(ns)
 }
 
 // FormatDuration formats a span.
-func Duration(d olaf.Duration) string { return NS(d.NS()) }
+func FormatDuration(d olaf.Duration) string { return FormatNS(d.NS()) }
 
 // FormatInstant formats an instant of a run clock with three decimals of the unit that suits the run's end, so that
 // its width stays constant.
-func Instant(t, end olaf.Time) string {
+func FormatInstant(t, end olaf.Time) string {
 	unit := unitUntil(end)
 	thousandths := math.Floor(float64(t) / unit.worth) // in picoseconds, which are thousandths of the unit of worth
 	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
 }
 
 // FormatEnd formats a run's end in the unit of its instants.
-func End(end olaf.Time) string {
+func FormatEnd(end olaf.Time) string {
 	unit := unitUntil(end)
-	return figures(end.Sub(0).NS()/unit.worth) + unit.name
+	return formatFigures(end.Sub(0).NS()/unit.worth) + unit.name
 }
 
 // unitUntil returns the unit of a run's instants: the largest that fits ten times into its end.
@@ -102,11 +102,11 @@ func unitUntil(end olaf.Time) prefix {
 	return times[len(times)-2]
 }
 
-// Speed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.
-func Speed(scale float64) string { return NS(scale*1e9) + "/s" }
+// FormatSpeed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.
+func FormatSpeed(scale float64) string { return FormatNS(scale*1e9) + "/s" }
 
 // FormatWait formats a waiting time as 1:02, or as 1:02 h from an hour on.
-func Wait(d time.Duration) string {
+func FormatWait(d time.Duration) string {
 	if d < 0 {
 		return Unknown
 	}
@@ -118,13 +118,13 @@ func Wait(d time.Duration) string {
 }
 
 // FormatRate formats bits per second like 59.9Gbps.
-func Rate(bps float64) string { return scaled(bps, "bps", rates) }
+func FormatRate(bps float64) string { return scale(bps, "bps", rates) }
 
 // FormatHertz formats a frequency like 250MHz.
-func Hertz(hz uint64) string { return scaled(float64(hz), "Hz", rates) }
+func FormatHertz(hz uint64) string { return scale(float64(hz), "Hz", rates) }
 
 // FormatPercent formats a percentage like 12.3 %.
-func Percent(v float64) string {
+func FormatPercent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
 	}
@@ -132,9 +132,9 @@ func Percent(v float64) string {
 }
 
 // FormatCount formats a whole number, above 10,000 with three figures.
-func Count(n int64) string {
+func FormatCount(n int64) string {
 	if n > -10_000 && n < 10_000 {
 		return strconv.FormatInt(n, 10)
 	}
-	return scaled(float64(n), "", append(counts[:3:3], prefix{1e3, "k"}))
+	return scale(float64(n), "", append(counts[:3:3], prefix{1e3, "k"}))
 }

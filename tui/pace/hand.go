@@ -32,7 +32,7 @@ type Hand struct {
 func NewHand(run Run, what string) Hand { return Hand{run: run, what: what, pace: run.Pace()} }
 
 // ForwardOnly returns the message that the run cannot go back.
-func (h *Hand) Forward() string { return h.what + " goes forward only" }
+func (h *Hand) ForwardOnly() string { return h.what + " goes forward only" }
 
 // Look records the run's position and pace.
 func (h *Hand) Look(wall time.Time, now olaf.Time) {
@@ -43,28 +43,28 @@ func (h *Hand) Look(wall time.Time, now olaf.Time) {
 // Acts returns the keys that change the pace.
 func (h *Hand) Acts() tui.Acts {
 	return tui.Acts{
-		keys.Pause:     h.change(func(p *Pace) { p.Paused = !p.Paused }),
-		keys.Faster:    h.change(func(p *Pace) { p.Speed = p.Speed.Faster() }),
-		keys.Slower:    h.change(func(p *Pace) { p.Slower(&h.speed) }),
-		keys.FullSpeed: h.change(func(p *Pace) { p.Speed = Full }),
-		keys.RealTime:  h.change(func(p *Pace) { p.Speed = 1 }),
-		keys.Step: tui.Do(func(*tui.Frame) {
-			h.set(Pace{Speed: h.pace.Speed, Paused: true})
+		keys.Pause:     h.changeAct(func(p *Pace) { p.Paused = !p.Paused }),
+		keys.Faster:    h.changeAct(func(p *Pace) { p.Speed = p.Speed.Faster() }),
+		keys.Slower:    h.changeAct(func(p *Pace) { p.Slower(&h.speed) }),
+		keys.FullSpeed: h.changeAct(func(p *Pace) { p.Speed = Full }),
+		keys.RealTime:  h.changeAct(func(p *Pace) { p.Speed = 1 }),
+		keys.Step: tui.AsAct(func(*tui.Frame) {
+			h.setPace(Pace{Speed: h.pace.Speed, Paused: true})
 			h.run.Step()
 		}),
 	}
 }
 
 // changeAct returns an act that changes the pace.
-func (h *Hand) change(do func(*Pace)) func(*tui.Frame) tea.Cmd {
-	return tui.Do(func(*tui.Frame) {
+func (h *Hand) changeAct(do func(*Pace)) func(*tui.Frame) tea.Cmd {
+	return tui.AsAct(func(*tui.Frame) {
 		p := h.run.Pace()
 		do(&p)
-		h.set(p)
+		h.setPace(p)
 	})
 }
 
-func (h *Hand) set(p Pace) {
+func (h *Hand) setPace(p Pace) {
 	h.run.SetPace(p)
 	h.pace, h.speed = p, Meter{}
 }
@@ -72,7 +72,7 @@ func (h *Hand) set(p Pace) {
 // Seek advances the run to an instant, or returns why it cannot.
 func (h *Hand) Seek(to olaf.Time) string {
 	if to < h.now {
-		return h.Forward()
+		return h.ForwardOnly()
 	}
 	h.run.Advance(to)
 	return ""
@@ -81,8 +81,8 @@ func (h *Hand) Seek(to olaf.Time) string {
 // Status returns the status of a run with an end.
 func (h *Hand) Status(end olaf.Time) tui.Status {
 	out := tui.Status{
-		State: tui.Running, Speed: h.speed.Text(h.pace), Now: h.now, End: end, Left: h.speed.Left(end.Sub(h.now)),
-		Progress: num.Percent(100 * float64(h.now) / float64(max(end, 1))),
+		State: tui.Running, Speed: h.speed.Text(h.pace), Now: h.now, End: end, Left: h.speed.TimeLeft(end.Sub(h.now)),
+		Progress: num.FormatPercent(100 * float64(h.now) / float64(max(end, 1))),
 	}
 	if h.pace.Paused {
 		out.State = tui.Paused

@@ -55,7 +55,7 @@ func NewPlayer[S any](end olaf.Time, p Pace, c Clock, log Log[S]) *Player[S] {
 // Snapshot returns the newest snapshot, or nil before the first, and requests the next.
 func (p *Player[S]) Snapshot() *S {
 	p.wanted.Store(true)
-	p.rouse()
+	p.wakeUp()
 	return p.latest.Load()
 }
 
@@ -64,7 +64,7 @@ func (p *Player[S]) Step() {
 	p.mu.Lock()
 	p.steps++
 	p.mu.Unlock()
-	p.rouse()
+	p.wakeUp()
 }
 
 // Advance lets the run go to an instant at full speed and then continue at its pace.
@@ -73,7 +73,7 @@ func (p *Player[S]) Advance(to olaf.Time) {
 	p.goal = max(p.goal, to)
 	p.changes++
 	p.mu.Unlock()
-	p.rouse()
+	p.wakeUp()
 }
 
 // Pace returns the requested pace.
@@ -89,7 +89,7 @@ func (p *Player[S]) SetPace(pace Pace) {
 	p.pace = pace
 	p.changes++
 	p.mu.Unlock()
-	p.rouse()
+	p.wakeUp()
 }
 
 // Stop ends the run at its current instant.
@@ -97,13 +97,13 @@ func (p *Player[S]) Stop() {
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
-	p.rouse()
+	p.wakeUp()
 }
 
 // StopWith stops the run when ctx ends.
 func (p *Player[S]) StopWith(ctx context.Context) { context.AfterFunc(ctx, p.Stop) }
 
-func (p *Player[S]) rouse() {
+func (p *Player[S]) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -126,7 +126,7 @@ type wish struct {
 }
 
 // takeWish returns the current requests and consumes a step.
-func (p *Player[S]) ask() wish {
+func (p *Player[S]) takeWish() wish {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := wish{p.pace, p.changes, p.stopped, p.goal, p.steps > 0}
@@ -138,12 +138,12 @@ func (p *Player[S]) ask() wish {
 // netsim.Watcher.
 func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (until olaf.Time, on bool) {
 	for {
-		wall, w := p.clock.Now(), p.ask()
+		wall, w := p.clock.Now(), p.takeWish()
 		p.now = min(max(p.now, last), next)
 		if w.changes != p.kept {
 			p.kept, p.wall, p.from = w.changes, wall, p.now
 		}
-		due := p.due(&w, wall, next)
+		due := p.dueInstant(&w, wall, next)
 		p.Remember(min(due, next), look)
 		p.now = min(max(p.now, due), next)
 		if p.wanted.Swap(false) || w.stopped || p.now >= p.end {
@@ -171,7 +171,7 @@ func (p *Player[S]) Remember(to olaf.Time, look func(at olaf.Time) *S) {
 }
 
 // dueInstant returns the instant that the run should have reached.
-func (p *Player[S]) due(w *wish, wall time.Time, next olaf.Time) olaf.Time {
+func (p *Player[S]) dueInstant(w *wish, wall time.Time, next olaf.Time) olaf.Time {
 	switch {
 	case w.step:
 		return next

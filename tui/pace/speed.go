@@ -109,16 +109,16 @@ func (s *Meter) Rate() (Speed, bool) {
 // Text formats a pace, with the measured speed at full speed.
 func (s *Meter) Text(p Pace) string {
 	if p.Speed != Full {
-		return num.Speed(float64(p.Speed))
+		return num.FormatSpeed(float64(p.Speed))
 	}
 	if now, known := s.Rate(); known {
-		return "full speed, " + num.Speed(float64(now))
+		return "full speed, " + num.FormatSpeed(float64(now))
 	}
 	return "full speed"
 }
 
 // TimeLeft returns how long a part of a run takes at the measured speed; negative if unknown.
-func (s *Meter) Left(of olaf.Duration) time.Duration {
+func (s *Meter) TimeLeft(of olaf.Duration) time.Duration {
 	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
 	speed, known := s.Rate()
 	seconds := of.Seconds() / float64(speed)

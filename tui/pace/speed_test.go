@@ -25,7 +25,8 @@ func TestSpeeds(t *testing.T) {
 	if slowest.Slower() != slowest {
 		t.Errorf("slower than the slowest is %v", slowest.Slower())
 	}
-	for length, want := range map[olaf.Duration]Speed{60 * olaf.Second: 1, 65 * olaf.Second: 1, 59 * olaf.Second: 0.5, olaf.Millisecond: 1e-5, 0: slowest} {
+	for length, want := range map[olaf.Duration]Speed{60 * olaf.Second: 1, 65 * olaf.Second: 1,
+		59 * olaf.Second: 0.5, olaf.Millisecond: 1e-5, 0: slowest} {
 		if got := AboutAMinute(length); got < want*0.999 || got > want*1.001 {
 			t.Errorf("a run of %v is shown at %v, want %v", length, got, want)
 		}

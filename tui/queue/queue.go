@@ -30,20 +30,20 @@ func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
 	case sampled:
 		sampledSlots(slots, q)
 	case slots.H >= boxHeight && q.Slots*boxWidth <= r.W:
-		boxes(slots, q, selected)
+		drawBoxes(slots, q, selected)
 	default:
-		cells(slots, q, selected)
+		drawCells(slots, q, selected)
 	}
-	summary(r.Sub(0, r.H-1, r.W, 1), q)
+	drawSummary(r.Sub(0, r.H-1, r.W, 1), q)
 }
 
 // sampledSlots draws what counters alone show.
 func sampledSlots(r screen.Region, q *live.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
-	chart.Gauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
+	chart.DrawGauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
 }
 
-func boxes(r screen.Region, q *live.QueueSnapshot, selected int) {
+func drawBoxes(r screen.Region, q *live.QueueSnapshot, selected int) {
 	w := min(r.W/q.Slots, boxWidest)
 	y := (r.H - boxHeight) / 2
 	for i := range q.Slots {
@@ -54,16 +54,16 @@ func boxes(r screen.Region, q *live.QueueSnapshot, selected int) {
 			continue
 		}
 		s := &q.Items[i]
-		frame, border := screen.Thin, theme.Cluster(int(s.Cluster))
+		frame, border := screen.Thin, theme.ClusterStyle(int(s.Cluster))
 		if s.Locked {
 			frame, border = screen.Heavy, theme.Locked
 		}
 		inside := box.Box(frame, border, border, "")
-		inside.Text(0, 0, theme.Cluster(int(s.Cluster)), label(s))
-		inside.Text(0, 1, theme.Text, age(s))
+		inside.Text(0, 0, theme.ClusterStyle(int(s.Cluster)), slotLabel(s))
+		inside.Text(0, 1, theme.Text, slotAge(s))
 		if s.Locked {
 			box.Text(1, 0, theme.Locked, "◀out")
-			progress(box.Sub(1, boxHeight-1, w-2, 1), s.Sent)
+			drawProgress(box.Sub(1, boxHeight-1, w-2, 1), s.Sent)
 		}
 		if i == selected {
 			inside.Restyle(theme.Selected)
@@ -72,13 +72,13 @@ func boxes(r screen.Region, q *live.QueueSnapshot, selected int) {
 }
 
 // drawProgress marks on the lower border how much of a frame has left.
-func progress(r screen.Region, sent float64) {
+func drawProgress(r screen.Region, sent float64) {
 	for x := range int(sent*float64(r.W) + 0.5) {
 		r.Set(x, 0, '▀', theme.Locked)
 	}
 }
 
-func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
+func drawCells(r screen.Region, q *live.QueueSnapshot, selected int) {
 	perRow := max(r.W/(cellWidth+1), 1)
 	lines := 1
 	if rows := (q.Slots + perRow - 1) / perRow; r.H >= 2*rows {
@@ -87,7 +87,7 @@ func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
 	for i := range q.Slots {
 		x, y := i%perRow*(cellWidth+1), i/perRow*lines
 		if y+lines > r.H {
-			r.Right(r.W, r.H-1, theme.Warn, fmt.Sprintf(" +%d slots ", q.Slots-i))
+			r.TextRight(r.W, r.H-1, theme.Warn, fmt.Sprintf(" +%d slots ", q.Slots-i))
 			return
 		}
 		cell := r.Sub(x, y, cellWidth, lines)
@@ -101,8 +101,8 @@ func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
 			mark = "◀"
 		}
 		next := cell.Text(0, 0, theme.Locked, mark)
-		cell.Text(next, 0, theme.Cluster(int(s.Cluster)), label(s))
-		cell.Text(1, 1, theme.Dim, age(s))
+		cell.Text(next, 0, theme.ClusterStyle(int(s.Cluster)), slotLabel(s))
+		cell.Text(1, 1, theme.Dim, slotAge(s))
 		if i == selected {
 			cell.Restyle(theme.Selected)
 		}
@@ -110,25 +110,25 @@ func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
 }
 
 // slotLabel returns the cluster and the number of merged updates.
-func label(s *live.SlotSnapshot) string {
+func slotLabel(s *live.SlotSnapshot) string {
 	if s.Count == 1 {
 		return fmt.Sprintf("c%d", s.Cluster)
 	}
 	return fmt.Sprintf("c%d×%d", s.Cluster, s.Count)
 }
 
-func age(s *live.SlotSnapshot) string { return num.Short(s.Age) }
+func slotAge(s *live.SlotSnapshot) string { return num.FormatShort(s.Age) }
 
 // drawSummary draws one line with the fill level and the last event. The bar is dropped if the text needs its room.
-func summary(r screen.Region, q *live.QueueSnapshot) {
+func drawSummary(r screen.Region, q *live.QueueSnapshot) {
 	style, full := theme.Good, ""
 	if q.Occupancy >= q.Slots {
 		style, full = theme.Bad, " FULL"
 	}
 	level := fmt.Sprintf("%d/%d", q.Occupancy, q.Slots)
-	text, look := latest(q)
+	text, look := latestFate(q)
 	bar := min(max(q.Slots, 1), 16)
-	if screen.Width(level+full+text)+bar+3 > r.W {
+	if screen.TextWidth(level+full+text)+bar+3 > r.W {
 		bar = 0
 	}
 	x := 0
@@ -139,21 +139,21 @@ func summary(r screen.Region, q *live.QueueSnapshot) {
 	x = r.Text(x, 0, theme.Text, level)
 	x = r.Text(x, 0, theme.Bad, full)
 	rest := r.Sub(x+2, 0, r.W-x-2, 1)
-	rest.Text(0, 0, look, screen.Cut(text, rest.W))
+	rest.Text(0, 0, look, screen.CutText(text, rest.W))
 }
 
 // latestFate describes the last arrival; empty before the first.
-func latest(q *live.QueueSnapshot) (string, screen.Style) {
+func latestFate(q *live.QueueSnapshot) (string, screen.Style) {
 	for i := len(q.Log) - 1; i >= 0; i-- {
 		if e := &q.Log[i]; e.Kind < live.Started {
-			return Fate(e)
+			return DescribeFate(e)
 		}
 	}
 	return "", theme.Text
 }
 
 // DescribeFate describes the outcome of an arrival with a mark and words.
-func Fate(e *live.Event) (string, screen.Style) {
+func DescribeFate(e *live.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {
 	case e.Kind.Dropped():

@@ -22,30 +22,35 @@ import (
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
-		About: "What became of every cluster's updates, and how old its model is: now, on average from its first delivery to its last, just before a delivery (peak), " +
-			"and over time, on the axis of the chart below. Both queues stand in one order. A cluster is done when nothing more can come. The chart is the sawtooth of the watched cluster (◎), which enter chooses.",
+		About: "What became of every cluster's updates, and how old its model is: now, on average from its first " +
+			"delivery to its last, just before a delivery (peak), " +
+			"and over time, on the axis of the chart below. Both queues stand in one order. A cluster is done when " +
+			"nothing more can come. The chart is the sawtooth of the watched cluster (◎), which enter chooses.",
 		Draw: s.drawClusters,
 		Rows: func() list.Rows { return s.clusterRows(0, chart.Span{}, 0) },
 		Open: func(f *tui.Frame, id int64) tea.Cmd {
 			s.options.Source.Do(live.Watch{Cluster: olaf.ClusterID(id)})
-			f.Say(fmt.Sprintf("cluster %d is watched, here and on the Run page", id))
+			f.ShowNote(fmt.Sprintf("cluster %d is watched, here and on the Run page", id))
 			return nil
 		},
-		Keys:    tui.Acts{keys.SortBy: tui.Do(func(*tui.Frame) { s.order = (s.order + 1) % len(sortings) })},
-		Caption: func() string { return s.caption("Clusters") },
+		Keys:    tui.Acts{keys.SortBy: tui.AsAct(func(*tui.Frame) { s.order = (s.order + 1) % len(sortings) })},
+		Caption: func() string { return s.viewCaption("Clusters") },
 	}
 }
 
 var clusterColumns = []list.Column{
-	{Name: "cluster", Width: 7}, {Name: "AoM now", Width: 7, Right: true, Drop: 2}, {Name: "mean", Width: 7, Right: true}, {Name: "peak", Width: 7, Right: true, Drop: 5},
-	{Name: "lost", Width: 7, Right: true, Drop: 1}, {Name: "merged", Width: 6, Right: true, Drop: 3}, {Name: "dropped", Width: 6, Right: true, Drop: 6},
-	{Name: "sent", Width: 5, Right: true, Drop: 7}, {Name: "delivered", Width: 6, Right: true, Drop: 8}, {Least: 12, Drop: 4},
+	{Name: "cluster", Width: 7}, {Name: "AoM now", Width: 7, Right: true, Drop: 2}, {Name: "mean", Width: 7,
+		Right: true}, {Name: "peak", Width: 7, Right: true, Drop: 5},
+	{Name: "lost", Width: 7, Right: true, Drop: 1}, {Name: "merged", Width: 6, Right: true, Drop: 3},
+	{Name: "dropped", Width: 6, Right: true, Drop: 6},
+	{Name: "sent", Width: 5, Right: true, Drop: 7}, {Name: "delivered", Width: 6, Right: true, Drop: 8},
+	{Least: 12, Drop: 4},
 }
 
 // clusterHeads returns the columns with the scale in the last heading.
 func clusterHeads(top float64) []list.Column {
 	columns := slices.Clone(clusterColumns)
-	columns[len(columns)-1].Name = "to " + num.NS(top)
+	columns[len(columns)-1].Name = "to " + num.FormatNS(top)
 	return columns
 }
 
@@ -71,27 +76,27 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 		n = min(n, 1)
 	}
 	span := s.span()
-	oldest := aom.Oldest(s.snapshot, span, s.reading)
+	oldest := aom.MaxAge(s.snapshot, span, s.reading)
 	columns := clusterHeads(oldest)
-	listing, below := list.Split(r, len(s.snapshot.Queues[0].Clusters))
+	listing, below := list.SplitPage(r, len(s.snapshot.Queues[0].Clusters))
 	for i := range n {
 		part := listing.Column(i, n)
 		q := &s.snapshot.Queues[i]
 		title := fmt.Sprintf("%s at %v, AoM %s, by %s", q.Name, q.OutRate, s.reading, sortings[s.order].name)
-		inside := part.Box(screen.Thin, theme.Border, theme.Queue(i), title)
-		f.List(part, inside, tui.Listing{Columns: columns, Rows: s.clusterRows(i, span, oldest), Focused: true})
+		inside := part.Box(screen.Thin, theme.Border, theme.QueueStyle(i), title)
+		f.DrawList(part, inside, tui.Listing{Columns: columns, Rows: s.clusterRows(i, span, oldest), Focused: true})
 	}
-	top := aom.SawTop(s.snapshot, span)
+	top := aom.MaxSawtooth(s.snapshot, span)
 	for i := range n {
 		if part := below.Column(i, n); part.H > 0 {
 			inside := part.Box(screen.Thin, theme.Border, theme.Title, s.sawTitle(f, &s.snapshot.Queues[i]))
-			aom.Sawtooth(inside, s.snapshot, i, span, top, theme.Cluster(int(s.snapshot.Watched)))
+			aom.DrawSawtooth(inside, s.snapshot, i, span, top, theme.ClusterStyle(int(s.snapshot.Watched)))
 		}
 	}
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
+func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
 
 func (s *session) sawTitle(f *tui.Frame, q *live.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
@@ -108,7 +113,7 @@ func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.R
 	if of := sortings[s.order].key; of != nil {
 		key = func(i int) float64 { return of(&first[i], s.reading) }
 	}
-	order := list.Order(min(len(first), len(these)), key)
+	order := list.SortOrder(min(len(first), len(these)), key)
 	return list.Rows{
 		Len: len(order), Row: func(i int) list.Row { return s.clusterRow(queue, &these[order[i]], span, oldest) },
 		Text: func(i int) string { return fmt.Sprintf("c%d", these[order[i]].ID) },
@@ -120,18 +125,22 @@ func (s *session) clusterRow(queue int, c *live.ClusterSnapshot, span chart.Span
 	if c.ID == s.snapshot.Watched {
 		name += " ◎"
 	}
-	lost := list.Cell{Text: num.Percent(c.LostPct())}
+	lost := list.Cell{Text: num.FormatPercent(c.LostPct())}
 	if c.LostPct() > 0 {
 		lost.Style = theme.Bad
 	}
-	now := list.Cell{Text: num.NS(float64(c.AoM[s.reading]))}
+	now := list.Cell{Text: num.FormatNS(float64(c.AoM[s.reading]))}
 	if c.Done {
 		now = list.Cell{Text: "done", Style: theme.Dim}
 	}
-	style := theme.Cluster(int(c.ID))
+	style := theme.ClusterStyle(int(c.ID))
 	return list.Row{ID: int64(c.ID), Cells: []list.Cell{
-		{Text: name, Style: style}, now, {Text: num.NS(float64(c.Mean[s.reading])), Style: theme.Strong}, {Text: num.NS(float64(c.Peak))},
-		lost, {Text: num.Count(c.Merged)}, {Text: num.Count(c.Dropped + c.Replaced)}, {Text: num.Count(c.Sent)}, {Text: num.Count(c.Delivered)},
-		{Draw: func(r screen.Region) { span.Sparkline(r, aom.Of(s.snapshot, queue, c.ID, s.reading), oldest, style) }},
+		{Text: name, Style: style}, now, {Text: num.FormatNS(float64(c.Mean[s.reading])), Style: theme.Strong},
+		{Text: num.FormatNS(float64(c.Peak))},
+		lost, {Text: num.FormatCount(c.Merged)}, {Text: num.FormatCount(c.Dropped + c.Replaced)},
+		{Text: num.FormatCount(c.Sent)}, {Text: num.FormatCount(c.Delivered)},
+		{Draw: func(r screen.Region) {
+			span.Sparkline(r, aom.AgeSeries(s.snapshot, queue, c.ID, s.reading), oldest, style)
+		}},
 	}}
 }

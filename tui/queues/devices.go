@@ -15,7 +15,7 @@ import (
 
 // devicesPage returns the page with the devices, their build parameters and links, and capture losses.
 func (s *session) devicesPage() tui.Page {
-	return s.page(inspection{
+	return s.inspectionPage(inspection{
 		title: "Testbed",
 		head: func(in *live.Inspection) screen.Phrase {
 			head := fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target)
@@ -25,8 +25,12 @@ func (s *session) devicesPage() tui.Page {
 			return screen.Phrase{Text: head, Style: theme.Dim}
 		},
 		columns: []list.Column{{Name: "device", Width: 20}, {Name: "what", Width: 14}, {Name: "value"}},
-		rows:    func(in *live.Inspection) list.Rows { return list.Lines(append(s.measuredRows(), deviceRows(in)...)) }, below: s.drawRates,
-	}, "The devices, what they were built with, their generators, and what captures lost. Below, what came into every queue and what left it.")
+		rows: func(in *live.Inspection) list.Rows {
+			return list.FromRows(append(s.measuredRows(),
+				deviceRows(in)...))
+		}, below: s.drawRates,
+	}, "The devices, what they were built with, their generators, and what captures lost. Below, what came into "+
+		"every queue and what left it.")
 }
 
 // measuredRows returns the rows of the device that a bench measures next to the twins, or nil.
@@ -34,7 +38,8 @@ func (s *session) measuredRows() []list.Row {
 	if s.options.Measured == "" || s.bench == nil {
 		return nil
 	}
-	return []list.Row{{ID: -1, Cells: []list.Cell{{Text: s.options.Measured, Style: theme.Strong}, {Text: "measures", Style: theme.Dim},
+	return []list.Row{{ID: -1, Cells: []list.Cell{{Text: s.options.Measured, Style: theme.Strong},
+		{Text: "measures", Style: theme.Dim},
 		{Text: fmt.Sprintf("%d of %d runs done; page Twin has their ages", s.bench.Done, s.bench.Total)}}}}
 }
 
@@ -48,20 +53,23 @@ func deviceRows(in *live.Inspection) []list.Row {
 			if !good {
 				style = theme.Bad
 			}
-			rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: name, Style: theme.Queue(i)}, {Text: what, Style: theme.Dim}, {Text: value, Style: style}}})
+			rows = append(rows, list.Row{ID: int64(len(rows)),
+				Cells: []list.Cell{{Text: name, Style: theme.QueueStyle(i)}, {Text: what, Style: theme.Dim},
+					{Text: value, Style: style}}})
 		}
 		add("kind, build", fmt.Sprintf("%s, %s, register map %s", l.Device.Kind, l.Device.Build, l.Device.MapVersion), true)
-		add("clock", num.Hertz(l.Device.ClockHz), true)
-		add("links", link(l), true)
+		add("clock", num.FormatHertz(l.Device.ClockHz), true)
+		add("links", linkText(l), true)
 		add("generator", l.Generator, l.Generator != "failed" && l.Generator != "error")
-		add("late packets", num.Count(int64(l.Late)), l.Late == 0)
+		add("late packets", num.FormatCount(int64(l.Late)), l.Late == 0)
 		add("capture", fmt.Sprintf("%d updates seen, %d lost", l.Observed, l.CaptureLost), l.CaptureLost == 0)
-		add("built with", fmt.Sprintf("%d slots, %d clusters, %d flows, %d descriptors", l.Slots, l.Clusters, l.Flows, l.Descriptors), true)
+		add("built with", fmt.Sprintf("%d slots, %d clusters, %d flows, %d descriptors", l.Slots, l.Clusters, l.Flows,
+			l.Descriptors), true)
 	}
 	return rows
 }
 
-func link(l *live.CardState) string {
+func linkText(l *live.CardState) string {
 	if l.Virtual {
 		return "virtual, always up"
 	}
@@ -78,30 +86,30 @@ func (s *session) drawRates(r screen.Region) {
 	}
 	flows := make([][]flow, len(s.snapshot.Queues))
 	for i := range flows {
-		in, out := rates(s.snapshot.Queues[i].Series, span)
-		flows[i] = []flow{{"in", in, theme.Text}, {"out", out, theme.Queue(i)}}
+		in, out := rateSeries(s.snapshot.Queues[i].Series, span)
+		flows[i] = []flow{{"in", in, theme.Text}, {"out", out, theme.QueueStyle(i)}}
 		for _, p := range append(in[:len(in):len(in)], out...) {
 			top = max(top, p.Y)
 		}
 	}
-	top = chart.Ceiling(top)
+	top = chart.RoundUp(top)
 	for i := range flows {
-		inside := r.Column(i, len(flows)).Box(screen.Thin, theme.Border, theme.Queue(i), s.snapshot.Queues[i].Name)
+		inside := r.Column(i, len(flows)).Box(screen.Thin, theme.Border, theme.QueueStyle(i), s.snapshot.Queues[i].Name)
 		for j, fl := range flows[i] {
 			y, h := j*inside.H/2, inside.H/2
-			inside.Text(0, y, theme.Dim, fmt.Sprintf("%s, up to %s, %s", fl.name, num.Rate(top), span.Label()))
+			inside.Text(0, y, theme.Dim, fmt.Sprintf("%s, up to %s, %s", fl.name, num.FormatRate(top), span.Label()))
 			span.Sparkline(inside.Sub(0, y+1, inside.W, h-1), fl.points, top, fl.style)
 		}
 	}
 }
 
 // rateSeries returns the bits per second in and out, by interval.
-func rates(series []live.SeriesPoint, span chart.Span) (in, out []chart.Point) {
+func rateSeries(series []live.SeriesPoint, span chart.Span) (in, out []chart.Point) {
 	last := olaf.Time(0)
 	for _, p := range series {
 		if seconds := p.At.Sub(last).Seconds(); seconds > 0 && span.Contains(p.At) {
-			in = append(in, chart.At(p.At, float64(p.InBits)/seconds))
-			out = append(out, chart.At(p.At, float64(p.OutBits)/seconds))
+			in = append(in, chart.PointAt(p.At, float64(p.InBits)/seconds))
+			out = append(out, chart.PointAt(p.At, float64(p.OutBits)/seconds))
 		}
 		last = p.At
 	}

@@ -35,11 +35,11 @@ func (s *session) inspect() tea.Cmd {
 	source := s.options.Source
 	return func() tea.Msg {
 		seen, err := source.Inspect(context.Background())
-		return tui.Then(func(*tui.Frame) { s.inspected(seen, err) })
+		return tui.Then(func(*tui.Frame) { s.storeInspection(seen, err) })
 	}
 }
 
-func (s *session) inspected(seen *live.Inspection, err error) {
+func (s *session) storeInspection(seen *live.Inspection, err error) {
 	in := &s.inspects
 	in.asking = false
 	if err != nil {
@@ -59,8 +59,8 @@ type inspection struct {
 	below   func(screen.Region)                     // charts, if rows are left; may be nil
 }
 
-// page returns the page of an inspection.
-func (s *session) page(i inspection, about string) tui.Page {
+// inspectionPage returns the page of an inspection.
+func (s *session) inspectionPage(i inspection, about string) tui.Page {
 	rows := func() list.Rows {
 		if s.inspects.seen == nil {
 			return list.Rows{}
@@ -70,7 +70,7 @@ func (s *session) page(i inspection, about string) tui.Page {
 	return tui.Page{
 		Title: i.title, About: about, Rows: rows,
 		Draw:    func(f *tui.Frame, r screen.Region) { s.drawInspection(f, r, &i, rows()) },
-		Caption: func() string { return s.caption(i.title) },
+		Caption: func() string { return s.viewCaption(i.title) },
 	}
 }
 
@@ -93,17 +93,17 @@ func (s *session) drawInspection(f *tui.Frame, r screen.Region, i *inspection, r
 	box := r.Sub(0, 1, r.W, r.H-1)
 	if i.below != nil {
 		var rest screen.Region
-		if box, rest = list.Split(box, rows.Len); rest.H > 0 {
+		if box, rest = list.SplitPage(box, rows.Len); rest.H > 0 {
 			i.below(rest)
 		}
 	}
 	inside := box.Box(screen.Thin, theme.Border, theme.Title, i.title)
-	if row, ok := f.Selected(); ok && i.about != nil && inside.H > 3*aboutRows {
+	if row, ok := f.SelectedRow(); ok && i.about != nil && inside.H > 3*aboutRows {
 		words := inside.Sub(0, inside.H-aboutRows, inside.W, aboutRows)
-		for y, line := range chart.Wrap(i.about(in, row), words.W-2) {
+		for y, line := range chart.WrapText(i.about(in, row), words.W-2) {
 			words.Text(1, y, theme.Dim, line)
 		}
 		inside.H -= aboutRows
 	}
-	f.List(box, inside, tui.Listing{Columns: i.columns, Rows: rows, Focused: true})
+	f.DrawList(box, inside, tui.Listing{Columns: i.columns, Rows: rows, Focused: true})
 }

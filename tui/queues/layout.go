@@ -47,26 +47,26 @@ type row struct {
 
 // arrangePanels arranges the panels of one queue in a column: those that fit, in page order. Spare rows extend
 // panels to their good height, then the log or the age.
-func rows(width, height int) []row {
+func arrangePanels(width, height int) []row {
 	var kept [panelKinds]bool
 	for i := range kept {
 		kept[i] = true
 	}
 	// The last panels to be dropped get their comfort from those dropped before them.
-	for total(stacked(kept, width))+missing(kept) > height {
+	for totalHeight(stackPanels(kept, width))+missingRows(kept) > height {
 		victim := panel(-1)
 		for p := range panelKinds {
 			if kept[p] && p != panelQueue && (victim < 0 || shapes[p].drop < shapes[victim].drop) {
 				victim = p
 			}
 		}
-		if victim < 0 || total(stacked(kept, width)) <= height && shapes[victim].drop > luxuries {
+		if victim < 0 || totalHeight(stackPanels(kept, width)) <= height && shapes[victim].drop > luxuries {
 			break
 		}
 		kept[victim] = false
 	}
-	out := stacked(kept, width)
-	spare := height - total(out)
+	out := stackPanels(kept, width)
+	spare := height - totalHeight(out)
 	for _, p := range []panel{panelQueue, panelLog} { // first complete boxes, then some lines of events
 		for i := range out {
 			if out[i].panels[0] == p {
@@ -79,7 +79,7 @@ func rows(width, height int) []row {
 	for grown := true; grown && spare > 0; {
 		grown = false
 		for i := range out {
-			if spare > 0 && out[i].height < out[i].good() {
+			if spare > 0 && out[i].height < out[i].goodHeight() {
 				out[i].height++
 				spare--
 				grown = true
@@ -98,7 +98,7 @@ func rows(width, height int) []row {
 const luxuries = 2
 
 // missingRows returns how many rows the kept panels lack to their comfort.
-func missing(kept [panelKinds]bool) int {
+func missingRows(kept [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {
 		if kept[p] {
@@ -110,7 +110,7 @@ func missing(kept [panelKinds]bool) int {
 
 // stackPanels returns the kept panels in rows of minimum height. Loss and CDF share a row if the column is wide
 // enough.
-func stacked(kept [panelKinds]bool, width int) []row {
+func stackPanels(kept [panelKinds]bool, width int) []row {
 	order := []panel{panelQueue, panelAoM, panelLoss, panelCDF, panelSaw, panelCounters, panelLog}
 	var out []row
 	for _, p := range order {
@@ -126,7 +126,7 @@ func stacked(kept [panelKinds]bool, width int) []row {
 	return out
 }
 
-func (r *row) good() int {
+func (r *row) goodHeight() int {
 	h := 0
 	for _, p := range r.panels {
 		h = max(h, shapes[p].good)
@@ -134,7 +134,7 @@ func (r *row) good() int {
 	return h
 }
 
-func total(rows []row) int {
+func totalHeight(rows []row) int {
 	n := 0
 	for _, r := range rows {
 		n += r.height
@@ -156,7 +156,7 @@ func (s *session) places() []place {
 			}
 			continue
 		}
-		for _, r := range rows(s.run.area.W/n, s.run.area.H) {
+		for _, r := range arrangePanels(s.run.area.W/n, s.run.area.H) {
 			for _, p := range r.panels {
 				out = append(out, place{p, q})
 			}
@@ -166,7 +166,7 @@ func (s *session) places() []place {
 }
 
 // focusedPlace returns the box with the focus.
-func (s *session) focused() place {
+func (s *session) focusedPlace() place {
 	places := s.places()
 	return places[min(s.run.focus, len(places)-1)]
 }

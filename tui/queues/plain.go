@@ -35,11 +35,13 @@ func (p *Plain) Show(s *live.Snapshot) error {
 		p.started = true
 		w := &s.Plan.Spec.Workload
 		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, run %d of seed %d, %s\n",
-			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate, s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, sampled(s))
+			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate,
+			s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, samplingText(s))
 	}
-	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.Instant(s.Now, s.End), num.End(s.End), s.State, s.Sent, s.Total)
+	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.FormatInstant(s.Now, s.End), num.FormatEnd(s.End),
+		s.State, s.Sent, s.Total)
 	for i := range s.Queues {
-		p.queue(&b, i, &s.Queues[i])
+		p.writeQueue(&b, i, &s.Queues[i])
 	}
 	if s.State != p.state && s.Err != nil {
 		fmt.Fprintf(&b, "error: %v\n", s.Err)
@@ -49,17 +51,17 @@ func (p *Plain) Show(s *live.Snapshot) error {
 	return err
 }
 
-func sampled(s *live.Snapshot) string {
+func samplingText(s *live.Snapshot) string {
 	if s.Sampled {
 		return "sampled counters"
 	}
 	return "every event observed"
 }
 
-func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
+func (p *Plain) writeQueue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model%s\n",
-		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), ages(q))
+		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), agesText(q))
 	if q.OnTheWay > 0 {
 		fmt.Fprintf(b, "  %d sums are on their way to workers\n", q.OnTheWay)
 	}
@@ -76,18 +78,19 @@ func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	}
 	if q.Pair != nil && !p.paired[i] {
 		p.paired[i] = true
-		pair(b, q.Name, q.Pair)
+		writePair(b, q.Name, q.Pair)
 	}
 }
 
 // writePair writes the ages of a finished run next to the twin's, with their judgement.
-func pair(b *strings.Builder, name string, r *results.Row) {
+func writePair(b *strings.Builder, name string, r *results.Row) {
 	for i := range r.Stats {
 		s := &r.Stats[i]
 		if s.Beside == nil || s.Column == "" || s.Unit != "ns" {
 			continue
 		}
-		fmt.Fprintf(b, "  %s %s: the twin's of the plan %s, of the arrivals that were logged %s, measured %s", name, s.Column, text.Duration(s.Plan), text.Duration(s.Twin), text.Duration(s.Measured))
+		fmt.Fprintf(b, "  %s %s: the twin's of the plan %s, of the arrivals that were logged %s, measured %s", name,
+			s.Column, text.Duration(s.Plan), text.Duration(s.Twin), text.Duration(s.Measured))
 		if off := s.OutputPct(); off.Known() {
 			fmt.Fprintf(b, ", %s %% off", text.Signed(off))
 		} else if s.Reason != "" {
@@ -101,14 +104,14 @@ func pair(b *strings.Builder, name string, r *results.Row) {
 }
 
 // agesText returns the age of model under every reading: the current one, while there is one, and the average.
-func ages(q *live.QueueSnapshot) string {
+func agesText(q *live.QueueSnapshot) string {
 	var parts []string
 	for reading := range olaf.Reading(olaf.Readings) {
 		part := " " + reading.String()
 		if now := q.AoMNow[reading]; now.Known() {
-			part += " now " + num.NS(float64(now)) + ","
+			part += " now " + num.FormatNS(float64(now)) + ","
 		}
-		parts = append(parts, part+" average "+num.NS(float64(q.MeanAoM[reading])))
+		parts = append(parts, part+" average "+num.FormatNS(float64(q.MeanAoM[reading])))
 	}
 	return strings.Join(parts, ";")
 }

@@ -80,10 +80,10 @@ func New(o Options) tui.Dashboard {
 
 func (s *session) pages() []tui.Page {
 	pages := []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
-	if s.adds() {
+	if s.hasSums() {
 		pages = append(pages, s.slotsPage())
 	}
-	if s.beside() {
+	if s.hasPairs() {
 		pages = append(pages, s.twinPage())
 	}
 	return pages
@@ -111,20 +111,20 @@ func (s *session) keys() tui.Acts {
 		keys.Watch: s.ask(func(v *live.Snapshot) live.Command {
 			return live.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
 		}),
-		keys.Reading:  tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
-		keys.Window:   tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
-		keys.Stop:     tui.Do(s.stop),
-		keys.Rerun:    tui.Do(s.askSettings),
-		keys.Workbook: s.results("workbook", s.options.Workbook),
-		keys.Figures:  s.results("figures", s.options.Figures),
+		keys.Reading:  tui.AsAct(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
+		keys.Window:   tui.AsAct(func(*tui.Frame) { s.whole = !s.whole }),
+		keys.Stop:     tui.AsAct(s.stop),
+		keys.Rerun:    tui.AsAct(s.askSettings),
+		keys.Workbook: s.writeResults("workbook", s.options.Workbook),
+		keys.Figures:  s.writeResults("figures", s.options.Figures),
 	}
 }
 
 // ask returns an act that sends a command.
 func (s *session) ask(command func(*live.Snapshot) live.Command) func(*tui.Frame) tea.Cmd {
-	return tui.Do(func(f *tui.Frame) {
+	return tui.AsAct(func(f *tui.Frame) {
 		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {
-			f.Say(busy)
+			f.ShowNote(busy)
 		}
 	})
 }
@@ -159,7 +159,8 @@ func (s *session) Status() tui.Status {
 		State: map[live.State]tui.State{
 			live.Paused: tui.Paused, live.Running: tui.Running, live.Done: tui.Done, live.Failed: tui.Failed,
 		}[v.State],
-		Speed: speed(v.Speed), Head: s.head(), Now: v.Now, End: v.End, Progress: "sent " + num.Percent(sentPct(v)), Left: left(v), Err: v.Err,
+		Speed: speedText(v.Speed), Head: s.headPhrases(), Now: v.Now, End: v.End, Progress: "sent " +
+			num.FormatPercent(sentPct(v)), Left: timeLeft(v), Err: v.Err,
 		Busy: v.Now > 0 && (v.State == live.Running || v.State == live.Paused),
 	}
 	if b := s.bench; b != nil {
@@ -172,11 +173,11 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-func speed(s live.Speed) string {
+func speedText(s live.Speed) string {
 	if s == live.AsFastAsPossible {
 		return "full speed"
 	}
-	return num.Speed(olaf.Duration(s).Seconds())
+	return num.FormatSpeed(olaf.Duration(s).Seconds())
 }
 
 // sentPct returns the percentage of the traffic that was sent.
@@ -188,7 +189,7 @@ func sentPct(v *live.Snapshot) float64 {
 }
 
 // timeLeft returns how long the run still takes at its speed.
-func left(v *live.Snapshot) time.Duration {
+func timeLeft(v *live.Snapshot) time.Duration {
 	if v.Speed <= 0 || v.End < v.Now {
 		return -1
 	}
@@ -196,14 +197,16 @@ func left(v *live.Snapshot) time.Duration {
 }
 
 // headPhrases returns what runs on which device, and its validity.
-func (s *session) head() []screen.Phrase {
+func (s *session) headPhrases() []screen.Phrase {
 	v := s.snapshot
 	out := []screen.Phrase{
-		{Text: v.Plan.Spec.Experiment, Style: theme.Strong}, {Text: "on", Style: theme.Dim}, {Text: v.Device.Address + " " + v.Device.Build, Style: theme.Text},
+		{Text: v.Plan.Spec.Experiment, Style: theme.Strong}, {Text: "on", Style: theme.Dim}, {Text: v.Device.Address +
+			" " + v.Device.Build, Style: theme.Text},
 	}
 	if on := s.options.Measured; on != "" {
 		out[2].Text = on
-		out = append(out, screen.Phrase{Text: "beside", Style: theme.Dim}, screen.Phrase{Text: v.Device.Address + " " + v.Device.Build, Style: theme.Text})
+		out = append(out, screen.Phrase{Text: "beside", Style: theme.Dim}, screen.Phrase{Text: v.Device.Address +
+			" " + v.Device.Build, Style: theme.Text})
 	}
 	if v.Sampled {
 		out = append(out, screen.Phrase{Text: "sampled", Style: theme.Warn})
@@ -229,37 +232,40 @@ func (s *session) validity() (string, screen.Style) {
 }
 
 // viewCaption returns a caption for a view of the run.
-func (s *session) caption(what string) string {
+func (s *session) viewCaption(what string) string {
 	v := s.snapshot
 	if v == nil {
 		return what
 	}
 	w := &v.Plan.Spec.Workload
-	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d workers in %d clusters offer %v to %d slots; ages %s.", what, v.Plan.Spec.Experiment,
-		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.End(v.End), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots, s.reading)
+	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d "+
+		"workers in %d clusters offer %v to %d slots; ages %s.", what, v.Plan.Spec.Experiment,
+		v.Device.Address, v.Seed, num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End), w.Workers, w.Clusters,
+		w.MeanRate, v.Plan.Spec.Slots, s.reading)
 }
 
 // stop ends the traffic when called twice in a row.
 func (s *session) stop(f *tui.Frame) {
-	if !f.Again(keys.Stop) {
-		f.Say(f.Key(keys.Stop) + " again stops the generator")
+	if !f.IsRepeat(keys.Stop) {
+		f.ShowNote(f.Key(keys.Stop) + " again stops the generator")
 		return
 	}
 	s.options.Source.Do(live.Stop{})
-	f.Say("the traffic is stopped; what is inside still leaves")
+	f.ShowNote("the traffic is stopped; what is inside still leaves")
 }
 
-// results returns an act that writes the experiment's results in some form.
-func (s *session) results(what string, write func(context.Context) (path string, err error)) func(*tui.Frame) tea.Cmd {
+// writeResults returns an act that writes the experiment's results in some form.
+func (s *session) writeResults(what string, write func(context.Context) (path string,
+	err error)) func(*tui.Frame) tea.Cmd {
 	return func(f *tui.Frame) tea.Cmd {
 		if write == nil {
-			f.Say("no results to write: start with 'olafctl bench --tui'")
+			f.ShowNote("no results to write: start with 'olafctl bench --tui'")
 			return nil
 		}
-		f.Say("writing the " + what + "…")
+		f.ShowNote("writing the " + what + "…")
 		return func() tea.Msg {
 			path, err := write(context.Background())
-			return tui.Saved(what, path, err)
+			return tui.ReportSaved(what, path, err)
 		}
 	}
 }
@@ -301,7 +307,7 @@ func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
 		}
 		f.Close()
 		f.Freeze(false)
-		f.Forget()
+		f.DropMarks()
 		o.session.options.Source.Do(live.Rerun{Spec: spec})
 	default:
 		o.form = o.form.Update(msg)
@@ -311,16 +317,16 @@ func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
 }
 
 // showLife fetches the life of an update and shows it.
-func (s *session) tellLife(queue int, update int64) tea.Cmd {
+func (s *session) showLife(queue int, update int64) tea.Cmd {
 	source, end := s.options.Source, s.snapshot.End
 	return func() tea.Msg {
 		l, ok := source.Life(queue, update)
 		return tui.Then(func(f *tui.Frame) {
 			if !ok {
-				f.Say("that update is no longer remembered; go back in time to see it")
+				f.ShowNote("that update is no longer remembered; go back in time to see it")
 				return
 			}
-			f.Open(&tui.Reading{Title: "the life of an update", Lines: life.Story(&l, end)})
+			f.Open(&tui.Reading{Title: "the life of an update", Lines: life.DescribeLife(&l, end)})
 		})
 	}
 }

@@ -120,7 +120,7 @@ func shown(s Source, width, height int, edit func(*Options)) *dash {
 		d.saved = append(d.saved, name+": "+string(data))
 		return name, nil
 	}})
-	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	tuitest.SendMessage(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
 	d.clock.Advance(d.Frame, tui.FrameInterval)
 	d.View()
 	return d
@@ -129,7 +129,7 @@ func shown(s Source, width, height int, edit func(*Options)) *dash {
 // press presses keys, draws the page, and lets the frame look again, so that inspections arrive.
 func (d *dash) press(names ...string) *dash {
 	for _, name := range names {
-		tuitest.Press(d.Frame, name)
+		tuitest.PressKeys(d.Frame, name)
 		d.View()
 		d.clock.Advance(d.Frame, tui.FrameInterval)
 	}
@@ -150,17 +150,18 @@ func TestPages(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				d := shown(source, size[0], size[1]+3, nil).press(strconv.Itoa(i + 1))
 				d.session.inspects.changed = nil
-				teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[i], size[0], size[1])))
+				teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[i], size[0], size[1])))
 			})
 		}
 	}
 	for _, c := range []struct {
 		name string
 		keys []string
-	}{{"maximised", []string{"p", "z"}}, {"filtered", []string{"/", "dropped", "enter"}}, {"sorted", []string{"2", "s", "s", "down", "down", "enter"}}} {
+	}{{"maximised", []string{"p", "z"}}, {"filtered", []string{"/", "dropped", "enter"}},
+		{"sorted", []string{"2", "s", "s", "down", "down", "enter"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			d := shown(source, 100, 30, nil).press(c.keys...)
-			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], 100, 27)))
+			teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[d.Page()], 100, 27)))
 		})
 	}
 	t.Run("form", func(t *testing.T) {
@@ -182,8 +183,8 @@ func TestEveryBinding(t *testing.T) {
 		before []string
 		holds  func(*dash) bool
 	}{
-		keys.NextPanel: {nil, func(d *dash) bool { return d.session.focused().panel == panelAoM }},
-		keys.LastPanel: {nil, func(d *dash) bool { return d.session.focused().queue == 1 }},
+		keys.NextPanel: {nil, func(d *dash) bool { return d.session.focusedPlace().panel == panelAoM }},
+		keys.LastPanel: {nil, func(d *dash) bool { return d.session.focusedPlace().queue == 1 }},
 		keys.Maximise:  {nil, func(d *dash) bool { return d.session.run.zoom }},
 		keys.Back:      {[]string{"z"}, func(d *dash) bool { return !d.session.run.zoom }},
 		keys.Open:      {nil, says("the life of an update")},
@@ -206,7 +207,8 @@ func TestEveryBinding(t *testing.T) {
 	}
 	own := map[keys.Action]bool{}
 	for _, a := range []keys.Action{
-		keys.Help, keys.Quit, keys.NextTab, keys.PreviousTab, keys.Mouse, keys.Freeze, keys.Filter, keys.Up, keys.Down, keys.PageUp, keys.PageDown, keys.Top,
+		keys.Help, keys.Quit, keys.NextTab, keys.PreviousTab, keys.Mouse, keys.Freeze, keys.Filter, keys.Up,
+		keys.Down, keys.PageUp, keys.PageDown, keys.Top,
 		keys.Bottom, keys.SeekForward, keys.SeekBackward, keys.Mark, keys.NextMark, keys.ExportText, keys.ExportSVG,
 	} {
 		own[a] = true
@@ -226,7 +228,7 @@ func TestEveryBinding(t *testing.T) {
 			})
 			d.press(check.before...)
 			source.asked = nil
-			tuitest.Press(d.Frame, k)
+			tuitest.PressKeys(d.Frame, k)
 			if !check.holds(d) {
 				t.Errorf("%s by %q: asked %v:\n%s", b.Action, k, source.asked, d.Text())
 			}
@@ -237,7 +239,7 @@ func TestEveryBinding(t *testing.T) {
 func TestRerunByForm(t *testing.T) {
 	source := at(t, instant, nil)
 	d := shown(source, 120, 40, nil)
-	tuitest.Press(d.Frame, "r", "down", "down", "backspace", "16", "down", "down", "down", "backspace", "7", "enter")
+	tuitest.PressKeys(d.Frame, "r", "down", "down", "backspace", "16", "down", "down", "down", "backspace", "7", "enter")
 	if d.Over() != nil || len(source.asked) != 1 {
 		t.Fatalf("asked %v:\n%s", source.asked, d.Text())
 	}
@@ -246,10 +248,10 @@ func TestRerunByForm(t *testing.T) {
 		t.Errorf("slots %d, seed %d, queue %q", rerun.Spec.Slots, rerun.Spec.Seed, rerun.Spec.Queue)
 	}
 	d = shown(source, 120, 40, nil)
-	if tuitest.Press(d.Frame, "r", "backspace", "enter"); d.Over() == nil || d.Over().(*settings).form.Err == "" {
+	if tuitest.PressKeys(d.Frame, "r", "backspace", "enter"); d.Over() == nil || d.Over().(*settings).form.Err == "" {
 		t.Errorf("a rate without its unit was taken:\n%s", d.Text())
 	}
-	if tuitest.Press(d.Frame, "esc"); d.Over() != nil {
+	if tuitest.PressKeys(d.Frame, "esc"); d.Over() != nil {
 		t.Error("escape does not close the form")
 	}
 }
@@ -260,7 +262,7 @@ func TestBusyIsSaid(t *testing.T) {
 	source.busy = true
 	for _, k := range []string{"space", "right"} {
 		d := shown(source, 100, 30, nil)
-		if tuitest.Press(d.Frame, k); !strings.Contains(d.Text(), busy) {
+		if tuitest.PressKeys(d.Frame, k); !strings.Contains(d.Text(), busy) {
 			t.Errorf("%q is not said to be in vain", k)
 		}
 	}
@@ -283,7 +285,8 @@ func TestFatesAddUp(t *testing.T) {
 		d := shown(source, size[0], size[1]+3, nil)
 		sum := make([]float64, 2)
 		for _, line := range strings.Split(d.Text(), "\n") {
-			for i, half := range []string{string([]rune(line)[:min(size[0]/2, utf8.RuneCountInString(line))]), string([]rune(line)[min(size[0]/2, utf8.RuneCountInString(line)):])} {
+			for i, half := range []string{string([]rune(line)[:min(size[0]/2, utf8.RuneCountInString(line))]),
+				string([]rune(line)[min(size[0]/2, utf8.RuneCountInString(line)):])} {
 				for _, name := range []string{"✗ lost ", "⊕ merged ", "◀ delivered ", "▮ in queue "} {
 					if _, after, ok := strings.Cut(half, name); ok && strings.Contains(after, "%") {
 						fields := strings.Fields(strings.SplitN(after, "%", 2)[0])
@@ -308,7 +311,8 @@ func TestFatesAddUp(t *testing.T) {
 func TestResultsPage(t *testing.T) {
 	bench := &Bench{Done: 3, Total: 8}
 	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).press("6")
-	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") || !strings.Contains(text, "AoM/worker") {
+	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") ||
+		!strings.Contains(text, "AoM/worker") {
 		t.Errorf("while it runs:\n%s", text)
 	}
 	report := tui.NewReport(func(width int) []string {
@@ -321,7 +325,7 @@ func TestResultsPage(t *testing.T) {
 		t.Errorf("at the end:\n%s", text)
 	}
 	for width, want := range map[int]string{100: "folded at 96", 160: "folded at 156", 60: "folded at 56"} {
-		tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: 30})
+		tuitest.SendMessage(d.Frame, tea.WindowSizeMsg{Width: width, Height: 30})
 		if text := d.press("left").Text(); !strings.Contains(text, want) {
 			t.Errorf("a report on %d columns must be %s:\n%s", width, want, text)
 		}
@@ -344,9 +348,10 @@ func TestSlots(t *testing.T) {
 		}
 	}
 	d := shown(source, 80, 24, nil).press("7")
-	teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[6], 80, 21)))
+	teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[6], 80, 21)))
 	text := shown(source, 100, 30, nil).press("7").Text()
-	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots hold a partial sum, H=4", len(table.Held)), " of 4", "whose"} {
+	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots hold a partial sum, H=4",
+		len(table.Held)), " of 4", "whose"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -388,13 +393,17 @@ func TestTwin(t *testing.T) {
 	watched := shown(source, 120, 40, nil).press("7")
 	state := &Bench{Done: 1, Total: 3, Rows: []results.Row{row}}
 	source.snapshot.Logs = false
-	benched := shown(source, 120, 40, func(o *Options) { o.Beside, o.Measured, o.Bench = true, "xdp:", func() *Bench { return state } }).press("7")
+	benched := shown(source, 120, 40, func(o *Options) {
+		o.Beside, o.Measured, o.Bench = true, "xdp:",
+			func() *Bench { return state }
+	}).press("7")
 	for _, want := range []string{"on xdp: beside twin:"} {
 		if !strings.Contains(benched.Text(), want) {
 			t.Errorf("no %q in the head:\n%s", want, benched.Text())
 		}
 	}
-	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; beside it the plan plays on") || !strings.Contains(page, "1 of 3 runs done") {
+	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; beside it the plan plays on") ||
+		!strings.Contains(page, "1 of 3 runs done") {
 		t.Errorf("the device that measures is not on the page of devices:\n%s", page)
 	}
 	benched.press("7")
@@ -411,8 +420,10 @@ func TestTwin(t *testing.T) {
 	if !strings.Contains(benched.Text(), "Ages beside the twin's, 1 of 3 runs") {
 		t.Errorf("beside a bench:\n%s", benched.Text())
 	}
-	for name, screen := range map[string]string{"watched": watched.Text(), "beside a bench": benched.Text(), "report": report.String(), "plain": plain.String()} {
-		for _, want := range []string{"6.119 ms", "6.222 ms", "6.209 ms", "-0.2", "8.612 ms", "8.633 ms", "27769 of 27770 decisions as the engine's", "late by 100ns (p50), 14µs (p99), 2.4ms at most", "the pacer was late"} {
+	for name, screen := range map[string]string{"watched": watched.Text(), "beside a bench": benched.Text(),
+		"report": report.String(), "plain": plain.String()} {
+		for _, want := range []string{"6.119 ms", "6.222 ms", "6.209 ms", "-0.2", "8.612 ms", "8.633 ms",
+			"27769 of 27770 decisions as the engine's", "late by 100ns (p50), 14µs (p99), 2.4ms at most", "the pacer was late"} {
 			if !strings.Contains(screen, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, screen)
 			}
@@ -437,7 +448,8 @@ func TestAnswersToWorkers(t *testing.T) {
 		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "olaf,fifo", new(3), bench.ToBoth, []olaf.Rate{olaf.Gbps}
 	})
 	text := shown(both, 200, 60, nil).Text()
-	for _, want := range []string{"updates dropped, queue full", "iswitch, 8 slots, out at 1Gbps", "fifo, 8 slots, out at 1Gbps", "iswitch S, "} {
+	for _, want := range []string{"updates dropped, queue full", "iswitch, 8 slots, out at 1Gbps",
+		"fifo, 8 slots, out at 1Gbps", "iswitch S, "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -463,13 +475,14 @@ func TestTour(t *testing.T) {
 	source := at(t, instant, nil)
 	d := shown(source, 120, 40, func(o *Options) { o.Demo = true })
 	story := d.session.demo()
-	if n := tui.Ticks(story); n != 60*15 {
+	if n := tui.CountTicks(story); n != 60*15 {
 		t.Errorf("the tour takes %d frames, not a minute", n)
 	}
-	if text := d.Text(); !strings.Contains(text, "27 workers train 9 models") || !strings.Contains(text, "1:00 of the tour left") || len(source.asked) != 3 {
+	if text := d.Text(); !strings.Contains(text, "27 workers train 9 models") || !strings.Contains(text,
+		"1:00 of the tour left") || len(source.asked) != 3 {
 		t.Errorf("the tour begins by asking %v:\n%s", source.asked, text)
 	}
-	for range tui.Ticks(story) {
+	for range tui.CountTicks(story) {
 		d.clock.Advance(d.Frame, tui.FrameInterval)
 	}
 	seeks := 0
@@ -493,7 +506,8 @@ func TestPlainTellsTheSame(t *testing.T) {
 		}
 	}
 	text := out.String()
-	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps", "fifo out at 20Gbps", "merged", "age of model per cluster now"} {
+	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps",
+		"fifo out at 20Gbps", "merged", "age of model per cluster now"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
@@ -522,19 +536,21 @@ func TestOneAge(t *testing.T) {
 	for i, runs := range measured.Outcome.Runs {
 		m := &runs[0].Metrics
 		for reading, age := range [olaf.Readings]results.Float{m.Of("aom_cluster_ns"), m.Of("aom_worker_ns")} {
-			want := num.NS(float64(age))
-			tuitest.Press(d.Frame, "1")
-			if titles := d.line("┌─ AoM " + olaf.Reading(reading).String()); !strings.Contains(strings.Split(titles, "┐")[i], "mean "+want) {
+			want := num.FormatNS(float64(age))
+			tuitest.PressKeys(d.Frame, "1")
+			if titles := d.line("┌─ AoM " + olaf.Reading(reading).String()); !strings.Contains(strings.Split(titles,
+				"┐")[i], "mean "+want) {
 				t.Errorf("queue %d, %v: want %s, the Run page says %s", i, olaf.Reading(reading), want, titles)
 			}
-			tuitest.Press(d.Frame, "6")
+			tuitest.PressKeys(d.Frame, "6")
 			if row := d.line("│" + source.snapshot.Queues[i].Name); !strings.Contains(row, want) {
 				t.Errorf("queue %d, %v: want %s, the Results page says %s", i, olaf.Reading(reading), want, row)
 			}
-			if line := strings.Split(plain.String(), "\n")[2+i]; !strings.Contains(line, olaf.Reading(reading).String()+" average "+want) {
+			if line := strings.Split(plain.String(), "\n")[2+i]; !strings.Contains(line, olaf.Reading(reading).String()+
+				" average "+want) {
 				t.Errorf("queue %d, %v: want %s, the plain stream says %s", i, olaf.Reading(reading), want, line)
 			}
-			tuitest.Press(d.Frame, "a")
+			tuitest.PressKeys(d.Frame, "a")
 		}
 	}
 }
@@ -553,7 +569,8 @@ func (d *dash) line(text string) string {
 func TestUnits(t *testing.T) {
 	source := at(t, instant, nil)
 	for i := range 6 {
-		if text := shown(source, 120, 40, nil).press(strconv.Itoa(i + 1)).Text(); i != 3 && strings.Contains(strings.NewReplacer("status", "", "cluster", "", "bus", "").Replace(text), "us ") {
+		if text := shown(source, 120, 40, nil).press(strconv.Itoa(i + 1)).Text(); i != 3 &&
+			strings.Contains(strings.NewReplacer("status", "", "cluster", "", "bus", "").Replace(text), "us ") {
 			t.Errorf("page %d writes us:\n%s", i+1, text)
 		}
 	}
@@ -567,7 +584,8 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		q := &c.Queues[i]
 		switch b % 8 {
 		case 0:
-			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = [olaf.Readings]results.Float{results.Missing(), -1}, [olaf.Readings]results.Float{results.Float(math.Inf(1)), 0}, math.Inf(-1), math.NaN()
+			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = [olaf.Readings]results.Float{results.Missing(), -1},
+				[olaf.Readings]results.Float{results.Float(math.Inf(1)), 0}, math.Inf(-1), math.NaN()
 		case 1:
 			q.Items, q.Log, q.Series, q.Teeth, q.Merges = nil, nil, nil, nil, nil
 		case 2:
@@ -577,7 +595,8 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		case 4:
 			c.Sampled = true
 		case 5:
-			q.Series = []live.SeriesPoint{{At: c.Now, AoM: [olaf.Readings]float64{math.Inf(1), math.NaN()}}, {At: math.MaxInt64, AoM: [olaf.Readings]float64{-1e308}, Ages: [olaf.Readings][]float32{{1}}}}
+			q.Series = []live.SeriesPoint{{At: c.Now, AoM: [olaf.Readings]float64{math.Inf(1), math.NaN()}},
+				{At: math.MaxInt64, AoM: [olaf.Readings]float64{-1e308}, Ages: [olaf.Readings][]float32{{1}}}}
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
 		case 7:
@@ -613,16 +632,16 @@ func FuzzDashboard(f *testing.F) {
 			switch op % 5 {
 			case 0:
 				width, height = int(a), int(b)
-				tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+				tuitest.SendMessage(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
 			case 1:
-				tuitest.Press(d.Frame, all[int(a)%len(all)], all[int(b)%len(all)])
+				tuitest.PressKeys(d.Frame, all[int(a)%len(all)], all[int(b)%len(all)])
 			case 2:
 				d.clock.Advance(d.Frame, tui.FrameInterval)
 			case 3:
 				d.session.options.Source = &still{snapshot: wrong(source.snapshot, a), life: source.life, in: source.in}
 				d.clock.Advance(d.Frame, tui.FrameInterval)
 			case 4:
-				tuitest.Click(d.Frame, int(a), int(b))
+				tuitest.ClickAt(d.Frame, int(a), int(b))
 			}
 			sized(t, d, width, height)
 		}
@@ -637,8 +656,8 @@ func sized(t *testing.T, d *dash, width, height int) {
 		t.Fatalf("%d lines on a terminal of %d", len(lines), height)
 	}
 	for _, l := range lines {
-		if screen.Width(l) > width {
-			t.Fatalf("%d columns on a terminal of %d: %q", screen.Width(l), width, l)
+		if screen.TextWidth(l) > width {
+			t.Fatalf("%d columns on a terminal of %d: %q", screen.TextWidth(l), width, l)
 		}
 	}
 }

@@ -13,13 +13,14 @@ import (
 // registersPage returns the page with the device's decoded registers by name; changes since the last look are
 // marked.
 func (s *session) registersPage() tui.Page {
-	return s.page(inspection{
+	return s.inspectionPage(inspection{
 		title: "Registers",
 		head: func(*live.Inspection) screen.Phrase {
 			return screen.Phrase{Text: "* changed since the last look; a look latches the counters", Style: theme.Dim}
 		},
-		columns: []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 8, Right: true, Drop: 1}, {Name: "value", Width: 10, Right: true}, {Name: "decoded", Least: 8}},
-		rows:    s.registerRows, about: registerAbout,
+		columns: []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 8, Right: true, Drop: 1},
+			{Name: "value", Width: 10, Right: true}, {Name: "decoded", Least: 8}},
+		rows: s.registerRows, about: registerAbout,
 	}, "Every readable register of the first device, by its name in docs/reference/registers.md, with its fields decoded.")
 }
 
@@ -69,5 +70,5 @@ func (s *session) registerRows(in *live.Inspection) list.Rows {
 			{Text: fmt.Sprintf("0x%0*x", width, r.Value), Style: style}, {Text: r.Decoded},
 		}})
 	}
-	return list.Lines(rows)
+	return list.FromRows(rows)
 }

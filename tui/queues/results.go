@@ -20,17 +20,18 @@ import (
 // resultsPage returns the page with the experiment's report, or with the results of the run so far.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
-		Title:   "Results",
-		About:   "The report of the whole experiment once it is there, else what this one run shows so far. left and right shift long lines.",
+		Title: "Results",
+		About: "The report of the whole experiment once it is there, else what this one run shows so far. left and " +
+			"right shift long lines.",
 		Draw:    s.drawResults,
 		Rows:    s.resultRows,
-		Keys:    tui.Shifting(func() bool { return s.report() != nil }),
-		Caption: func() string { return s.caption("Results") },
+		Keys:    tui.ShiftKeys(func() bool { return s.reportLines() != nil }),
+		Caption: func() string { return s.viewCaption("Results") },
 	}
 }
 
 // reportLines returns the lines of the experiment's report or its error; nil while there is none.
-func (s *session) report() []string {
+func (s *session) reportLines() []string {
 	if s.bench == nil {
 		return nil
 	}
@@ -51,17 +52,17 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	}
 	listing := r
 	columns := []list.Column{{}}
-	if s.report() == nil {
+	if s.reportLines() == nil {
 		var below screen.Region
 		columns = resultColumns
-		listing, below = list.Split(r, len(s.snapshot.Queues))
+		listing, below = list.SplitPage(r, len(s.snapshot.Queues))
 		s.drawCurves(below)
 	}
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, title)
 	if s.bench != nil && s.bench.Report != nil {
 		s.bench.Report.Fold(inside)
 	}
-	f.List(listing, inside, tui.Listing{Columns: columns, Rows: s.resultRows()})
+	f.DrawList(listing, inside, tui.Listing{Columns: columns, Rows: s.resultRows()})
 }
 
 // curveLeast is the minimum height of a curve with its border.
@@ -72,7 +73,7 @@ func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
 	}
-	for _, line := range chart.Wrap(s.comparison(), r.W-2) {
+	for _, line := range chart.WrapText(s.comparison(), r.W-2) {
 		r.Text(1, 0, theme.Text, line)
 		r = r.Sub(0, 1, r.W, r.H-1)
 	}
@@ -82,12 +83,13 @@ func (s *session) drawCurves(r screen.Region) {
 	if r.H < curveLeast*n {
 		return
 	}
-	top := aom.Top(s.snapshot, span, s.reading)
+	top := aom.MaxMeanAge(s.snapshot, span, s.reading)
 	for i := range n {
 		q := &s.snapshot.Queues[i]
 		part := r.Sub(0, i*r.H/n, r.W, (i+1)*r.H/n-i*r.H/n)
-		title := q.Name + ": " + aom.Title(q, s.reading, r.W-titleMargin-len(q.Name)-2)
-		aom.Mean(part.Box(screen.Thin, theme.Border, theme.Queue(i), title), s.snapshot, i, span, top, s.reading, theme.Queue(i))
+		title := q.Name + ": " + aom.FormatTitle(q, s.reading, r.W-titleMargin-len(q.Name)-2)
+		aom.DrawMean(part.Box(screen.Thin, theme.Border, theme.QueueStyle(i), title), s.snapshot, i, span, top,
+			s.reading, theme.QueueStyle(i))
 	}
 }
 
@@ -108,7 +110,7 @@ func (s *session) comparison() string {
 		if fresher < 0 {
 			fresher, word = -fresher, "older"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s", num.Percent(fresher), word, reading))
+		parts = append(parts, fmt.Sprintf("%s %s %s", num.FormatPercent(fresher), word, reading))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -117,13 +119,15 @@ func (s *session) comparison() string {
 }
 
 var resultColumns = []list.Column{
-	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true, Drop: 2}, {Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true, Drop: 1},
-	{Name: "delivered", Width: 7, Right: true, Drop: 3}, {Name: "dropped", Width: 7, Right: true, Drop: 4}, {Name: "AoM/cluster", Width: 8, Right: true},
+	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true, Drop: 2}, {Name: "lost", Width: 7,
+		Right: true}, {Name: "merged", Width: 7, Right: true, Drop: 1},
+	{Name: "delivered", Width: 7, Right: true, Drop: 3}, {Name: "dropped", Width: 7, Right: true, Drop: 4},
+	{Name: "AoM/cluster", Width: 8, Right: true},
 	{Name: "AoM/worker", Width: 8, Right: true}, {},
 }
 
 func (s *session) resultRows() list.Rows {
-	lines := s.report()
+	lines := s.reportLines()
 	if lines == nil {
 		return s.liveResults()
 	}
@@ -154,9 +158,11 @@ func (s *session) liveResults() list.Rows {
 		q := &s.snapshot.Queues[i]
 		c := &q.Counters
 		return list.Row{ID: int64(i), Cells: []list.Cell{
-			{Text: q.Name, Style: theme.Queue(i)}, {Text: q.OutRate.String()}, {Text: num.Percent(lostPct(q))}, {Text: num.Count(c.Merged())},
-			{Text: num.Count(c.Output())}, {Text: num.Count(c.Of("dropped_full"))}, {Text: num.NS(float64(q.MeanAoM[olaf.PerCluster])), Style: theme.Strong},
-			{Text: num.NS(float64(q.MeanAoM[olaf.PerWorker])), Style: theme.Strong},
+			{Text: q.Name, Style: theme.QueueStyle(i)}, {Text: q.OutRate.String()},
+			{Text: num.FormatPercent(lostPct(q))}, {Text: num.FormatCount(c.Merged())},
+			{Text: num.FormatCount(c.Output())}, {Text: num.FormatCount(c.Of("dropped_full"))},
+			{Text: num.FormatNS(float64(q.MeanAoM[olaf.PerCluster])), Style: theme.Strong},
+			{Text: num.FormatNS(float64(q.MeanAoM[olaf.PerWorker])), Style: theme.Strong},
 		}}
 	}}
 }

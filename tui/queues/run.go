@@ -29,41 +29,43 @@ type panels struct {
 // runPage returns the page that shows both queues side by side.
 func (s *session) runPage() tui.Page {
 	focus := func(step int) func(*tui.Frame) tea.Cmd {
-		return tui.Do(func(*tui.Frame) { s.run.focus = (s.run.focus + step + len(s.places())) % len(s.places()) })
+		return tui.AsAct(func(*tui.Frame) { s.run.focus = (s.run.focus + step + len(s.places())) % len(s.places()) })
 	}
 	return tui.Page{
 		Title: "Run",
-		About: "Both queues on the same input: rates, slots in departure order (◀ is leaving, c7×22 is cluster 7 with 22 updates merged), " +
-			"the Age of Model, the fate of all updates, and the events. enter on an event or a slot tells the life of that update.",
+		About: "Both queues on the same input: rates, slots in departure order (◀ is leaving, c7×22 is cluster 7 " +
+			"with 22 updates merged), " +
+			"the Age of Model, the fate of all updates, and the events. enter on an event or a slot tells the life of " +
+			"that update.",
 		Draw: s.drawRun,
 		Rows: s.runRows,
-		Open: func(_ *tui.Frame, id int64) tea.Cmd { return s.tellLife(s.focused().queue, id) },
+		Open: func(_ *tui.Frame, id int64) tea.Cmd { return s.showLife(s.focusedPlace().queue, id) },
 		Keys: tui.Acts{
 			keys.NextPanel: focus(1),
 			keys.LastPanel: focus(-1),
-			keys.Maximise:  tui.Do(func(*tui.Frame) { s.run.zoom = !s.run.zoom }),
-			keys.Filter:    func(f *tui.Frame) tea.Cmd { s.focusLog(); return f.Own(keys.Filter) },
-			keys.Back:      tui.Do(func(f *tui.Frame) { f.Cursor().Filter, s.run.zoom = "", false }),
+			keys.Maximise:  tui.AsAct(func(*tui.Frame) { s.run.zoom = !s.run.zoom }),
+			keys.Filter:    func(f *tui.Frame) tea.Cmd { s.focusLog(); return f.RunDefault(keys.Filter) },
+			keys.Back:      tui.AsAct(func(f *tui.Frame) { f.Cursor().Filter, s.run.zoom = "", false }),
 		},
 		Settle:  s.settle,
-		Caption: func() string { return s.caption("Queues") },
+		Caption: func() string { return s.viewCaption("Queues") },
 	}
 }
 
 // settle moves the focus to a list and freezes a growing log, so that its lines stay in place.
 func (s *session) settle(f *tui.Frame) {
-	if s.focused().panel != panelQueue {
+	if s.focusedPlace().panel != panelQueue {
 		s.focusLog()
 	}
 	if s.snapshot != nil && s.snapshot.State == live.Running && !f.Frozen() {
 		f.Freeze(true)
-		f.Say("view frozen so that lines hold still; " + f.Key(keys.Freeze) + " goes on")
+		f.ShowNote("view frozen so that lines hold still; " + f.Key(keys.Freeze) + " goes on")
 	}
 }
 
 // focusLog moves the focus to the log of the focused queue, if there is one.
 func (s *session) focusLog() {
-	queue := s.focused().queue
+	queue := s.focusedPlace().queue
 	for i, p := range s.places() {
 		if p.panel == panelLog && p.queue == queue {
 			s.run.focus = i
@@ -73,7 +75,7 @@ func (s *session) focusLog() {
 
 // runRows returns the events of the focused queue, or its slots if these have the focus.
 func (s *session) runRows() list.Rows {
-	p := s.focused()
+	p := s.focusedPlace()
 	q := s.queue(p.queue)
 	switch {
 	case q == nil:
@@ -81,7 +83,7 @@ func (s *session) runRows() list.Rows {
 	case p.panel == panelQueue:
 		return list.Rows{Len: len(q.Items), Row: func(i int) list.Row { return list.Row{ID: q.Items[i].Update} }}
 	}
-	return eventlog.Rows(q, s.snapshot.End)
+	return eventlog.LogRows(q, s.snapshot.End)
 }
 
 // ratesRows is the height of the line above the panels.
@@ -93,17 +95,17 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
 	s.run.area = r
 	span := s.span()
-	shared := axes{span, aom.Top(s.snapshot, span, s.reading), aom.SawTop(s.snapshot, span)}
+	shared := axes{span, aom.MaxMeanAge(s.snapshot, span, s.reading), aom.MaxSawtooth(s.snapshot, span)}
 	focus, n := 0, len(s.snapshot.Queues)
 	for i := range n {
 		part := r.Column(i, n)
 		if s.run.zoom {
-			p := s.focused().panel
+			p := s.focusedPlace().panel
 			s.drawPanel(f, part, place{p, i}, i*int(panelKinds)+int(p), shared)
 			continue
 		}
 		y := 0
-		for _, row := range rows(r.W/n, r.H) {
+		for _, row := range arrangePanels(r.W/n, r.H) {
 			for j, p := range row.panels {
 				box := part.Sub(0, y, part.W, row.height).Column(j, len(row.panels))
 				s.drawPanel(f, box, place{p, i}, focus, shared)
@@ -122,11 +124,11 @@ func (s *session) drawGauges(r screen.Region) {
 		q, c := &s.snapshot.Queues[i], r.Column(i, n)
 		bar := max((c.W-34)/2, 0)
 		x := c.Text(1, 0, theme.Dim, "in ")
-		chart.Gauge(c.Sub(x, 0, bar, 1), q.InRate, line, theme.Text)
-		x = c.Text(x+bar, 0, theme.Text, fmt.Sprintf(" %-9s", num.Rate(q.InRate)))
+		chart.DrawGauge(c.Sub(x, 0, bar, 1), q.InRate, line, theme.Text)
+		x = c.Text(x+bar, 0, theme.Text, fmt.Sprintf(" %-9s", num.FormatRate(q.InRate)))
 		x = c.Text(x+1, 0, theme.Dim, "out ")
-		chart.Gauge(c.Sub(x, 0, bar, 1), q.OutputRate, float64(q.OutRate), theme.Queue(i))
-		c.Text(x+bar, 0, theme.Text, " "+num.Rate(q.OutputRate))
+		chart.DrawGauge(c.Sub(x, 0, bar, 1), q.OutputRate, float64(q.OutRate), theme.QueueStyle(i))
+		c.Text(x+bar, 0, theme.Text, " "+num.FormatRate(q.OutputRate))
 	}
 }
 
@@ -142,8 +144,8 @@ type axes struct {
 
 func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a axes) {
 	q := &s.snapshot.Queues[p.queue]
-	focused := s.focused() == p
-	frame, border, title := screen.Thin, theme.Border, theme.Queue(p.queue)
+	focused := s.focusedPlace() == p
+	frame, border, title := screen.Thin, theme.Border, theme.QueueStyle(p.queue)
 	if focused {
 		frame, border = screen.Heavy, theme.Focus
 	}
@@ -153,10 +155,11 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	inside := r.Box(frame, border, title, s.panelTitle(f, p.panel, q, r.W-titleMargin))
 	click := func() { s.run.focus = focus }
 	if p.panel == panelLog {
-		f.List(r, inside, tui.Listing{Columns: eventlog.Columns(inside.H), Rows: eventlog.Rows(q, s.snapshot.End), Focused: focused, Click: click})
+		f.DrawList(r, inside, tui.Listing{Columns: eventlog.LogColumns(inside.H), Rows: eventlog.LogRows(q,
+			s.snapshot.End), Focused: focused, Click: click})
 		return
 	}
-	f.Hit(r, func(int, int) tea.Cmd { click(); return nil })
+	f.AddHit(r, func(int, int) tea.Cmd { click(); return nil })
 	switch p.panel {
 	case panelQueue:
 		selected := -1
@@ -165,15 +168,15 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 		}
 		queue.Draw(inside, q, s.snapshot.Sampled, selected)
 	case panelAoM:
-		aom.Mean(inside, s.snapshot, p.queue, a.span, a.top, s.reading, theme.Queue(p.queue))
+		aom.DrawMean(inside, s.snapshot, p.queue, a.span, a.top, s.reading, theme.QueueStyle(p.queue))
 	case panelSaw:
-		aom.Sawtooth(inside, s.snapshot, p.queue, a.span, a.sawTop, theme.Cluster(int(s.snapshot.Watched)))
+		aom.DrawSawtooth(inside, s.snapshot, p.queue, a.span, a.sawTop, theme.ClusterStyle(int(s.snapshot.Watched)))
 	case panelLoss:
 		drawFates(inside, q, a.span)
 	case panelCDF:
-		s.drawAggregations(inside, q, theme.Queue(p.queue))
+		s.drawAggregations(inside, q, theme.QueueStyle(p.queue))
 	case panelCounters:
-		loss.Counters(inside, q)
+		loss.DrawCounters(inside, q)
 	}
 }
 
@@ -186,13 +189,14 @@ func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
 		return
 	}
 	loss.Draw(r.Sub(0, 0, r.W, r.H-2), q)
-	drops := loss.Drops(q, span.From, span.To, r.W)
+	drops := loss.DropsOverTime(q, span.From, span.To, r.W)
 	most := 0.0
 	for _, n := range drops {
 		most = max(most, n)
 	}
-	r.Text(0, r.H-2, theme.Dim, fmt.Sprintf("dropped, at most %s a column, %s", num.Count(int64(most)), span.Label()))
-	chart.Columns(r.Sub(0, r.H-1, r.W, 1), drops, most, theme.Bad)
+	r.Text(0, r.H-2, theme.Dim, fmt.Sprintf("dropped, at most %s a column, %s", num.FormatCount(int64(most)),
+		span.Label()))
+	chart.DrawColumns(r.Sub(0, r.H-1, r.W, 1), drops, most, theme.Bad)
 }
 
 // drawAggregations draws the CDF, with the histogram next to it if the panel is maximised.
@@ -205,13 +209,13 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 	left.Text(0, 0, theme.Dim, "at most so many")
 	chart.CDF(left.Sub(0, 1, left.W-1, left.H-1), q.Merges, style)
 	right.Text(0, 0, theme.Dim, "exactly so many")
-	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
+	chart.DrawHistogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
 // answersTitle returns the title of a queue whose sums go to the workers.
 func answersTitle(q *live.QueueSnapshot, width int) string {
 	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
-	if screen.Width(full) <= width {
+	if screen.TextWidth(full) <= width {
 		return full
 	}
 	return fmt.Sprintf("%s, %d on their way", q.Name, q.OnTheWay)
@@ -223,20 +227,20 @@ func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width
 		if q.Answers {
 			return answersTitle(q, width)
 		}
-		if full := fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate); screen.Width(full) <= width {
+		if full := fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate); screen.TextWidth(full) <= width {
 			return full
 		}
 		return fmt.Sprintf("%s at %v", q.Name, q.OutRate)
 	case panelAoM:
-		return aom.Title(q, s.reading, width)
+		return aom.FormatTitle(q, s.reading, width)
 	case panelSaw:
 		return fmt.Sprintf("AoM of cluster %d (%s: next)", s.snapshot.Watched, f.Key(keys.Watch))
 	case panelLoss:
-		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Offered()))
+		return fmt.Sprintf("fate of %s sent", num.FormatCount(q.Counters.Offered()))
 	case panelCDF:
 		return "CDF of aggregations"
 	case panelCounters:
 		return "counters (registers)"
 	}
-	return fmt.Sprintf("events, newest first (%s)", num.Count(q.Events))
+	return fmt.Sprintf("events, newest first (%s)", num.FormatCount(q.Events))
 }

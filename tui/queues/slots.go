@@ -15,28 +15,34 @@ import (
 )
 
 // hasSums reports whether a switch of the run adds up updates, so that it has slots to show.
-func (s *session) adds() bool {
-	return s.snapshot.Plan != nil && slices.ContainsFunc(s.snapshot.Plan.Configs, func(c bench.Config) bool { return c.H > 0 })
+func (s *session) hasSums() bool {
+	return s.snapshot.Plan != nil && slices.ContainsFunc(s.snapshot.Plan.Configs,
+		func(c bench.Config) bool { return c.H > 0 })
 }
 
 // slotsPage returns the page with the partial sums in the switch and their workers.
 func (s *session) slotsPage() tui.Page {
-	return s.page(inspection{
-		title: "Slots", head: tables, rows: slotRows, about: wholeLine,
-		columns: []list.Column{{Name: "cluster", Width: 9}, {Name: "seg", Width: 5}, {Name: "inside", Width: 9}, {Name: "since", Width: 12}, {Name: "whose"}},
-	}, "The slots of the program in front of the queue that hold a partial sum: whose cluster and which segment of its vector, how many of H contributions are inside, since when, and of which workers. No packet says that; the twin knows.")
+	return s.inspectionPage(inspection{
+		title: "Slots", head: tablesHead, rows: slotRows, about: wholeLine,
+		columns: []list.Column{{Name: "cluster", Width: 9}, {Name: "seg", Width: 5}, {Name: "inside", Width: 9},
+			{Name: "since", Width: 12}, {Name: "whose"}},
+	}, "The slots of the program in front of the queue that hold a partial sum: whose cluster and which segment of "+
+		"its vector, how many of H contributions are inside, since when, and of which workers. No packet says that; "+
+		"the twin knows.")
 }
 
 // tablesHead returns one line about how full the tables are.
-func tables(in *live.Inspection) screen.Phrase {
+func tablesHead(in *live.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {
 		if t := in.Cards[i].Table; t != nil {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d slots hold a partial sum, H=%d", t.Program, len(t.Held), t.Slots, t.H))
+			parts = append(parts, fmt.Sprintf("%s: %d of %d slots hold a partial sum, H=%d", t.Program, len(t.Held),
+				t.Slots, t.H))
 		}
 	}
 	if parts == nil {
-		return screen.Phrase{Text: "no program is in front of a queue, or this device cannot be looked into while it runs", Style: theme.Warn}
+		return screen.Phrase{Text: "no program is in front of a queue, or " +
+			"this device cannot be looked into while it runs", Style: theme.Warn}
 	}
 	return screen.Phrase{Text: strings.Join(parts, " · "), Style: theme.Good}
 }
@@ -50,18 +56,19 @@ func slotRows(in *live.Inspection) list.Rows {
 		}
 		for k := range t.Held {
 			h := &t.Held[k]
-			style := theme.Cluster(int(h.Cluster))
+			style := theme.ClusterStyle(int(h.Cluster))
 			rows = append(rows, list.Row{ID: int64(h.Cluster)<<32 | int64(h.Seg), Cells: []list.Cell{
-				{Text: fmt.Sprint(h.Cluster), Style: style}, {Text: fmt.Sprint(h.Seg)}, {Text: fmt.Sprintf("%d of %d", h.Count, t.H)},
-				{Text: olaf.Duration(h.Since).String(), Style: theme.Dim}, {Text: whose(h.Inside), Style: style},
+				{Text: fmt.Sprint(h.Cluster), Style: style}, {Text: fmt.Sprint(h.Seg)},
+				{Text: fmt.Sprintf("%d of %d", h.Count, t.H)},
+				{Text: olaf.Duration(h.Since).String(), Style: theme.Dim}, {Text: workerNames(h.Inside), Style: style},
 			}})
 		}
 	}
-	return list.Lines(rows)
+	return list.FromRows(rows)
 }
 
 // workerNames lists the workers, the oldest contribution first.
-func whose(inside []olaf.Contributor) string {
+func workerNames(inside []olaf.Contributor) string {
 	var words []string
 	for i := range inside {
 		words = append(words, fmt.Sprintf("w%d", inside[i].Worker))

@@ -13,10 +13,11 @@ import (
 
 // tablesPage returns the page with the device's P4Runtime entries and the session's role.
 func (s *session) tablesPage() tui.Page {
-	return s.page(inspection{
-		title: "Tables", head: role, rows: tableRows, about: wholeLine,
+	return s.inspectionPage(inspection{
+		title: "Tables", head: roleHead, rows: tableRows, about: wholeLine,
 		columns: []list.Column{{Name: "table", Width: 22}, {Name: "key", Width: 15}, {Name: "action"}},
-	}, "The match-action tables over P4Runtime: who is a worker of which cluster, which cluster is answered by which multicast group, and who may write.")
+	}, "The match-action tables over P4Runtime: who is a worker of which cluster, which cluster is answered by "+
+		"which multicast group, and who may write.")
 }
 
 // wholeLine returns all cells of a line without cutting.
@@ -33,19 +34,22 @@ func tableRows(in *live.Inspection) list.Rows {
 	add := func(table, key, action string, cluster int) {
 		style := theme.Text
 		if cluster >= 0 {
-			style = theme.Cluster(cluster)
+			style = theme.ClusterStyle(cluster)
 		}
-		rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: table, Style: theme.Dim}, {Text: key}, {Text: action, Style: style}}})
+		rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: table, Style: theme.Dim},
+			{Text: key}, {Text: action, Style: style}}})
 	}
 	t := in.Tables.Canonical()
 	for _, w := range t.Workers {
-		add("vnp4_1.workers", w.Address.String(), fmt.Sprintf("set_worker(cluster %d, worker %d)", w.Cluster, w.ID), int(w.Cluster))
+		add("vnp4_1.workers", w.Address.String(), fmt.Sprintf("set_worker(cluster %d, worker %d)", w.Cluster, w.ID),
+			int(w.Cluster))
 	}
 	for _, s := range t.Servers {
 		add("parameter servers", s.String(), "is the parameter server", -1)
 	}
 	for _, c := range t.Clusters {
-		add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.ID), fmt.Sprintf("multicast to group %d", c.Group), int(c.ID))
+		add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.ID), fmt.Sprintf("multicast to group %d", c.Group),
+			int(c.ID))
 	}
 	for _, g := range t.Groups {
 		text := ""
@@ -54,11 +58,11 @@ func tableRows(in *live.Inspection) list.Rows {
 		}
 		add("multicast groups", fmt.Sprintf("group %d", g.ID), text, -1)
 	}
-	return list.Lines(rows)
+	return list.FromRows(rows)
 }
 
 // roleHead returns one line about which controller is primary.
-func role(in *live.Inspection) screen.Phrase {
+func roleHead(in *live.Inspection) screen.Phrase {
 	text := fmt.Sprintf("this session is %s, election id %s, at %s", in.Role, in.ElectionID, in.Target)
 	switch {
 	case in.TablesError != nil:

@@ -16,16 +16,17 @@ import (
 // twinPage returns the page with measured ages next to the twin's.
 func (s *session) twinPage() tui.Page {
 	return tui.Page{
-		Title:   "Twin",
-		About:   "Each age three times: of the twin on arrivals as planned, of the twin on those that the device logged, and as it was measured. The first two differ by the senders, the last two by the output.",
+		Title: "Twin",
+		About: "Each age three times: of the twin on arrivals as planned, of the twin on those that the device " +
+			"logged, and as it was measured. The first two differ by the senders, the last two by the output.",
 		Draw:    s.drawTwin,
 		Rows:    func() list.Rows { return besideRows(s.pairs()) },
-		Caption: func() string { return s.caption("Ages beside the twin's") },
+		Caption: func() string { return s.viewCaption("Ages beside the twin's") },
 	}
 }
 
 // hasPairs reports whether any ages are compared with the twin's.
-func (s *session) beside() bool {
+func (s *session) hasPairs() bool {
 	return s.snapshot.Logs || s.options.Beside
 }
 
@@ -47,8 +48,10 @@ func (s *session) pairs() []results.Row {
 }
 
 var besideColumns = []list.Column{
-	{Name: "age", Width: 13}, {Name: "queue", Width: 6}, {Name: "out", Width: 8, Right: true, Drop: 1}, {Name: "plan", Width: 10, Right: true},
-	{Name: "twin", Width: 10, Right: true}, {Name: "measured", Width: 10, Right: true}, {Name: "off, %", Width: 6, Right: true, Drop: 2}, {},
+	{Name: "age", Width: 13}, {Name: "queue", Width: 6}, {Name: "out", Width: 8, Right: true, Drop: 1},
+	{Name: "plan", Width: 10, Right: true},
+	{Name: "twin", Width: 10, Right: true}, {Name: "measured", Width: 10, Right: true}, {Name: "off, %", Width: 6,
+		Right: true, Drop: 2}, {},
 }
 
 // besideRows returns the ages that a report prints too, in the same precision.
@@ -62,19 +65,22 @@ func besideRows(rows []results.Row) list.Rows {
 				continue
 			}
 			lines = append(lines, list.Row{ID: int64(len(lines)), Cells: []list.Cell{
-				{Text: b.Column}, {Text: r.Queue, Style: theme.Queue(i)}, {Text: olaf.Rate(r.OutRateBPS).String()}, {Text: text.Duration(b.Plan)},
-				{Text: text.Duration(b.Twin)}, {Text: text.Duration(b.Measured), Style: theme.Strong}, {Text: text.Signed(b.OutputPct())},
+				{Text: b.Column}, {Text: r.Queue, Style: theme.QueueStyle(i)}, {Text: olaf.Rate(r.OutRateBPS).String()},
+				{Text: text.Duration(b.Plan)},
+				{Text: text.Duration(b.Twin)}, {Text: text.Duration(b.Measured), Style: theme.Strong},
+				{Text: text.Signed(b.OutputPct())},
 			}})
 		}
 	}
-	return list.Lines(lines)
+	return list.FromRows(lines)
 }
 
 // moods maps statements about runs on real wires to styles.
-var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn, text.Wrong: theme.Bad}
+var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn,
+	text.Wrong: theme.Bad}
 
 // witnessPhrases describes for each row how its decisions compare, how late frames left, and what is withheld.
-func witnessed(rows []results.Row) (lines []screen.Phrase) {
+func witnessPhrases(rows []results.Row) (lines []screen.Phrase) {
 	say := func(style screen.Style, format string, a ...any) {
 		lines = append(lines, screen.Phrase{Text: fmt.Sprintf(format, a...), Style: style})
 	}
@@ -102,11 +108,12 @@ func (s *session) drawTwin(f *tui.Frame, r screen.Region) {
 		r.Text(1, 0, theme.Dim, "nothing yet: ages are set beside the twin's when a run is over")
 		return
 	}
-	listing, below := list.Split(r, lines.Len)
-	f.List(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: besideColumns, Rows: lines, Focused: true})
+	listing, below := list.SplitPage(r, lines.Len)
+	f.DrawList(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title),
+		tui.Listing{Columns: besideColumns, Rows: lines, Focused: true})
 	y := 0
-	for _, phrase := range witnessed(rows) {
-		for _, line := range chart.Wrap(phrase.Text, below.W-2) {
+	for _, phrase := range witnessPhrases(rows) {
+		for _, line := range chart.WrapText(phrase.Text, below.W-2) {
 			if y < below.H {
 				below.Text(1, y, phrase.Style, line)
 			}

@@ -31,17 +31,21 @@ func New(plan *sched.Plan, lines []string, broken bool) tui.Dashboard {
 	s := &session{plan: plan, lines: lines, broken: broken}
 	const still = "a plan stands still; . and , step through its slots"
 	without := map[keys.Action]string{
-		keys.Pause: still, keys.Faster: still, keys.Slower: still, keys.FullSpeed: still, keys.RealTime: still, keys.Rerun: "plan again with 'olafctl schedule plan'",
-		keys.Stop: "nothing runs", keys.NextPanel: "no panels here; every page is one", keys.LastPanel: "no panels here; every page is one", keys.Maximise: "no panels here; every page is one",
-		keys.Workbook: "'olafctl schedule sweep --xlsx' writes a workbook", keys.Figures: "'olafctl schedule show PLAN --svg FOLDER' draws figures",
-		keys.Reading: "a plan has no ages", keys.Window: "a plan is shown whole", keys.Watch: "a plan is shown whole",
+		keys.Pause: still, keys.Faster: still, keys.Slower: still, keys.FullSpeed: still, keys.RealTime: still,
+		keys.Rerun: "plan again with 'olafctl schedule plan'",
+		keys.Stop:  "nothing runs", keys.NextPanel: "no panels here; every page is one",
+		keys.LastPanel: "no panels here; every page is one", keys.Maximise: "no panels here; every page is one",
+		keys.Workbook: "'olafctl schedule sweep --xlsx' writes a workbook",
+		keys.Figures:  "'olafctl schedule show PLAN --svg FOLDER' draws figures",
+		keys.Reading:  "a plan has no ages", keys.Window: "a plan is shown whole", keys.Watch: "a plan is shown whole",
 	}
 	return tui.Dashboard{
-		Subject: s, Pages: []tui.Page{s.jobsPage(), s.unitsPage(), s.checkPage()}, Without: without, Leaving: "Quitting ends nothing.",
+		Subject: s, Pages: []tui.Page{s.jobsPage(), s.unitsPage(), s.checkPage()}, Without: without,
+		Leaving: "Quitting ends nothing.",
 		Instead: "without --tui, schedule show prints the plan",
 		Keys: tui.Acts{
-			keys.Step:     tui.Do(func(*tui.Frame) { s.slot = min(s.slot+1, s.plan.Slots-1) }),
-			keys.StepBack: tui.Do(func(*tui.Frame) { s.slot = max(s.slot-1, 0) }),
+			keys.Step:     tui.AsAct(func(*tui.Frame) { s.slot = min(s.slot+1, s.plan.Slots-1) }),
+			keys.StepBack: tui.AsAct(func(*tui.Frame) { s.slot = max(s.slot-1, 0) }),
 		},
 	}
 }
@@ -57,15 +61,18 @@ func (s *session) Status() tui.Status {
 		verdict = screen.Phrase{Text: "breaks rules", Style: theme.Strong}
 	}
 	return tui.Status{
-		State: tui.Done, Now: olaf.Time(s.at()), End: olaf.Time(s.plan.Problem.Slot) * olaf.Time(s.plan.Slots), Left: -1,
+		State: tui.Done, Now: olaf.Time(s.slotStart()), End: olaf.Time(s.plan.Problem.Slot) * olaf.Time(s.plan.Slots),
+		Left: -1,
 		Head: []screen.Phrase{
-			{Text: s.plan.Policy.Name, Style: theme.Strong}, {Text: fmt.Sprintf("slot %d of %d", s.slot, s.plan.Slots), Style: theme.Text},
-			{Text: fmt.Sprintf("%d jobs, CT-BTI %v, %d set up", len(s.plan.Jobs), o.CTBTI, o.Reconfigurations), Style: theme.Dim}, verdict,
+			{Text: s.plan.Policy.Name, Style: theme.Strong}, {Text: fmt.Sprintf("slot %d of %d", s.slot, s.plan.Slots),
+				Style: theme.Text},
+			{Text: fmt.Sprintf("%d jobs, CT-BTI %v, %d set up", len(s.plan.Jobs), o.CTBTI, o.Reconfigurations),
+				Style: theme.Dim}, verdict,
 		},
 	}
 }
 
-func (s *session) at() olaf.Duration { return olaf.Duration(s.slot) * s.plan.Problem.Slot }
+func (s *session) slotStart() olaf.Duration { return olaf.Duration(s.slot) * s.plan.Problem.Slot }
 
 // Seek implements tui.Subject.
 func (s *session) Seek(to olaf.Time) string {
@@ -86,22 +93,26 @@ func (s *session) jobsPage() tui.Page {
 				by = a.INC
 			}
 			switch n := s.slot - a.Start; {
-			case s.at() < s.plan.Problem.Jobs[i].Arrival:
+			case s.slotStart() < s.plan.Problem.Jobs[i].Arrival:
 				doing = "not here"
 			case n >= len(a.Rates):
 				doing = "done"
 			case n >= 0 && a.Rates[n] > 0:
 				doing = fmt.Sprintf("%.1f Gbps", a.Rates[n]/1e9)
 			}
-			return list.Row{ID: int64(i), Cells: []list.Cell{{Text: a.Job}, {Text: by}, {Text: doing}, {Text: a.Finish.String()}, {Text: bars[i]}}}
+			return list.Row{ID: int64(i), Cells: []list.Cell{{Text: a.Job}, {Text: by}, {Text: doing},
+				{Text: a.Finish.String()}, {Text: bars[i]}}}
 		}}
 	}
-	columns := []list.Column{{Name: "job", Width: 8}, {Name: "sums", Width: 8}, {Name: "in this slot", Width: 12}, {Name: "done", Width: 8, Right: true}, {Name: "· waits, █ sends", Least: 10, Drop: 1}}
+	columns := []list.Column{{Name: "job", Width: 8}, {Name: "sums", Width: 8}, {Name: "in this slot", Width: 12},
+		{Name: "done", Width: 8, Right: true}, {Name: "· waits, █ sends", Least: 10, Drop: 1}}
 	return tui.Page{
-		Title: "Jobs", About: "Every job of the plan: who sums its gradients, what it does in the slot that is looked at, when it is done, and its time line. . and , step through the slots.",
+		Title: "Jobs", About: "Every job of the plan: who sums its gradients, what it does in the slot that is looked " +
+			"at, when it is done, and its time line. . and , step through the slots.",
 		Rows: rows,
 		Draw: func(f *tui.Frame, r screen.Region) {
-			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "jobs"), tui.Listing{Columns: columns, Rows: rows(), Focused: true})
+			f.DrawList(r, r.Box(screen.Thin, theme.Border, theme.Title, "jobs"), tui.Listing{Columns: columns,
+				Rows: rows(), Focused: true})
 		},
 	}
 }
@@ -118,23 +129,28 @@ func (s *session) unitsPage() tui.Page {
 				}
 			}
 			return list.Row{ID: int64(i), Cells: []list.Cell{
-				{Text: u.Name}, {Text: fmt.Sprintf("%d of %d", held, u.INC)}, {Text: fmt.Sprintf("%d of %d", s.plan.Connected(u.Name, s.slot), u.Ports)}, {Text: strings.Join(jobs, " ")},
+				{Text: u.Name}, {Text: fmt.Sprintf("%d of %d", held, u.INC)},
+				{Text: fmt.Sprintf("%d of %d", s.plan.Connected(u.Name, s.slot), u.Ports)}, {Text: strings.Join(jobs, " ")},
 			}}
 		}}
 	}
-	columns := []list.Column{{Name: "unit", Width: 8}, {Name: "places held", Width: 11, Right: true}, {Name: "ports connected", Width: 15, Right: true}, {Name: "aggregates for", Least: 8, Drop: 1}}
+	columns := []list.Column{{Name: "unit", Width: 8}, {Name: "places held", Width: 11, Right: true},
+		{Name: "ports connected", Width: 15, Right: true}, {Name: "aggregates for", Least: 8, Drop: 1}}
 	return tui.Page{
-		Title: "Units", About: "Every unit in the slot that is looked at: places of its switch that jobs hold, optical ports that are connected, and for whom it aggregates.",
+		Title: "Units", About: "Every unit in the slot that is looked at: places of its switch that jobs hold, " +
+			"optical ports that are connected, and for whom it aggregates.",
 		Rows: rows,
 		Draw: func(f *tui.Frame, r screen.Region) {
-			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "units"), tui.Listing{Columns: columns, Rows: rows(), Focused: true})
+			f.DrawList(r, r.Box(screen.Thin, theme.Border, theme.Title, "units"), tui.Listing{Columns: columns,
+				Rows: rows(), Focused: true})
 		},
 	}
 }
 
 func (s *session) checkPage() tui.Page {
 	return tui.Page{
-		Title: "Check", About: "What the plan achieves, and what the checker, which shares no code with the planners, says of it.",
+		Title: "Check", About: "What the plan achieves, and what the checker, which shares no code with the planners, " +
+			"says of it.",
 		Draw: func(_ *tui.Frame, r screen.Region) {
 			inside := r.Box(screen.Thin, theme.Border, theme.Title, "check")
 			for i, text := range s.lines {

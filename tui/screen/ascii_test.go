@@ -22,7 +22,7 @@ func TestASCII(t *testing.T) {
 		"of  ≤14≥":                "of <=14>",
 	} {
 		var s Screen
-		s.Resize(Width(text), 1)
+		s.Resize(TextWidth(text), 1)
 		s.All().Text(0, 0, 0, text)
 		if s.ASCII(); s.ANSI(nil) != want {
 			t.Errorf("%q must become %q, not %q", text, want, s.ANSI(nil))

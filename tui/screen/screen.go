@@ -55,7 +55,7 @@ func (s *Screen) Size() (width, height int) { return s.width, s.height }
 func (s *Screen) All() Region { return Region{s, 0, 0, s.width, s.height} }
 
 // CellAt returns a cell, or a blank one outside the grid.
-func (s *Screen) At(x, y int) Cell {
+func (s *Screen) CellAt(x, y int) Cell {
 	if x < 0 || y < 0 || x >= s.width || y >= s.height {
 		return Cell{Rune: ' '}
 	}
@@ -155,7 +155,7 @@ func (r Region) Text(x, y int, style Style, text string) int {
 		if c < ' ' || c == 0x7f || c == utf8.RuneError {
 			c = ' '
 		}
-		switch columns(c) {
+		switch runeColumns(c) {
 		case 0:
 			continue
 		case 1:
@@ -176,7 +176,7 @@ func (r Region) Text(x, y int, style Style, text string) int {
 
 // runeColumns returns how many cells a character takes. Latin, arrows, boxes, blocks and braille take one in every
 // locale.
-func columns(c rune) int {
+func runeColumns(c rune) int {
 	if c < 0x1100 || c >= 0x2190 && c < 0x2c00 {
 		return 1
 	}
@@ -184,27 +184,27 @@ func columns(c rune) int {
 }
 
 // TextWidth returns the number of columns that Text takes.
-func Width(text string) int {
+func TextWidth(text string) int {
 	n := 0
 	for _, c := range text {
-		n += columns(c)
+		n += runeColumns(c)
 	}
 	return n
 }
 
 // TextRight draws a line of text that ends before column x.
-func (r Region) Right(x, y int, style Style, text string) {
-	r.Text(x-Width(text), y, style, text)
+func (r Region) TextRight(x, y int, style Style, text string) {
+	r.Text(x-TextWidth(text), y, style, text)
 }
 
 // CutText cuts a text to width columns and marks the cut with "…".
-func Cut(text string, width int) string {
-	if Width(text) <= width {
+func CutText(text string, width int) string {
+	if TextWidth(text) <= width {
 		return text
 	}
 	n := 0
 	for i, c := range text {
-		if n += columns(c); n >= width {
+		if n += runeColumns(c); n >= width {
 			return text[:i] + "…"[:3*min(max(width, 0), 1)]
 		}
 	}

@@ -61,7 +61,7 @@ func FuzzDraw(f *testing.F) {
 		s.Resize(w%500, h%200)
 		r := s.All().Sub(x, y, sw, sh)
 		r.Box(Heavy, 1, 2, text).Text(x%50, y%50, 1, text)
-		r.Right(r.W, 0, 0, text)
+		r.TextRight(r.W, 0, 0, text)
 		r.Restyle(3)
 		if n := strings.Count(s.Text(), "\n"); n != max(h%200, 0) {
 			t.Errorf("%d lines of %d", n, h%200)

@@ -63,13 +63,13 @@ func SVGStyle(looks []Look) string {
 func (s *Screen) SVGRow(y int, looks []Look) string {
 	row := s.cells[y*s.width : (y+1)*s.width]
 	end := len(row)
-	for end > 0 && row[end-1].Rune == ' ' && look(looks, row[end-1].Style).Back == "" {
+	for end > 0 && row[end-1].Rune == ' ' && lookOf(looks, row[end-1].Style).Back == "" {
 		end--
 	}
 	var ground, text strings.Builder
 	for x := 0; x < end; {
 		from, style := x, row[x].Style
-		blank, back := true, look(looks, style).Back
+		blank, back := true, lookOf(looks, style).Back
 		for ; x < end && row[x].Style == style; x++ {
 			if back == "" && row[x].Rune == ' ' && (x+1 == end || row[x+1].Rune == ' ') {
 				break // the next span has its own position
@@ -78,10 +78,11 @@ func (s *Screen) SVGRow(y int, looks []Look) string {
 		}
 		x = max(x, from+1)
 		if back != "" {
-			fmt.Fprintf(&ground, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`, margin+from*cellWidth, margin+y*cellHeight, (x-from)*cellWidth, cellHeight, back)
+			fmt.Fprintf(&ground, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`, margin+from*cellWidth, margin+
+				y*cellHeight, (x-from)*cellWidth, cellHeight, back)
 		}
 		if !blank {
-			writeSpan(&text, row[from:x], from, style, look(looks, style) != Look{})
+			writeSpan(&text, row[from:x], from, style, lookOf(looks, style) != Look{})
 		}
 	}
 	if text.Len() > 0 {
@@ -90,7 +91,7 @@ func (s *Screen) SVGRow(y int, looks []Look) string {
 	return ground.String()
 }
 
-func braille(cells []Cell) bool {
+func hasBraille(cells []Cell) bool {
 	return slices.ContainsFunc(cells, func(c Cell) bool { return c.Rune >= 0x2800 && c.Rune < 0x2900 })
 }
 
@@ -103,7 +104,7 @@ func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool
 		cells = cells[:len(cells)-1]
 	}
 	fmt.Fprintf(b, `<tspan x="%d"`, margin+x*cellWidth)
-	if braille(cells) { // few fonts have these patterns, and fallback fonts are wider
+	if hasBraille(cells) { // few fonts have these patterns, and fallback fonts are wider
 		fmt.Fprintf(b, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`, len(cells)*cellWidth)
 	}
 	if styled {
@@ -118,7 +119,7 @@ func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool
 	b.WriteString("</tspan>")
 }
 
-func look(looks []Look, s Style) Look {
+func lookOf(looks []Look, s Style) Look {
 	if int(s) < len(looks) {
 		return looks[s]
 	}

@@ -36,9 +36,10 @@ func (r *running) progress() sweep.Progress {
 // watch opens a dashboard of a given size and watches for some seconds.
 func (r *running) watch(width, height, seconds int) (*tui.Frame, *tuitest.Clock) {
 	clock := &tuitest.Clock{Now: time.Unix(0, 0)}
-	f := tui.New(New(Options{ID: "20260102-030405-sweep-bench", What: "8 × slots, 5 × out-rate of bench", Progress: r.progress, Report: func() *tui.Report { return r.report }}),
+	f := tui.New(New(Options{ID: "20260102-030405-sweep-bench", What: "8 × slots, 5 × out-rate of bench",
+		Progress: r.progress, Report: func() *tui.Report { return r.report }}),
 		tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})
-	tuitest.Send(f, tea.WindowSizeMsg{Width: width, Height: height})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: width, Height: height})
 	for range seconds {
 		r.done = min(r.done+2, 40)
 		clock.Advance(f, time.Second)
@@ -52,9 +53,10 @@ func TestPages(t *testing.T) {
 		r := new(running)
 		f, clock := r.watch(size[0], size[1], 8)
 		for _, page := range []struct{ key, name, want string }{
-			{"1", "progress", "2 results/s"}, {"2", "workers", "lab-2 process 1"}, {"3", "failures", "13 brings bad luck"}, {"4", "results", "once all cells are done"},
+			{"1", "progress", "2 results/s"}, {"2", "workers", "lab-2 process 1"},
+			{"3", "failures", "13 brings bad luck"}, {"4", "results", "once all cells are done"},
 		} {
-			tuitest.Press(f, page.key)
+			tuitest.PressKeys(f, page.key)
 			clock.Advance(f, tui.FrameInterval)
 			if text := f.Text(); !strings.Contains(text, page.want) || size[0] >= 80 && !strings.Contains(text, "15/40 cells") {
 				t.Errorf("%v, %s: no %q in\n%s", size, page.name, page.want, text)
@@ -79,7 +81,7 @@ func TestDone(t *testing.T) {
 	}
 	r.report = tui.NewReport(func(int) []string { return []string{"digest 0123"} })
 	clock.Advance(f, time.Second)
-	tuitest.Press(f, "4")
+	tuitest.PressKeys(f, "4")
 	clock.Advance(f, tui.FrameInterval)
 	if text := f.Text(); !strings.Contains(text, "DONE") || !strings.Contains(text, "digest 0123") {
 		t.Errorf("the end is not told in\n%s", text)

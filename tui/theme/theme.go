@@ -40,10 +40,10 @@ const clusterHues = 6
 const Styles = int(firstCluster) + clusterHues
 
 // ClusterStyle returns the style of a cluster's number.
-func Cluster(id int) screen.Style { return firstCluster + screen.Style(id%clusterHues) }
+func ClusterStyle(id int) screen.Style { return firstCluster + screen.Style(id%clusterHues) }
 
 // QueueStyle returns the style of the queue with an index.
-func Queue(i int) screen.Style {
+func QueueStyle(i int) screen.Style {
 	if i == 0 {
 		return Subject
 	}

@@ -28,11 +28,11 @@ func (c *Clock) Advance(f *tui.Frame, d time.Duration) {
 		f.Init()
 	}
 	c.Now = c.Now.Add(d)
-	Send(f, c.tick(c.Now))
+	SendMessage(f, c.tick(c.Now))
 }
 
 // SendMessage sends a message to the frame and runs the resulting commands, except to quit.
-func Send(f *tui.Frame, msg tea.Msg) {
+func SendMessage(f *tui.Frame, msg tea.Msg) {
 	_, cmd := f.Update(msg)
 	carryOut(f, cmd)
 }
@@ -48,25 +48,28 @@ func carryOut(f *tui.Frame, cmd tea.Cmd) {
 			carryOut(f, c)
 		}
 	default:
-		Send(f, answer)
+		SendMessage(f, answer)
 	}
 }
 
 // PressKeys presses keys by name.
-func Press(f *tui.Frame, names ...string) {
+func PressKeys(f *tui.Frame, names ...string) {
 	for _, name := range names {
-		Send(f, Key(name))
+		SendMessage(f, KeyMessage(name))
 	}
 }
 
 var special = map[string]tea.KeyType{
-	"tab": tea.KeyTab, "shift+tab": tea.KeyShiftTab, "enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown,
-	"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
-	"ctrl+c": tea.KeyCtrlC, "ctrl+b": tea.KeyCtrlB, "ctrl+f": tea.KeyCtrlF, "backspace": tea.KeyBackspace, "space": tea.KeySpace, " ": tea.KeySpace,
+	"tab": tea.KeyTab, "shift+tab": tea.KeyShiftTab, "enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp,
+	"down": tea.KeyDown,
+	"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome,
+	"end":    tea.KeyEnd,
+	"ctrl+c": tea.KeyCtrlC, "ctrl+b": tea.KeyCtrlB, "ctrl+f": tea.KeyCtrlF, "backspace": tea.KeyBackspace,
+	"space": tea.KeySpace, " ": tea.KeySpace,
 }
 
 // KeyMessage returns the message for a named key, or for several characters at once.
-func Key(name string) tea.KeyMsg {
+func KeyMessage(name string) tea.KeyMsg {
 	t, ok := special[name]
 	switch {
 	case t == tea.KeySpace && ok:
@@ -78,12 +81,12 @@ func Key(name string) tea.KeyMsg {
 }
 
 // ClickAt presses the left mouse button. The frame must have been drawn.
-func Click(f *tui.Frame, x, y int) {
-	Send(f, tea.MouseMsg{X: x, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+func ClickAt(f *tui.Frame, x, y int) {
+	SendMessage(f, tea.MouseMsg{X: x, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
 }
 
 // DrawBody draws a page without the frame.
-func Body(f *tui.Frame, page *tui.Page, width, height int) string {
+func DrawBody(f *tui.Frame, page *tui.Page, width, height int) string {
 	var s screen.Screen
 	s.Resize(width, height)
 	page.Draw(f, s.All())

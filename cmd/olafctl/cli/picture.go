@@ -94,7 +94,7 @@ func (p *picture) svg(command string) string {
 	const times = 9 // columns
 	width := len(command) + 2
 	for _, l := range p.lines {
-		width = max(width, screen.Width(l.text))
+		width = max(width, screen.TextWidth(l.text))
 	}
 	var s screen.Screen
 	s.Resize(times+width, len(p.lines)+1)
@@ -103,7 +103,7 @@ func (p *picture) svg(command string) string {
 	before := ""
 	for i, l := range p.lines {
 		if at := fmt.Sprintf("%.1f s", l.after.Seconds()); at != before {
-			all.Right(times-2, i+1, theme.Dim, at)
+			all.TextRight(times-2, i+1, theme.Dim, at)
 			before = at
 		}
 		all.Text(times, i+1, theme.Text, l.text)

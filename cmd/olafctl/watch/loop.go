@@ -127,7 +127,7 @@ func (w *Loop) tell(ctx context.Context, player *loops.Player, over <-chan struc
 		case <-ticker.C:
 		}
 		if v := player.Snapshot(); v != nil {
-			if _, err := fmt.Fprintln(w.Env.Stdout, loops.Line(v, player.End())); err != nil {
+			if _, err := fmt.Fprintln(w.Env.Stdout, loops.FormatLine(v, player.End())); err != nil {
 				return err
 			}
 		}
