@@ -206,7 +206,8 @@ func TestTshark(t *testing.T) {
 			t.Fatal(err)
 		}
 		observed, losses, err := decodeAll(b)
-		if want := (Losses{Packets: 5, Updates: 4, Acks: 1, Truncated: 5}); err != nil || len(observed) != 4 || losses != want {
+		if want := (Losses{Packets: 5, Updates: 4, Acks: 1, Truncated: 5}); err != nil || len(observed) != 4 ||
+			losses != want {
 			t.Errorf("after editcap: %d observations, %+v, %v", len(observed), losses, err)
 		}
 	}
@@ -271,16 +272,20 @@ func TestBadFiles(t *testing.T) {
 		{"pcapng, no section", section[:20], ErrCut, "file's header"},
 		{"pcapng, not Ethernet", join(section, cooked, enhanced(0, 0, 4, 4)), ErrLink, "packet 1"},
 		{"pcapng, no interface", join(section, enhanced(0, 0, 4, 4)), ErrFormat, "packet 1"},
-		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat, "4 bytes were kept of a packet of 3"},
+		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat,
+			"4 bytes were kept of a packet of 3"},
 		{"pcapng, kept more than any has", join(section, ethernet,
-			block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat, "it claims 262145 bytes"},
-		{"pcapng, a second before 1970", join(section, early, block(6, 0, 0, 0, 4, 4, 0)), ErrTime, "outside the years 1970 to 2261"},
+			block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat,
+			"it claims 262145 bytes"},
+		{"pcapng, a second before 1970", join(section, early, block(6, 0, 0, 0, 4, 4, 0)), ErrTime,
+			"outside the years 1970 to 2261"},
 		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrFormat, "more than its block has"},
 		{"pcapng, far future", join(section, ethernet, enhanced(1<<30, 0, 4, 4)), ErrTime, "2261"},
 		{"pcapng, no time", join(section, ethernet, block(3, 4, 0)), ErrTime, "simple packet"},
 		{"pcapng, after its first packet", join(section, ethernet, enhanced(0, 1, 4, 4), []byte{6, 0}), ErrCut, "packet 2"},
 		{"no packets", header, ErrNoOLAF, "empty"},
-		{"foreign", join(header, record(0, 0, 256, 256, foreign)), ErrNoOLAF, "1 packet, mostly not an OLAF frame: UDP destination port"},
+		{"foreign", join(header, record(0, 0, 256, 256, foreign)), ErrNoOLAF,
+			"1 packet, mostly not an OLAF frame: UDP destination port"},
 		{"all malformed", join(header, record(0, 0, 256, 256, broken), record(0, 0, 256, 256, broken)), ErrNoOLAF,
 			"2 packets, mostly malformed OLAF frame: wrong IPv4"},
 	}
@@ -288,7 +293,8 @@ func TestBadFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := decodeAll(tt.file)
 			var typed *Error
-			if !errors.Is(err, tt.want) || !errors.As(err, &typed) || !strings.Contains(err.Error(), tt.say) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, tt.want) || !errors.As(err, &typed) || !strings.Contains(err.Error(), tt.say) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.say)
 			}
 			if typed != nil && (typed.File != "in.pcap" || typed.Packet < 0 ||
@@ -450,7 +456,8 @@ func TestClosingStatistics(t *testing.T) {
 	for err == nil {
 		_, _, err = r.ReadPacketData()
 	}
-	if err != io.EOF || len(got) != 1 || got[0].PacketsReceived != 4 || got[0].PacketsDropped != 0 || got[0].LastUpdate.UnixNano() != 3013 {
+	if err != io.EOF || len(got) != 1 || got[0].PacketsReceived != 4 || got[0].PacketsDropped != 0 ||
+		got[0].LastUpdate.UnixNano() != 3013 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -476,7 +483,8 @@ func TestInterfaceStatistics(t *testing.T) {
 		if _, err := olaf.EncodeUpdate(frame, addresses(0), update(0, 0), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: 256, Length: 256}, frame); err != nil {
+		if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: 256, Length: 256},
+			frame); err != nil {
 			t.Fatal(err)
 		}
 		for i, d := range drops {
@@ -540,7 +548,8 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, err := Create(filepath.Join(dir, strings.Repeat("n", 255)+".pcap"), false, 0); err == nil || strings.Contains(err.Error(), "/.n") {
+	if _, err := Create(filepath.Join(dir, strings.Repeat("n", 255)+".pcap"), false, 0); err == nil ||
+		strings.Contains(err.Error(), "/.n") {
 		t.Errorf("a name that cannot be: %v", err)
 	}
 	path = filepath.Join(dir, "run.pcapng")

@@ -56,7 +56,8 @@ func TestEndsOfYears(t *testing.T) {
 			t.Fatal(err)
 		}
 		var p Packet
-		if err := r.Next(&p); !errors.Is(err, c.want) || err == nil && (p.UnixNS != int64(c.stamp)*1000 || p.Wire != int(c.wire)) {
+		if err := r.Next(&p); !errors.Is(err, c.want) || err == nil && (p.UnixNS != int64(c.stamp)*1000 ||
+			p.Wire != int(c.wire)) {
 			t.Errorf("%+v: %+v, %v", c, p, err)
 		}
 	}
@@ -95,7 +96,8 @@ func TestSequencesAgainstASet(t *testing.T) {
 					want.Missing--
 				}
 			}
-			if got := a.Losses(); got.Missing != want.Missing || got.Misordered != want.Misordered || got.Duplicates != want.Duplicates {
+			if got := a.Losses(); got.Missing != want.Missing || got.Misordered != want.Misordered ||
+				got.Duplicates != want.Duplicates {
 				t.Fatalf("after %d: %+v, want %+v", seq, got, want)
 			}
 		}

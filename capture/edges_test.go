@@ -103,8 +103,10 @@ func TestOtherSystems(t *testing.T) {
 		return d
 	}
 	for want, d := range map[string]*Decoder{
-		"4 packets, 2 of atp, 1 of switchml: when": frames("switchml", "atp", "", "atp"), "1 packet, 1 of atp: when": frames("atp"),
-		"2 packets, mostly ": frames("", ""), "it is empty": frames(), "1 packet, mostly ": NewDecoder(&plain{1}),
+		"4 packets, 2 of atp, 1 of switchml: when": frames("switchml", "atp", "", "atp"),
+		"1 packet, 1 of atp: when":                 frames("atp"),
+		"2 packets, mostly ":                       frames("", ""), "it is empty": frames(),
+		"1 packet, mostly ": NewDecoder(&plain{1}),
 	} {
 		var a Arrival
 		if err := d.Next(&a); !errors.Is(err, ErrNoOLAF) || !strings.Contains(err.Error(), want) {
@@ -162,8 +164,10 @@ func TestFullWriter(t *testing.T) {
 				return err
 			}
 			status := olaf.QueueStatus{Slots: 3}
-			return errors.Join(w.WriteUpdate(4000, addresses(0), update(0, 1), nil), w.WriteAck(5000, addresses(0), update(0, 1), status, nil),
-				w.WriteFrame(6000, make([]byte, 100)), w.WritePacket(&Packet{UnixNS: 7, Data: []byte{1}, Wire: 1, Comment: "c"}), w.Finish())
+			return errors.Join(w.WriteUpdate(4000, addresses(0), update(0, 1), nil), w.WriteAck(5000, addresses(0),
+				update(0, 1), status, nil),
+				w.WriteFrame(6000, make([]byte, 100)), w.WritePacket(&Packet{UnixNS: 7, Data: []byte{1}, Wire: 1,
+					Comment: "c"}), w.Finish())
 		}
 		var whole bytes.Buffer
 		if err := write(&whole); err != nil {
@@ -225,7 +229,8 @@ func TestWritersTellWhatWasLost(t *testing.T) {
 		t.Errorf("%v, %+v", err, d.Losses())
 	}
 	got := map[int][2]uint64{}
-	others, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{StatisticsCallback: func(i int, s pcapgo.NgInterfaceStatistics) {
+	others, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{StatisticsCallback: func(i int,
+		s pcapgo.NgInterfaceStatistics) {
 		got[i] = [2]uint64{s.PacketsReceived, s.PacketsDropped}
 	}})
 	for err == nil {
@@ -248,7 +253,8 @@ func TestRecordingOfABrokenSource(t *testing.T) {
 			t.Errorf("idle %t, %v after %d", idle, err, r.Taken)
 		}
 	}
-	if r.Unwritten != nil || r.Flush() != nil || r.Account.Losses().Updates != 2 || r.FirstNS != math.MaxInt32 || r.LastNS != math.MaxInt32+5 {
+	if r.Unwritten != nil || r.Flush() != nil || r.Account.Losses().Updates != 2 || r.FirstNS != math.MaxInt32 ||
+		r.LastNS != math.MaxInt32+5 {
 		t.Errorf("%+v from %d to %d, %v", r.Account.Losses(), r.FirstNS, r.LastNS, r.Unwritten)
 	}
 }

@@ -154,7 +154,8 @@ func TestWhatIsLeftOfFiles(t *testing.T) {
 			"no such file or directory", fs.ErrNotExist},
 		"one whose folder was removed, by force": {true,
 			func(f *File) error { return os.RemoveAll(filepath.Dir(f.path)) }, "no such file or directory", fs.ErrNotExist},
-		"one in a folder's place, by force": {true, func(f *File) error { return os.Mkdir(f.path, 0o700) }, "file exists", fs.ErrExist},
+		"one in a folder's place, by force": {true, func(f *File) error { return os.Mkdir(f.path, 0o700) },
+			"file exists", fs.ErrExist},
 	} {
 		for _, name := range []string{"run.pcap", "run.pcapng"} {
 			folder := filepath.Join(t.TempDir(), "runs")
@@ -212,8 +213,9 @@ func TestAbandonedFiles(t *testing.T) {
 		meanwhile func(f *File) error
 		want      error
 	}{
-		"as it is": {func(*File) error { return nil }, nil}, "closed": {func(f *File) error { return f.pending.File.Close() }, fs.ErrClosed},
-		"removed": {func(f *File) error { return os.Remove(f.pending.Name()) }, fs.ErrNotExist},
+		"as it is": {func(*File) error { return nil }, nil},
+		"closed":   {func(f *File) error { return f.pending.File.Close() }, fs.ErrClosed},
+		"removed":  {func(f *File) error { return os.Remove(f.pending.Name()) }, fs.ErrNotExist},
 	} {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "run.pcap")

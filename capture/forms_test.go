@@ -67,7 +67,8 @@ func checkNS(t *rapid.T, file []byte) {
 		if strings.Contains(c.Name, "pcap,") && want[len(want)-1] >= 1<<32*1e9 {
 			continue // seconds of the classic format have 32 bits
 		}
-		if strings.Contains(c.Name, "^-40") && want[len(want)-1] >= 1<<24*1e9 || strings.Contains(c.Name, "-12") && want[len(want)-1] >= 18e15 {
+		if strings.Contains(c.Name, "^-40") && want[len(want)-1] >= 1<<24*1e9 || strings.Contains(c.Name, "-12") &&
+			want[len(want)-1] >= 18e15 {
 			continue // the ticks of these forms overflow earlier
 		}
 		for i, got := range stamps(t, c.Data) {
@@ -192,15 +193,19 @@ func TestLossesBesidePackets(t *testing.T) {
 		{"twice", append(bytes.Clone(drops), drops...), 6, 0},
 		{"link error", capturetest.PacketBlock(le, 1, frame, len(frame), flags(1<<31|1)), 0, 1},
 		{"CRC error", capturetest.PacketBlock(le, 1, frame, len(frame), flags(1<<24)), 0, 1},
-		{"isb_ifdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 5, u64(7)))...), 7, 0},
-		{"isb_osdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 7, u64(2)))...), 2, 0},
-		{"unknown", append(capturetest.PacketBlock(le, 1, frame, len(frame)), statistics(capturetest.BlockOption(le, 5, u64(1<<64-1)))...), 0, 0},
+		{"isb_ifdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)),
+			statistics(capturetest.BlockOption(le, 5, u64(7)))...), 7, 0},
+		{"isb_osdrop", append(capturetest.PacketBlock(le, 1, frame, len(frame)),
+			statistics(capturetest.BlockOption(le, 7, u64(2)))...), 2, 0},
+		{"unknown", append(capturetest.PacketBlock(le, 1, frame, len(frame)),
+			statistics(capturetest.BlockOption(le, 5, u64(1<<64-1)))...), 0, 0},
 		{"both, of the same", append(bytes.Clone(drops), statistics(capturetest.BlockOption(le, 5, u64(3)))...), 3, 0},
 		{"obsolete block", capturetest.NewBlock(le, 2, append(old, make([]byte, -len(frame)&3)...)), 2, 0},
 	} {
 		file := bytes.Join([][]byte{capturetest.SectionHeader(le), capturetest.InterfaceBlock(le), tt.blocks}, nil)
 		if _, l, err := decodeAll(file); err != nil || l.CaptureDropped != tt.lost || l.LinkErrors != tt.damaged {
-			t.Errorf("%s: lost %d and damaged %d, want %d and %d: %v", tt.name, l.CaptureDropped, l.LinkErrors, tt.lost, tt.damaged, err)
+			t.Errorf("%s: lost %d and damaged %d, want %d and %d: %v", tt.name, l.CaptureDropped, l.LinkErrors, tt.lost,
+				tt.damaged, err)
 		}
 	}
 }
@@ -248,7 +253,10 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 		return bytes.Join([][]byte{b[:12], {0x81, kind, 0x20, 7}, b[12:]}, nil)
 	}
 	fcs := append(bytes.Clone(frame), 1, 2, 3, 4)
-	interfaceFCS := func(n byte) []byte { return capturetest.InterfaceBlock(le, capturetest.BlockOption(le, 13, []byte{n})) }
+	interfaceFCS := func(n byte) []byte {
+		return capturetest.InterfaceBlock(le, capturetest.BlockOption(le, 13,
+			[]byte{n}))
+	}
 	packet := func(b []byte, options ...[]byte) []byte { return capturetest.PacketBlock(le, 1, b, len(b), options...) }
 	flags := capturetest.BlockOption(le, 2, le.AppendUint32(nil, 4<<5))
 	plain := capturetest.InterfaceBlock(le)
@@ -264,8 +272,10 @@ func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 		{"FCS beside the packet", plain, packet(fcs, flags), Losses{Packets: 1, Updates: 1}},
 		{"FCS that nothing states", plain, packet(fcs), Losses{Packets: 1, Malformed: 1}},
 		{"FCS that is not there", interfaceFCS(4), packet(frame), Losses{Packets: 1, Updates: 1}},
-		{"FCS cut off", interfaceFCS(4), capturetest.PacketBlock(le, 1, frame[:100], len(fcs)), Losses{Packets: 1, Updates: 1, Truncated: 1}},
-		{"FCS cut in the middle", interfaceFCS(4), capturetest.PacketBlock(le, 1, fcs[:258], len(fcs)), Losses{Packets: 1, Updates: 1}},
+		{"FCS cut off", interfaceFCS(4), capturetest.PacketBlock(le, 1, frame[:100], len(fcs)),
+			Losses{Packets: 1, Updates: 1, Truncated: 1}},
+		{"FCS cut in the middle", interfaceFCS(4), capturetest.PacketBlock(le, 1, fcs[:258], len(fcs)),
+			Losses{Packets: 1, Updates: 1}},
 	} {
 		_, l, err := decodeAll(bytes.Join([][]byte{capturetest.SectionHeader(le), tt.described, tt.captured}, nil))
 		if l != tt.want {

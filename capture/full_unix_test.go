@@ -18,7 +18,8 @@ func TestNoRoomForAHeader(t *testing.T) {
 	}
 	folder := t.TempDir()
 	fulldisk.At(t, 0, func() {
-		if f, err := CreateFrom(filepath.Join(folder, "a.pcapng"), false, Interface{Comment: strings.Repeat("c", 9000)}); f != nil || err == nil {
+		if f, err := CreateFrom(filepath.Join(folder, "a.pcapng"), false,
+			Interface{Comment: strings.Repeat("c", 9000)}); f != nil || err == nil {
 			t.Errorf("made %v, %v", f, err)
 		}
 	})

@@ -153,7 +153,8 @@ func (r *Reader) openClassic(in *bufio.Reader) error {
 		}
 		next := raw
 		next.data, next.wire = data, info.Length
-		next.ticks = uint64(info.Timestamp.Unix())*raw.stamps.perSecond() + uint64(info.Timestamp.Nanosecond())*raw.stamps.perSecond()/nsPerSecond
+		next.ticks = uint64(info.Timestamp.Unix())*raw.stamps.perSecond() +
+			uint64(info.Timestamp.Nanosecond())*raw.stamps.perSecond()/nsPerSecond
 		return next, nil
 	}
 	return nil
@@ -225,7 +226,8 @@ func (r *Reader) readPacket(p *Packet) error {
 	case raw.link != layers.LinkTypeEthernet:
 		return r.wrongLink(raw.link)
 	case len(raw.data) > maxPacket || raw.wire > maxPacket:
-		return refuse(ErrFormat, "it claims %d bytes, more than any frame has; the file is damaged", max(len(raw.data), raw.wire))
+		return refuse(ErrFormat, "it claims %d bytes, more than any frame has; the file is damaged",
+			max(len(raw.data), raw.wire))
 	case len(raw.data) > raw.wire:
 		return refuse(ErrFormat, "%d bytes were kept of a packet of %d; the file is damaged", len(raw.data), raw.wire)
 	case raw.untimed:
@@ -254,7 +256,8 @@ func (p *rawPacket) unixNS() (int64, error) {
 		return 0, fmt.Errorf("its stamps have a resolution of %v, which no clock has; the file is damaged", p.stamps)
 	}
 	low, high := max(0, -p.offset), maxSeconds-p.offset
-	if p.offset > maxSeconds || p.offset < -maxSeconds || seconds > math.MaxInt64 || int64(seconds) < low || int64(seconds) > high {
+	if p.offset > maxSeconds || p.offset < -maxSeconds || seconds > math.MaxInt64 || int64(seconds) < low ||
+		int64(seconds) > high {
 		return 0, errors.New("it lies outside the years 1970 to 2261; the file is damaged")
 	}
 	return (int64(seconds)+p.offset)*nsPerSecond + ns, nil
@@ -271,7 +274,8 @@ func (p *rawPacket) removeFCS() {
 }
 
 func (r *Reader) wrongLink(link layers.LinkType) error {
-	return &Error{r.name, r.number, ErrLink, fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
+	return &Error{r.name, r.number, ErrLink,
+		fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }
 
 // wrapError converts errors of the libraries to our kinds.

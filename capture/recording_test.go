@@ -43,7 +43,8 @@ func TestRecording(t *testing.T) {
 		passed := r.Account.Losses().Packets
 		if err != nil || idle != step.idle || int64(r.Taken) != step.taken || passed != step.passed ||
 			r.FirstNS != step.first || r.LastNS != step.last {
-			t.Fatalf("%+v: idle %v, taken %d, passed on %d, from %d to %d, %v", step, idle, r.Taken, passed, r.FirstNS, r.LastNS, err)
+			t.Fatalf("%+v: idle %v, taken %d, passed on %d, from %d to %d, %v", step, idle, r.Taken, passed, r.FirstNS,
+				r.LastNS, err)
 		}
 	}
 }

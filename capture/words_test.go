@@ -34,10 +34,12 @@ func TestFormatOf(t *testing.T) {
 func TestFilesNameThemselves(t *testing.T) {
 	f := &File{path: "run.pcapng"}
 	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
-	if err := f.wrapError(broken); !errors.Is(err, fs.ErrPermission) || err.Error() != "write run.pcapng: permission denied" {
+	if err := f.wrapError(broken); !errors.Is(err, fs.ErrPermission) ||
+		err.Error() != "write run.pcapng: permission denied" {
 		t.Error(err)
 	}
-	if err := f.wrapError(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) || err.Error() != "write run.pcapng: short write" {
+	if err := f.wrapError(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) ||
+		err.Error() != "write run.pcapng: short write" {
 		t.Error(err)
 	}
 	if err := f.wrapError(nil); err != nil {
@@ -168,7 +170,8 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 // TestErrorsInWords checks the text of an error with each of its parts.
 func TestErrorsInWords(t *testing.T) {
 	for want, e := range map[string]*Error{
-		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0, ErrCut, "stop it"},
+		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0,
+			ErrCut, "stop it"},
 		"a.pcap: packet 1: the capture is cut":          {"a.pcap", 1, ErrCut, ""},
 		"a.pcap: packet 2: the capture is cut: stop it": {"a.pcap", 2, ErrCut, "stop it"},
 	} {
@@ -205,7 +208,8 @@ func TestInterfacesOfFiles(t *testing.T) {
 	}
 	for i, want := range []Interface{{"a", "first", "udp", 100}, {"b", "", "", 200}} {
 		got, err := others.Interface(i)
-		if err != nil || (Interface{got.Name, got.Comment, got.Filter, int(got.SnapLength)}) != want || got.TimestampResolution != 9 {
+		if err != nil || (Interface{got.Name, got.Comment, got.Filter, int(got.SnapLength)}) != want ||
+			got.TimestampResolution != 9 {
 			t.Errorf("interface %d is %+v, want %+v, %v", i, got, want, err)
 		}
 	}
@@ -320,7 +324,8 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 		want.Deliver(&olaf.Observation{At: at, Queued: -1, Update: *u})
 	}
 	a, b := r.Ages.Report(), want.Report()
-	if a.Clock != ages.WallClock || a.Clock != b.Clock || a.Why != b.Why || len(a.Clusters) != len(b.Clusters) || len(a.Clusters) == 0 {
+	if a.Clock != ages.WallClock || a.Clock != b.Clock || a.Why != b.Why || len(a.Clusters) != len(b.Clusters) ||
+		len(a.Clusters) == 0 {
 		t.Fatalf("%+v, want %+v", a, b)
 	}
 	for i := range a.Clusters {
@@ -336,14 +341,16 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 // TestAgesByAnotherClock expects a recording to find out from arrivals whether packets and workers share a clock.
 func TestAgesByAnotherClock(t *testing.T) {
 	const wall = int64(1_700_000_000_000_000_000)
-	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.Flow(), engine.Sums()))}
+	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.Flow(),
+		engine.Sums()))}
 	if idle, err := r.Take(9); !idle || err != nil {
 		t.Fatal(idle, err)
 	}
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Ages.Report(); !strings.Contains(a.Why, "the clock that timed the packets is not the one that the workers stamp by") {
+	if a := r.Ages.Report(); !strings.Contains(a.Why,
+		"the clock that timed the packets is not the one that the workers stamp by") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -115,7 +115,8 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 }
 
 // WriteAck encodes and writes an ACK. nil lanes are written as zeros.
-func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, status olaf.QueueStatus, lanes []int32) error {
+func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, status olaf.QueueStatus,
+	lanes []int32) error {
 	n, err := olaf.EncodeAck(w.frame, addr, u, status, lanes)
 	if err != nil {
 		return err
@@ -129,7 +130,8 @@ func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comm
 	if from < len(w.kept) {
 		w.kept[from]++
 	}
-	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire, InterfaceIndex: from}
+	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire,
+		InterfaceIndex: from}
 	if w.classic != nil {
 		return w.classic.WritePacket(ci, kept)
 	}

@@ -16,7 +16,8 @@ import (
 // BenchmarkConnectAndFill measures the setup of a bench before its first update: start the agent, open a session,
 // push the pipeline, write 27 workers in 9 clusters, and close everything again.
 func BenchmarkConnectAndFill(b *testing.B) {
-	for name, address := range map[string]string{"unix": "unix:" + filepath.Join(b.TempDir(), "p4"), "loopback": "127.0.0.1:0"} {
+	for name, address := range map[string]string{"unix": "unix:" + filepath.Join(b.TempDir(), "p4"),
+		"loopback": "127.0.0.1:0"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Twin()})

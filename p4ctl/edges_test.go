@@ -54,8 +54,10 @@ func TestFilesAtEveryPlace(t *testing.T) {
 			fmt.Fprintf(&text, "%s: %v\n", what, err)
 		default:
 			fmt.Fprintf(&text, "%s: taken, %d workers, %d servers, %d clusters, %d groups, %d entries; as before %t\n", what,
-				len(tables.Workers), len(tables.Servers), len(tables.Clusters), len(tables.Groups), len(tables.Entries), tables.Hash() == whole.Hash())
-			if again, err := ParseTables(tables.AppendYAML(nil), programs.All()...); err != nil || again.Hash() != tables.Hash() {
+				len(tables.Workers), len(tables.Servers), len(tables.Clusters), len(tables.Groups), len(tables.Entries),
+				tables.Hash() == whole.Hash())
+			if again, err := ParseTables(tables.AppendYAML(nil), programs.All()...); err != nil ||
+				again.Hash() != tables.Hash() {
 				t.Errorf("%s: does not read back: %v", what, err)
 			}
 		}
@@ -76,7 +78,8 @@ func TestFilesAtEveryPlace(t *testing.T) {
 		try(fmt.Sprintf("up to line %d", i+1), before+line)
 	}
 	for _, odd := range []string{"", " ", "~", "7", "[]", "{}", "schema", "schema: {}",
-		"{schema: olafctl.tables/v1, }", "{schema: olafctl.tables/v1, schema}", "schema: olafctl.tables/v1\ngroups: []\n", "\t"} {
+		"{schema: olafctl.tables/v1, }", "{schema: olafctl.tables/v1, schema}",
+		"schema: olafctl.tables/v1\ngroups: []\n", "\t"} {
 		try(fmt.Sprintf("%q", odd), odd)
 	}
 	golden.Equal(t, "files.txt", text.Bytes())
@@ -136,7 +139,8 @@ programs:
 		say(fmt.Sprint("remove cluster ", c), got, err)
 		got, err = start.Add(65536, Worker{netip.MustParseAddr("10.0.0.7"), c, 2})
 		say(fmt.Sprint("add worker 2 to ", c, " behind a far port"), got, err)
-		got, err = start.Add(6, Worker{netip.MustParseAddr("10.0.0.7"), c, 7}, Worker{netip.MustParseAddr("10.0.0.8"), c + 1, 8})
+		got, err = start.Add(6, Worker{netip.MustParseAddr("10.0.0.7"), c, 7}, Worker{netip.MustParseAddr("10.0.0.8"),
+			c + 1, 8})
 		say(fmt.Sprint("add two to ", c, " and the next"), got, err)
 	}
 	say("nothing", start, nil)
@@ -158,9 +162,11 @@ func TestFaultsOfTables(t *testing.T) {
 			Members: []Member{{1, 2}, {2, 2}, {1, 2}}}}},
 		"clusters[1].cluster: cluster 5 is there twice": {Groups: []Group{{ID: 3}},
 			Clusters: []Cluster{{5, 3}, {5, 3}}},
-		"clusters[0].group: group 3 is not among the groups":                      {Clusters: []Cluster{{5, 3}}},
-		"servers[0].address: 0.0.0.0 can't be a source":                           {Servers: []netip.Addr{netip.IPv4Unspecified()}},
-		"workers[1].worker: 10.0.0.1 and 10.0.0.2 are both worker 0 of cluster 0": {Workers: []Worker{{Address: four}, {Address: four.Next()}}},
+		"clusters[0].group: group 3 is not among the groups": {Clusters: []Cluster{{5, 3}}},
+		"servers[0].address: " +
+			"0.0.0.0 can't be a source": {Servers: []netip.Addr{netip.IPv4Unspecified()}},
+		"workers[1].worker: 10.0.0.1 and 10.0.0.2 are both worker 0 of cluster 0": {Workers: []Worker{{Address: four},
+			{Address: four.Next()}}},
 	} {
 		if err := tables.Validate(); err == nil || err.Error() != want || !errors.Is(err, ErrTables) {
 			t.Errorf("%v, want %s", err, want)

@@ -8,7 +8,8 @@ import (
 
 // FuzzElectionID parses any text; an id that parses must print so that it reads back as the same id.
 func FuzzElectionID(f *testing.F) {
-	for _, seed := range []string{"1:1", "0:0", "18446744073709551615:18446744073709551615", "7", "1:", ":1", "1:2:3", "-1:0"} {
+	for _, seed := range []string{"1:1", "0:0", "18446744073709551615:18446744073709551615", "7", "1:", ":1",
+		"1:2:3", "-1:0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

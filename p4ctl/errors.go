@@ -119,7 +119,8 @@ func writeError(err error, updates []*v1.Update, offset int, atomic bool) error 
 	batch := &BatchError{Updates: len(updates), Rolled: atomic, status: err}
 	for i, detail := range st.Details() {
 		e, ok := detail.(*v1.Error)
-		if !ok || codes.Code(e.GetCanonicalCode()) == codes.OK || atomic && codes.Code(e.GetCanonicalCode()) == codes.Aborted {
+		if !ok || codes.Code(e.GetCanonicalCode()) == codes.OK || atomic &&
+			codes.Code(e.GetCanonicalCode()) == codes.Aborted {
 			continue
 		}
 		failed := &UpdateError{Index: offset + i, Code: codes.Code(e.GetCanonicalCode()), Message: e.GetMessage(),

@@ -17,7 +17,8 @@ import (
 )
 
 func TestCompareElectionIDs(t *testing.T) {
-	ids := []ElectionID{{0, 0}, {0, 1}, {0, math.MaxUint64}, {1, 0}, {1, 1}, {math.MaxUint64, 0}, {math.MaxUint64, math.MaxUint64}}
+	ids := []ElectionID{{0, 0}, {0, 1}, {0, math.MaxUint64}, {1, 0}, {1, 1}, {math.MaxUint64, 0},
+		{math.MaxUint64, math.MaxUint64}}
 	for i, a := range ids {
 		for k, b := range ids {
 			want := 0
@@ -72,7 +73,8 @@ func TestErrorsInWords(t *testing.T) {
 		{one, "update 4: NotFound: no such group"},
 		{vendor, "update 5: Internal: full [amd 7]"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one}}, "1 of 3 updates refused: update 4: NotFound: no such group"},
-		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor}}, "2 of 3 updates refused: update 4: NotFound: no such group (and 1 more)"},
+		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor}},
+			"2 of 3 updates refused: update 4: NotFound: no such group (and 1 more)"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor, one}, Rolled: true},
 			"batch of 3 was rolled back: update 4: NotFound: no such group (and 2 more)"},
 		{&BatchError{Updates: 3}, "0 of 3 updates refused: no details were sent"},
@@ -118,14 +120,16 @@ func TestOnlyUnimplemented(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{refusal(t, codes.OK, codes.Unimplemented), true}, {refusal(t, codes.OK), true}, {refusal(t, codes.Unimplemented, codes.NotFound), false},
+		{refusal(t, codes.OK, codes.Unimplemented), true}, {refusal(t, codes.OK), true},
+		{refusal(t, codes.Unimplemented, codes.NotFound), false},
 		{refusal(t), false}, {status.Error(codes.Unimplemented, "x"), false}, {errors.New("x"), false},
 	} {
 		if got := onlyUnimplemented(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}
-	broken, err := status.New(codes.Internal, "x").WithDetails(protoadapt.MessageV1Of(&v1.Error{CanonicalCode: int32(codes.Unimplemented)}))
+	broken, err := status.New(codes.Internal,
+		"x").WithDetails(protoadapt.MessageV1Of(&v1.Error{CanonicalCode: int32(codes.Unimplemented)}))
 	if err != nil || onlyUnimplemented(broken.Err()) {
 		t.Errorf("another failure passes: %v", err)
 	}
@@ -174,17 +178,21 @@ func TestForeignEntities(t *testing.T) {
 		"another action": {entry(func(e *v1.TableEntry) { e.Action.GetAction().ActionId++ }), false, ""},
 		"another table":  {entry(func(e *v1.TableEntry) { e.TableId++ }), false, ""},
 		"two keys":       {entry(func(e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }), false, "2 match fields"},
-		"wide key":       {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
+		"wide key": {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }),
+			false, "more than 32 bits"},
 		"wide parameter": {entry(func(e *v1.TableEntry) {
 			e.Action.GetAction().Params[1].Value = []byte{1, 0, 0, 0,
 				0}
 		}), false, "more than 32 bits"},
-		"nothing":          {&v1.Entity{}, false, ""},
-		"counter":          {&v1.Entity{Entity: &v1.Entity_CounterEntry{CounterEntry: &v1.CounterEntry{}}}, false, ""},
-		"clone session":    {&v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{}}}, false, ""},
-		"group":            {group(3, &v1.Replica{Instance: 65535, PortKind: &v1.Replica_Port{Port: []byte{0, 1}}}), true, ""},
-		"instance too big": {group(3, &v1.Replica{Instance: 65536, PortKind: &v1.Replica_Port{Port: []byte{1}}}), false, "instance 65536"},
-		"port too wide":    {group(3, &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{1, 0, 0, 0, 0}}}), false, "more than 32 bits"},
+		"nothing":       {&v1.Entity{}, false, ""},
+		"counter":       {&v1.Entity{Entity: &v1.Entity_CounterEntry{CounterEntry: &v1.CounterEntry{}}}, false, ""},
+		"clone session": {&v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{}}}, false, ""},
+		"group": {group(3, &v1.Replica{Instance: 65535, PortKind: &v1.Replica_Port{Port: []byte{0, 1}}}),
+			true, ""},
+		"instance too big": {group(3, &v1.Replica{Instance: 65536, PortKind: &v1.Replica_Port{Port: []byte{1}}}),
+			false, "instance 65536"},
+		"port too wide": {group(3, &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{1, 0, 0, 0, 0}}}), false,
+			"more than 32 bits"},
 	} {
 		_, ok, err := toObject(c.entity, nil)
 		if ok != c.ok || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
@@ -198,8 +206,10 @@ func TestChangesLeaveTheOriginal(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")
 	original := Tables{Workers: append(make([]Worker, 0, 8), Worker{a, 0, 1}, Worker{b, 0, 0}),
 		Clusters: append(make([]Cluster, 0, 8), Cluster{0, 1}),
-		Groups:   append(make([]Group, 0, 8), Group{ID: 1, Members: append(make([]Member, 0, 8), Member{1, 0}, Member{1, 1})})}
-	copied := Tables{Workers: append([]Worker(nil), original.Workers...), Clusters: append([]Cluster(nil), original.Clusters...),
+		Groups: append(make([]Group, 0, 8), Group{ID: 1, Members: append(make([]Member, 0, 8), Member{1, 0},
+			Member{1, 1})})}
+	copied := Tables{Workers: append([]Worker(nil), original.Workers...), Clusters: append([]Cluster(nil),
+		original.Clusters...),
 		Groups: []Group{{ID: 1, Members: append([]Member(nil), original.Groups[0].Members...)}}}
 	same := func(what string) {
 		t.Helper()
@@ -269,7 +279,8 @@ func TestPlanInWords(t *testing.T) {
 func TestTableFilesTakeAliases(t *testing.T) {
 	const head = "schema: olafctl.tables/v1\nservers: null\nworkers: [{address: 10.0.0.1, cluster: 0, worker: " +
 		"0}]\nclusters: [{cluster: 0, group: 1}, {cluster: 1, group: 2}]\n"
-	got, err := ParseTables([]byte(head + "groups:\n  - {id: 1, members: &all [{port: 1, instance: 0}]}\n  - {id: 2, members: *all}\n"))
+	got, err := ParseTables([]byte(head +
+		"groups:\n  - {id: 1, members: &all [{port: 1, instance: 0}]}\n  - {id: 2, members: *all}\n"))
 	if err != nil || len(got.Servers) != 0 || len(got.Groups) != 2 || len(got.Groups[1].Members) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -307,7 +318,8 @@ func TestPausesVaryByAFifth(t *testing.T) {
 		p := jitter(time.Second)
 		least, most = min(least, p), max(most, p)
 	}
-	if least < 800*time.Millisecond || least > 810*time.Millisecond || most > 1200*time.Millisecond || most < 1190*time.Millisecond {
+	if least < 800*time.Millisecond || least > 810*time.Millisecond || most > 1200*time.Millisecond ||
+		most < 1190*time.Millisecond {
 		t.Errorf("pauses from %v to %v", least, most)
 	}
 	for p := range time.Duration(10) {

@@ -283,7 +283,10 @@ func (f *tablesFile) programTables(known []program.Description) visitor {
 	return func(n *yaml.Node, at string) error {
 		tables := map[string]visitor{}
 		for _, t := range p4.TablesOf(known) {
-			tables[t.Name] = listOf(func(n *yaml.Node, at string) error { return f.readEntry(n, strings.TrimPrefix(at, "programs."), t) })
+			tables[t.Name] = listOf(func(n *yaml.Node, at string) error {
+				return f.readEntry(n, strings.TrimPrefix(at,
+					"programs."), t)
+			})
 		}
 		return readFields(n, at, tables)
 	}

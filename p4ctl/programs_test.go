@@ -77,7 +77,8 @@ func TestFileOfPrograms(t *testing.T) {
 			"5}\n    - {job: 0, worker: 1, port: 6}\n": "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
 		"    - {job: 0, worker: 8, port: 65535}\n    - {job: 1, " +
 			"worker: 9, port: 65535}\n    - " +
-			"{job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job 0: 8 and 9",
+			"{job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job " +
+			"0: 8 and 9",
 		"    - {job: 0, " +
 			"worker: 1, port: 65536}\n": "line 13: isw.members[1].port: want a number from 0 to 65535",
 		"    - {job: 0, worker: 1}\n": "line 13: isw.members[1].port: is missing",
@@ -85,7 +86,8 @@ func TestFileOfPrograms(t *testing.T) {
 			"1, port: 5, weight: 3}\n": "line 13: isw.members[1].weight: unknown field",
 		"  other.members: []\n": "line 13: programs.other.members: unknown field",
 	} {
-		_, err := p4ctl.ParseTables([]byte(strings.Replace(admittedFile, "    - {job: 0, worker: 1, port: 5}\n", text, 1)), programs.All()...)
+		_, err := p4ctl.ParseTables([]byte(strings.Replace(admittedFile, "    - {job: 0, worker: 1, port: 5}\n", text,
+			1)), programs.All()...)
 		if !errors.Is(err, p4ctl.ErrTables) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v, want %s", err, say)
 		}
@@ -215,7 +217,8 @@ func TestControllerOfPrograms(t *testing.T) {
 func TestEntriesOf(t *testing.T) {
 	d := p4inc.Describe()
 	entries, err := p4ctl.EntriesOf(&d, program.Job{ID: 2, Fan: 3, Base: 8, Slots: 4})
-	if err != nil || len(entries) != 2 || entries[0].Table.Name != "p4inc.jobs" || !slices.Equal(entries[1].Params, []uint32{8, 4}) {
+	if err != nil || len(entries) != 2 || entries[0].Table.Name != "p4inc.jobs" || !slices.Equal(entries[1].Params,
+		[]uint32{8, 4}) {
 		t.Errorf("%+v, %v", entries, err)
 	}
 	isw := iswitch.Describe()

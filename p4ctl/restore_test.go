@@ -19,8 +19,10 @@ func TestRestoreOfWhatThereWas(t *testing.T) {
 		fails          bool
 		entries        int
 	}{
-		"a pipeline alone": {true, false, p4.Lab(), p4.Lab(), false, 0}, "nothing": {false, false, p4.Lab(), p4.Lab(), false, 0},
-		"both": {true, true, p4.Lab(), p4.Lab(), false, 27 + 1 + 9 + 9}, "a pipeline that is refused": {true, true, p4.Twin(), p4.Lab(), true, 0},
+		"a pipeline alone": {true, false, p4.Lab(), p4.Lab(), false, 0}, "nothing": {false, false, p4.Lab(), p4.Lab(),
+			false, 0},
+		"both": {true, true, p4.Lab(), p4.Lab(), false, 27 + 1 + 9 + 9}, "a pipeline that is refused": {true, true,
+			p4.Twin(), p4.Lab(), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := unixAddress(t)
@@ -37,7 +39,8 @@ func TestRestoreOfWhatThereWas(t *testing.T) {
 				return backend, a.Serve(l, nil)
 			}
 			_, running := start(c.first)
-			s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
+			s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond,
+				BackoffMax: 5 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -72,7 +72,8 @@ func (s *scripted) taken() (said []string) {
 func (s *scripted) Close() error { s.say("closed"); return s.failure("close") }
 
 func (s *scripted) Write(_ context.Context, r *v1.WriteRequest, _ ...grpc.CallOption) (*v1.WriteResponse, error) {
-	s.say("write %d updates %s, device %d role %q as %s", len(r.Updates), r.Atomicity, r.DeviceId, r.Role, fromProto(r.ElectionId))
+	s.say("write %d updates %s, device %d role %q as %s", len(r.Updates), r.Atomicity, r.DeviceId, r.Role,
+		fromProto(r.ElectionId))
 	return nil, s.failure(fmt.Sprintf("write %s", r.Atomicity))
 }
 
@@ -119,7 +120,8 @@ func (s *scripted) GetForwardingPipelineConfig(_ context.Context, r *v1.GetForwa
 		Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: s.cookie}}}, nil
 }
 
-func (s *scripted) Capabilities(context.Context, *v1.CapabilitiesRequest, ...grpc.CallOption) (*v1.CapabilitiesResponse, error) {
+func (s *scripted) Capabilities(context.Context, *v1.CapabilitiesRequest,
+	...grpc.CallOption) (*v1.CapabilitiesResponse, error) {
 	return nil, nil
 }
 
@@ -234,13 +236,15 @@ func TestScenes(t *testing.T) {
 		do   func(*scene)
 	}
 	says := func(code codes.Code, highest ElectionID) step {
-		return step{fmt.Sprintf("the server says %s, highest %s", code, highest), func(c *scene) { c.server.now.in <- arbitrated(code, highest) }}
+		return step{fmt.Sprintf("the server says %s, highest %s", code, highest),
+			func(c *scene) { c.server.now.in <- arbitrated(code, highest) }}
 	}
 	ends := func(err error) step {
 		return step{fmt.Sprintf("the stream ends: %v", err), func(c *scene) { c.server.now.in <- err }}
 	}
 	refuses := func(err error) step {
-		return step{fmt.Sprintf("streams are refused: %v", err), func(c *scene) { c.server.locked(func() { c.server.refuse = err }) }}
+		return step{fmt.Sprintf("streams are refused: %v", err),
+			func(c *scene) { c.server.locked(func() { c.server.refuse = err }) }}
 	}
 	later := step{"a minute later", func(*scene) { time.Sleep(time.Minute) }} // in the bubble
 	closes := step{"the session is closed", func(c *scene) { c.begun <- c.s.Close() }}
@@ -265,7 +269,8 @@ func TestScenes(t *testing.T) {
 		fmt.Fprintf(c.text, "  %v, %v\n", err, more)
 	}}
 	fails := func(what string, err error) step {
-		return step{fmt.Sprintf("%s fails: %v", what, err), func(c *scene) { c.server.locked(func() { c.server.fails[what] = err }) }}
+		return step{fmt.Sprintf("%s fails: %v", what, err),
+			func(c *scene) { c.server.locked(func() { c.server.fails[what] = err }) }}
 	}
 	var text bytes.Buffer
 	for _, story := range []struct {
@@ -274,11 +279,13 @@ func TestScenes(t *testing.T) {
 		steps []step
 	}{
 		{"primary at once", Options{}, []step{says(codes.OK, one), other, awaits, takes, closes, closes, takes, awaits}},
-		{"a connection that can't be closed", Options{}, []step{says(codes.OK, one), fails("close", errors.New("it is stuck")), closes, closes}},
+		{"a connection that can't be closed", Options{}, []step{says(codes.OK, one),
+			fails("close", errors.New("it is stuck")), closes, closes}},
 		{"of a role", Options{Role: "monitor", DeviceID: 3, ElectionID: ElectionID{0, 7}},
 			[]step{says(codes.OK, ElectionID{0, 7}), writes, closes}},
 		{"read only", Options{ReadOnly: true}, []step{takes, closes}},
-		{"a backup that becomes primary", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 0}), awaits, says(codes.OK, one), closes}},
+		{"a backup that becomes primary", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 0}), awaits,
+			says(codes.OK, one), closes}},
 		{"a backup that takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes,
 			says(codes.OK, ElectionID{5, 10}), closes}},
 		{"a backup whose own id is the highest", Options{}, []step{says(codes.AlreadyExists, one), takes,
@@ -301,7 +308,8 @@ func TestScenes(t *testing.T) {
 			ends(unavailable), awaits, later, says(codes.OK, one), closes}},
 		{"lost, and an id in use for a while", Options{}, []step{says(codes.OK, one),
 			ends(status.Error(codes.InvalidArgument, "in use")), later, says(codes.OK, one), closes}},
-		{"lost, and closed meanwhile", Options{}, []step{says(codes.OK, one), refuses(unavailable), ends(unavailable), closes}},
+		{"lost, and closed meanwhile", Options{}, []step{says(codes.OK, one), refuses(unavailable), ends(unavailable),
+			closes}},
 		{"lost for good", Options{}, []step{says(codes.OK, one), ends(status.Error(codes.NotFound, "no such device")),
 			later, awaits, takes, closes}},
 		{"lost to one without rights", Options{}, []step{says(codes.OK, one), refuses(status.Error(codes.PermissionDenied,
@@ -312,14 +320,16 @@ func TestScenes(t *testing.T) {
 			fails("announce", io.EOF), takes, ends(unavailable), later, says(codes.OK, ElectionID{2, 1}), closes}},
 		{"a takeover that can't be announced", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}),
 			fails("announce", status.Error(codes.Unauthenticated, "who?")), takes, later, closes}},
-		{"a farewell that fails", Options{}, []step{says(codes.OK, one), fails("leave", status.Error(codes.Internal, "broken")), closes}},
+		{"a farewell that fails", Options{}, []step{says(codes.OK, one),
+			fails("leave", status.Error(codes.Internal, "broken")), closes}},
 		{"another error", Options{}, []step{says(codes.OK, one), ends(errors.New("of nobody")), later,
 			says(codes.OK, one), ends(status.Error(codes.Internal, "broken")), closes}},
 		{"restored", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later,
 			says(codes.OK, one), says(codes.OK, one), closes}},
 		{"restored as a backup", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later,
 			says(codes.AlreadyExists, ElectionID{3, 0}), says(codes.OK, one), closes}},
-		{"not restored", Options{}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.OK, one), closes}},
+		{"not restored", Options{}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.OK, one),
+			closes}},
 		{"a pipeline that can't be restored", Options{Restore: true}, []step{says(codes.OK, one), writes,
 			fails("set", status.Error(codes.Internal, "no room")), ends(unavailable), later, says(codes.OK, one), closes}},
 	} {
@@ -347,7 +357,8 @@ func TestPatienceOfDial(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("a minute is over"))
 		defer cancel()
 		began := time.Now()
-		if err := s.begin(ctx); err == nil || err.Error() != "connect to somewhere: a minute is over" || time.Since(began) != time.Minute {
+		if err := s.begin(ctx); err == nil || err.Error() != "connect to somewhere: a minute is over" ||
+			time.Since(began) != time.Minute {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		if err := s.Close(); err != nil || time.Since(began) != time.Minute {
@@ -388,7 +399,8 @@ func TestTakeoverWaitsForAStream(t *testing.T) {
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
-		s := newSession("somewhere", server, server, Options{BackoffMin: time.Second, BackoffMax: 10 * time.Second}.withDefaults())
+		s := newSession("somewhere", server, server, Options{BackoffMin: time.Second,
+			BackoffMax: 10 * time.Second}.withDefaults())
 		go func() { _ = s.begin(t.Context()) }()
 		gone := status.Error(codes.Unavailable, "gone")
 		for round := range 2 {
@@ -460,7 +472,8 @@ func TestAnswers(t *testing.T) {
 		three.changes = append(three.changes, change{op: v1.Update_INSERT, after: object{kind: kindServer, key: 7 + i}})
 	}
 	entity := func(o object) *v1.Entity { return o.toUpdate(v1.Update_INSERT).Entity }
-	holds := []*v1.ReadResponse{{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 9}), entity(object{kind: kindServer, key: 9})}},
+	holds := []*v1.ReadResponse{{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 9}),
+		entity(object{kind: kindServer, key: 9})}},
 		{Entities: []*v1.Entity{entity(object{kind: kindServer, key: 8}), {}}}}
 	requests := []struct {
 		name string
@@ -471,7 +484,10 @@ func TestAnswers(t *testing.T) {
 			c, err := s.Pipeline(t.Context())
 			return c.GetCookie().GetCookie(), err
 		}},
-		{"push", []string{"get", "set"}, func(s *Session) (any, error) { return s.PushPipeline(t.Context(), PipelineConfig(p4.Lab())) }},
+		{"push", []string{"get", "set"}, func(s *Session) (any, error) {
+			return s.PushPipeline(t.Context(),
+				PipelineConfig(p4.Lab()))
+		}},
 		{"push what is there", []string{"get", "set"}, func(s *Session) (any, error) {
 			c := proto.Clone(PipelineConfig(p4.Lab())).(*v1.ForwardingPipelineConfig)
 			c.Cookie.Cookie = 5
@@ -483,7 +499,11 @@ func TestAnswers(t *testing.T) {
 			return s.PushPipeline(t.Context(), c)
 		}},
 		{"add", []string{"get", "set"}, func(s *Session) (any, error) { return s.AddPrograms(t.Context(), all...) }},
-		{"read", []string{"read 1", "read 2", "end"}, func(s *Session) (any, error) { r, err := s.Read(t.Context()); return r.Servers, err }},
+		{"read", []string{"read 1", "read 2", "end"}, func(s *Session) (any, error) {
+			r,
+				err := s.Read(t.Context())
+			return r.Servers, err
+		}},
 		{"read what can't be", []string{"read 1"}, func(s *Session) (any, error) {
 			wide := group(3, &v1.Replica{Instance: 65536})
 			s.client.(*scripted).read = []*v1.ReadResponse{holds[0], {Entities: []*v1.Entity{wide}}}
@@ -501,14 +521,24 @@ func TestAnswers(t *testing.T) {
 			}
 			return s.Apply(t.Context(), long)
 		}},
-		{"apply nothing", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any, error) { return s.Apply(t.Context(), Plan{}) }},
-		{"apply whole", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any, error) { return s.ApplyWhole(t.Context(), three) }},
-		{"apply nothing whole", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any, error) { return s.ApplyWhole(t.Context(), Plan{}) }},
+		{"apply nothing", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any,
+			error) {
+			return s.Apply(t.Context(), Plan{})
+		}},
+		{"apply whole", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any,
+			error) {
+			return s.ApplyWhole(t.Context(), three)
+		}},
+		{"apply nothing whole", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any,
+			error) {
+			return s.ApplyWhole(t.Context(), Plan{})
+		}},
 		{"apply too much whole", []string{"write ROLLBACK_ON_ERROR"}, func(s *Session) (any, error) {
 			return s.ApplyWhole(t.Context(), Plan{slices.Concat(three.changes, three.changes[:2])})
 		}},
 		{"sync", []string{"read 2", "write ROLLBACK_ON_ERROR"}, func(s *Session) (any, error) {
-			p, err := s.Sync(t.Context(), Tables{Servers: []netip.Addr{netip.MustParseAddr("0.0.0.9"), netip.MustParseAddr("10.0.0.1")}})
+			p, err := s.Sync(t.Context(), Tables{Servers: []netip.Addr{netip.MustParseAddr("0.0.0.9"),
+				netip.MustParseAddr("10.0.0.1")}})
 			return p.String(), err
 		}},
 		{"sync what can't be", []string{"read 2"}, func(s *Session) (any, error) {
@@ -540,7 +570,8 @@ func TestAnswers(t *testing.T) {
 			for _, says := range answers(t) {
 				ask(r.name, on, r.do, says, nil)
 			}
-			ask(r.name, on, r.do, answer{"PermissionDenied", status.Error(codes.PermissionDenied, "another writes")}, ErrPreempted)
+			ask(r.name, on, r.do, answer{"PermissionDenied", status.Error(codes.PermissionDenied, "another writes")},
+				ErrPreempted)
 		}
 	}
 	golden.Equal(t, "answers.txt", text.Bytes())

@@ -140,7 +140,8 @@ type Session struct {
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
 	s, err := dial(ctx, target, o)
-	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) { // the other controller need not be primary any more
+	// the other controller need not be primary any more
+	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) {
 		return DialBeside(ctx, target, o)
 	}
 	return s, err
@@ -496,7 +497,8 @@ func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 			ErrNotPrimary, mine, highest, silenceClause(a.GetStatus().GetDetails()))))
 		return false
 	}
-	s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine)))
+	s.setState(Backup, highest, s.contestError(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted,
+		highest, mine)))
 	select {
 	case <-s.preempted:
 	default:

@@ -134,7 +134,8 @@ func TestTablesReachTheDataPath(t *testing.T) {
 			t.Error("servers are wrong")
 		}
 		members, ok := tables.Group(4)
-		if want := []agent.Member{{Port: 1, Instance: 4}, {Port: 1, Instance: 13}, {Port: 1, Instance: 22}}; !ok || !cmp.Equal(members, want) {
+		if want := []agent.Member{{Port: 1, Instance: 4}, {Port: 1, Instance: 13}, {Port: 1, Instance: 22}}; !ok ||
+			!cmp.Equal(members, want) {
 			t.Errorf("group of cluster 4: %v, %v; want %v", members, ok, want)
 		}
 		again, err := s.Sync(t.Context(), testbed(27, 9))
@@ -255,7 +256,8 @@ func TestMixedBatch(t *testing.T) {
 	}
 
 	version := backend.Tables().Version()
-	err = s.Write(t.Context(), append([]*v1.Update{update(v1.Update_INSERT, "10.0.0.3")}, batch...), v1.WriteRequest_ROLLBACK_ON_ERROR)
+	err = s.Write(t.Context(), append([]*v1.Update{update(v1.Update_INSERT, "10.0.0.3")}, batch...),
+		v1.WriteRequest_ROLLBACK_ON_ERROR)
 	if !errors.As(err, &refused) || !refused.Rolled || len(refused.Failed) != 1 || refused.Failed[0].Index != 1 {
 		t.Errorf("rollback: %v", err)
 	}
@@ -272,7 +274,8 @@ func TestSyncReachesEveryTables(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var desired p4ctl.Tables
 		for _, i := range rapid.SliceOfNDistinct(rapid.Uint16Range(0, 300), 0, 250, rapid.ID).Draw(r, "workers") {
-			desired.Workers = append(desired.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}),
+			desired.Workers = append(desired.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8),
+				byte(i)}),
 				Cluster: olaf.ClusterID(rapid.Uint16Range(0, 9).Draw(r, "cluster")), ID: olaf.WorkerID(i)})
 		}
 		desired = desired.WithGroups(rapid.Uint32().Draw(r, "port"))
@@ -325,7 +328,8 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 		return a.Serve(l, nil)
 	}
 	running := start()
-	s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
+	s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{BackoffMin: time.Millisecond,
+		BackoffMax: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +410,8 @@ func TestPartialServers(t *testing.T) {
 		s := dial(t, "unix:"+l.Addr().String(), p4ctl.ElectionID{})
 		if _, err := a.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
 			ElectionId: &v1.Uint128{High: 1, Low: 1},
-			Action:     v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: p4ctl.PipelineConfig(p4.Lab())}); err != nil {
+			Action:     v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT,
+			Config:     p4ctl.PipelineConfig(p4.Lab())}); err != nil {
 			t.Fatal(err) // the server's fixed pipeline
 		}
 		if pushed, err := s.PushPipeline(t.Context(), p4ctl.PipelineConfig(p4.Lab())); pushed || err != nil {
@@ -463,7 +468,8 @@ func certificates(t testing.TB) (server, client *tls.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -475,7 +481,8 @@ func certificates(t testing.TB) (server, client *tls.Config) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(certificate)
-	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}
+	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		MinVersion: tls.VersionTLS13}
 	return server, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 }
 
@@ -507,7 +514,8 @@ func TestPipelineParts(t *testing.T) {
 		}
 	}
 	got, err := s.Pipeline(t.Context())
-	if err != nil || got.P4Info == nil || got.P4DeviceConfig != nil || got.Cookie.GetCookie() != config.Cookie.GetCookie() {
+	if err != nil || got.P4Info == nil || got.P4DeviceConfig != nil ||
+		got.Cookie.GetCookie() != config.Cookie.GetCookie() {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -547,7 +555,8 @@ func TestBatchesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := p4ctl.Diff(p4ctl.Tables{}, testbed(1, 1))
-	if got, err := s.Apply(t.Context(), one); !errors.Is(err, p4ctl.ErrExists) || got.Updates != 0 || got.Batches != 1 || !got.Atomic {
+	if got, err := s.Apply(t.Context(), one); !errors.Is(err, p4ctl.ErrExists) || got.Updates != 0 ||
+		got.Batches != 1 || !got.Atomic {
 		t.Errorf("one batch that is rolled back: %+v, %v", got, err)
 	}
 }

@@ -111,7 +111,10 @@ func (t Tables) Canonical() Tables {
 		t.Groups[i].Members = sortMembers(t.Groups[i].Members)
 	}
 	t.Entries = slices.Clone(t.Entries)
-	slices.SortFunc(t.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Table.ID, b.Table.ID), slices.Compare(a.Key, b.Key)) })
+	slices.SortFunc(t.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Table.ID, b.Table.ID),
+			slices.Compare(a.Key, b.Key))
+	})
 	return t
 }
 
@@ -192,7 +195,8 @@ func (t Tables) Validate() error {
 		}
 		identity := Worker{Cluster: w.Cluster, ID: w.ID}
 		if other, ok := identities[identity]; ok {
-			return &Fault{"workers", i, "worker", fmt.Sprintf("%s and %s are both worker %d of cluster %d", other, w.Address, w.ID, w.Cluster)}
+			return &Fault{"workers", i, "worker", fmt.Sprintf("%s and %s are both worker %d of cluster %d", other,
+				w.Address, w.ID, w.Cluster)}
 		}
 		identities[identity] = w.Address
 	}
@@ -302,7 +306,8 @@ func (i identity) compare(j identity) int {
 }
 
 func (o object) equal(p object) bool {
-	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members) && slices.Equal(o.params, p.params)
+	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members) &&
+		slices.Equal(o.params, p.params)
 }
 
 // objects returns all objects in the order of kind and key.
@@ -351,7 +356,8 @@ func (t *Tables) add(o object) {
 	case kindServer:
 		t.Servers = append(t.Servers, keyAddress(o.key))
 	case kindWorker:
-		t.Workers = append(t.Workers, Worker{Address: keyAddress(o.key), Cluster: olaf.ClusterID(o.a), ID: olaf.WorkerID(o.b)})
+		t.Workers = append(t.Workers, Worker{Address: keyAddress(o.key), Cluster: olaf.ClusterID(o.a),
+			ID: olaf.WorkerID(o.b)})
 	case kindEntry:
 		t.Entries = append(t.Entries, Entry{*o.table, o.table.Fields(o.key), o.params})
 	}

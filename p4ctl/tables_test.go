@@ -39,7 +39,8 @@ func TestParseTables(t *testing.T) {
 	want := Tables{
 		Servers: []netip.Addr{netip.MustParseAddr("192.168.0.1")},
 		Workers: []Worker{
-			{netip.MustParseAddr("10.0.0.1"), 0, 0}, {netip.MustParseAddr("10.0.0.2"), 1, 1}, {netip.MustParseAddr("10.0.0.3"), 1, 2}},
+			{netip.MustParseAddr("10.0.0.1"), 0, 0}, {netip.MustParseAddr("10.0.0.2"), 1, 1},
+			{netip.MustParseAddr("10.0.0.3"), 1, 2}},
 		Clusters: []Cluster{{0, 1}, {1, 2}},
 		Groups:   []Group{{1, []Member{{2, 0}}}, {2, []Member{{2, 1}, {2, 2}}}},
 	}
@@ -57,21 +58,28 @@ func TestParseTablesSaysWhere(t *testing.T) {
 		{"schema: olafctl.tables/v1\nworker: []\n", "line 2: worker: unknown field"},
 		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 70000, worker: 0}\n",
 			`line 3: workers[0].cluster: want a number from 0 to 65535, got "70000"`},
-		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, clutser: 0, worker: 0}\n", "line 3: workers[0].clutser: unknown field"},
-		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 0}\n", "line 3: workers[0].worker: is missing"},
+		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, clutser: 0, worker: 0}\n",
+			"line 3: workers[0].clutser: unknown field"},
+		{"schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 0}\n",
+			"line 3: workers[0].worker: is missing"},
 		{"schema: olafctl.tables/v1\nworkers:\n  - {address: fe80::1, cluster: 0, worker: 0}\n",
 			`line 3: workers[0].address: want an IPv4 address, got "fe80::1"`},
 		{"schema: olafctl.tables/v1\nworkers: 3\n", `line 2: workers: want a list, got "3"`},
-		{"schema: olafctl.tables/v1\nworkers:\n- {address: 10.0.0.1, cluster: 0, worker: 0}\n- {address: 10.0.0.1, cluster: 0, worker: 1}\n",
+		{"schema: olafctl.tables/v1\nworkers:\n- {address: 10.0.0.1, cluster: 0, worker: 0}\n- {address: 10.0.0.1, " +
+			"cluster: 0, worker: 1}\n",
 			"line 4: workers[1].address: 10.0.0.1 is already workers[0]"},
-		{"schema: olafctl.tables/v1\nworkers:\n- {address: 10.0.0.1, cluster: 0, worker: 0}\n- {address: 10.0.0.2, cluster: 0, worker: 0}\n",
+		{"schema: olafctl.tables/v1\nworkers:\n- {address: 10.0.0.1, cluster: 0, worker: 0}\n- {address: 10.0.0.2, " +
+			"cluster: 0, worker: 0}\n",
 			"line 4: workers[1].worker: 10.0.0.1 and 10.0.0.2 are both worker 0 of cluster 0"},
-		{"schema: olafctl.tables/v1\nclusters:\n- {cluster: 0, group: 4}\n", "line 3: clusters[0].group: group 4 is not among the groups"},
-		{"schema: olafctl.tables/v1\ngroups:\n- {id: 0, members: []}\n", "line 3: groups[0].id: group 0 does not exist; ids start at 1"},
+		{"schema: olafctl.tables/v1\nclusters:\n- {cluster: 0, group: 4}\n",
+			"line 3: clusters[0].group: group 4 is not among the groups"},
+		{"schema: olafctl.tables/v1\ngroups:\n- {id: 0, members: []}\n",
+			"line 3: groups[0].id: group 0 does not exist; ids start at 1"},
 		{"schema: [\n", "no YAML: "},
 	} {
 		_, err := ParseTables([]byte(c.text))
-		if !errors.Is(err, ErrTables) || err == nil || err.Error() != c.want && (c.want != "no YAML: " || err.Error()[:9] != c.want) {
+		if !errors.Is(err, ErrTables) || err == nil || err.Error() != c.want && (c.want != "no YAML: " ||
+			err.Error()[:9] != c.want) {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -81,7 +89,8 @@ func TestParseTablesSaysWhere(t *testing.T) {
 func FuzzParseTables(f *testing.F) {
 	f.Add([]byte(smallFile))
 	f.Add([]byte("schema: olafctl.tables/v1\nworkers: &a\n- {address: 1.2.3.4, cluster: 0x10, worker: 1}\nservers: *a\n"))
-	f.Add([]byte("schema: olafctl.tables/v1\ngroups: [{id: 4294967295, members: [{port: 1, instance: 65535}]}]\nclusters: ~\n"))
+	f.Add([]byte("schema: olafctl.tables/v1\ngroups: [{id: 4294967295, members: [{port: 1, instance: " +
+		"65535}]}]\nclusters: ~\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		tables, err := ParseTables(text)
 		if err != nil {
@@ -113,7 +122,8 @@ func TestRegrouping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = "+ group 8  members 2/9\n+ cluster 7  group 8\n+ worker 10.0.0.9  cluster 7 worker 9\n3 to add, 0 to change, 0 to delete\n"
+	want = "+ group 8  members 2/9\n+ cluster 7  group 8\n+ worker 10.0.0.9  cluster 7 worker 9\n3 to add, 0 to " +
+		"change, 0 to delete\n"
 	if diff := cmp.Diff(want, Diff(moved, added).String()); diff != "" {
 		t.Error(diff)
 	}
@@ -121,7 +131,8 @@ func TestRegrouping(t *testing.T) {
 	if err != nil || removed.Hash() != moved.Hash() {
 		t.Errorf("removing the new cluster does not lead back: %v, %v", removed, err)
 	}
-	if removed, err = start.Remove(a("10.0.0.3")); err != nil || len(removed.Workers) != 2 || len(removed.Groups[1].Members) != 1 {
+	if removed, err = start.Remove(a("10.0.0.3")); err != nil || len(removed.Workers) != 2 ||
+		len(removed.Groups[1].Members) != 1 {
 		t.Errorf("remove: %v, %v", removed, err)
 	}
 	if small(t).Hash() != start.Hash() {
@@ -261,7 +272,8 @@ func TestErrorsMatch(t *testing.T) {
 	if got, want := err.Error(), "write tables: Internal: because"; got != want || Code(err) != codes.Internal {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := writeError(status.Error(codes.Unknown, "odd"), nil, 0, false); err == nil || errors.As(err, new(*BatchError)) {
+	if err := writeError(status.Error(codes.Unknown, "odd"), nil, 0, false); err == nil ||
+		errors.As(err, new(*BatchError)) {
 		t.Errorf("a failure without details: %v", err)
 	}
 }

@@ -55,7 +55,8 @@ func (o object) toUpdate(op v1.Update_Type) *v1.Update {
 		m := &v1.MulticastGroupEntry{MulticastGroupId: o.key}
 		if op != v1.Update_DELETE {
 			for _, r := range o.members {
-				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance), PortKind: &v1.Replica_Port{Port: canonicalBytes(r.Port)}})
+				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance),
+					PortKind: &v1.Replica_Port{Port: canonicalBytes(r.Port)}})
 			}
 		}
 		return &v1.Update{Type: op, Entity: groupEntity(m)}

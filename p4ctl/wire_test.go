@@ -17,7 +17,8 @@ import (
 // its name.
 func everyObject(known []p4.Table) map[string]object {
 	all := map[string]object{
-		"group 7":              {kind: kindGroup, key: 7, members: []Member{{Port: 1, Instance: 2}, {Port: 1 << 31, Instance: 65535}}},
+		"group 7": {kind: kindGroup, key: 7, members: []Member{{Port: 1, Instance: 2},
+			{Port: 1 << 31, Instance: 65535}}},
 		"group 4294967295":     {kind: kindGroup, key: 1<<32 - 1},
 		"cluster 65535":        {kind: kindCluster, key: 65535, a: 9},
 		"server 10.0.0.9":      {kind: kindServer, key: addressKey(netip.MustParseAddr("10.0.0.9"))},
@@ -44,7 +45,8 @@ func TestEveryObjectReadsBack(t *testing.T) {
 		t.Fatalf("%d tables of programs", len(known))
 	}
 	for name, o := range everyObject(known) {
-		for op, verb := range map[v1.Update_Type]string{v1.Update_INSERT: "insert ", v1.Update_MODIFY: "modify ", v1.Update_DELETE: "delete "} {
+		for op, verb := range map[v1.Update_Type]string{v1.Update_INSERT: "insert ", v1.Update_MODIFY: "modify ",
+			v1.Update_DELETE: "delete "} {
 			u := o.toUpdate(op)
 			if got := describeUpdate(u, known); got != verb+name {
 				t.Errorf("%q, want %q", got, verb+name)
@@ -102,8 +104,10 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			"default":        {func(e *v1.TableEntry) { e.IsDefaultAction = true }, false, "", ""},
 			"another action": {func(e *v1.TableEntry) { e.Action.GetAction().ActionId++ }, false, "", ""},
 			"no key":         {func(e *v1.TableEntry) { e.Match = nil }, false, "match fields and", ""},
-			"no parameter":   {func(e *v1.TableEntry) { e.Action.GetAction().Params = nil }, len(table.Params) == 0, "match fields and", ""},
-			"field 0":        {func(e *v1.TableEntry) { e.Match[0].FieldId = 0 }, false, "there is no field 0", "entry of " + table.Name},
+			"no parameter": {func(e *v1.TableEntry) { e.Action.GetAction().Params = nil }, len(table.Params) == 0,
+				"match fields and", ""},
+			"field 0": {func(e *v1.TableEntry) { e.Match[0].FieldId = 0 }, false, "there is no field 0",
+				"entry of " + table.Name},
 			"a field more": {func(e *v1.TableEntry) { e.Match[0].FieldId = uint32(len(table.Key)) + 1 }, false,
 				"there is no field", "entry of " + table.Name},
 			"wide key": {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0} }, false,
@@ -122,7 +126,8 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			}, len(table.Params) == 0, "there is no field", ""},
 		} {
 			key := make([]uint32, len(table.Key))
-			u := object{kind: kindEntry, table: table, key: table.Number(key), params: make([]uint32, len(table.Params))}.toUpdate(v1.Update_MODIFY)
+			u := object{kind: kindEntry, table: table, key: table.Number(key), params: make([]uint32,
+				len(table.Params))}.toUpdate(v1.Update_MODIFY)
 			c.change(u.Entity.GetTableEntry())
 			_, ok, err := toObject(u.Entity, known)
 			if fails := c.fails != "" && !c.ok; ok != c.ok || (err != nil) != fails || fails &&
@@ -152,9 +157,11 @@ func TestOrderOfAPlan(t *testing.T) {
 		return tables
 	}
 	one := parse("servers: [10.0.0.9]\nworkers: [{address: 10.0.0.1, cluster: 0, worker: 0}]\nclusters: [{cluster: 0, " +
-		"group: 1}]\ngroups: [{id: 1, members: [{port: 1, instance: 0}]}]\nprograms: {isw.members: [{job: 0, worker: 0, port: 4}]}\n")
+		"group: 1}]\ngroups: [{id: 1, members: [{port: 1, instance: 0}]}]\nprograms: {isw.members: [{job: 0, worker: " +
+		"0, port: 4}]}\n")
 	two := parse("servers: [10.0.0.8]\nworkers: [{address: 10.0.0.2, cluster: 3, worker: 2}]\nclusters: [{cluster: 3, " +
-		"group: 4}]\ngroups: [{id: 4, members: [{port: 1, instance: 2}]}]\nprograms: {isw.members: [{job: 3, worker: 2, port: 4}]}\n")
+		"group: 4}]\ngroups: [{id: 4, members: [{port: 1, instance: 2}]}]\nprograms: {isw.members: [{job: 3, worker: " +
+		"2, port: 4}]}\n")
 	rank := func(c change) int {
 		late := c.after.kind
 		if c.op == v1.Update_DELETE {

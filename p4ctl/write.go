@@ -217,7 +217,8 @@ func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
 	case n > s.options.BatchSize:
 		return Applied{}, fmt.Errorf("%w: %d; it holds %d", ErrTooMany, n, s.options.BatchSize)
 	}
-	return wholeResult(Applied{Updates: len(updates), Batches: 1, Atomic: true}, s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))
+	return wholeResult(Applied{Updates: len(updates), Batches: 1, Atomic: true},
+		s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))
 }
 
 func wholeResult(a Applied, err error) (Applied, error) {
@@ -249,9 +250,11 @@ func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.
 	return s.writeBatch(ctx, updates, 0, atomicity)
 }
 
-func (s *Session) writeBatch(ctx context.Context, updates []*v1.Update, offset int, atomicity v1.WriteRequest_Atomicity) error {
+func (s *Session) writeBatch(ctx context.Context, updates []*v1.Update, offset int,
+	atomicity v1.WriteRequest_Atomicity) error {
 	_, err := s.client.Write(ctx, &v1.WriteRequest{
-		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().toProto(), Updates: updates, Atomicity: atomicity})
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().toProto(), Updates: updates,
+		Atomicity: atomicity})
 	err = writeError(err, updates, offset, atomicity != v1.WriteRequest_CONTINUE_ON_ERROR)
 	var refused *BatchError
 	if errors.As(err, &refused) {

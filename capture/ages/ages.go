@@ -65,7 +65,8 @@ type Meter struct {
 func New(d *metric.Declaration) *Meter {
 	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics),
 		func(m *metric.Metric) bool { return !m.Age })}
-	return &Meter{declared: of, collector: results.NewCollector(results.Config{Declared: of}), numbers: map[uint32]olaf.WorkerID{}}
+	return &Meter{declared: of, collector: results.NewCollector(results.Config{Declared: of}),
+		numbers: map[uint32]olaf.WorkerID{}}
 }
 
 // Start sets the instant, in ns since 1970, at which the clock of arrivals is 0. virtual means that generation times
@@ -157,7 +158,8 @@ func (m *Meter) Report() *Ages {
 	}
 	run := m.collector.Finish(olaf.NewCounts(m.declared.Ledger))
 	if mean := run.Metrics.Of("aom_cluster_ns"); mean.Known() && float64(m.grainNS()) > coarsest*float64(mean) {
-		return &Ages{Why: fmt.Sprintf("the stamps have a resolution of %v, more than %g %% of the mean age; %s", m.Grain, 100*coarsest, Remedy)}
+		return &Ages{Why: fmt.Sprintf("the stamps have a resolution of %v, more than %g %% of the mean age; %s",
+			m.Grain, 100*coarsest, Remedy)}
 	}
 	a := &Ages{Clock: WallClock, Metrics: run.Metrics, Missing: run.Missing}
 	if m.virtual {

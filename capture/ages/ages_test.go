@@ -52,13 +52,15 @@ func TestClocks(t *testing.T) {
 	}{
 		{"run clock", 0, 0, true, two, RunClock, ""},
 		{"run clock that was set", now, -now, true, two, RunClock, ""},
-		{"run clock, old updates", 0, 0, true, []delivery{{at: 30 * hour / 60, age: 20e9}, {at: 31 * hour / 60, age: 20e9}}, RunClock, ""},
+		{"run clock, old updates", 0, 0, true, []delivery{{at: 30 * hour / 60, age: 20e9},
+			{at: 31 * hour / 60, age: 20e9}}, RunClock, ""},
 		{"run clock that lies", 0, 300, true, two, "", "updates arrive up to 250ns before they were generated"},
 		{"hosts in step", now, 0, false, two, WallClock, ""},
 		{"over the wrap of 48 bits", (now &^ mask) - 1200, 0, false, two, WallClock, ""},
 		{"hosts out of step", now, 5e6, false, two, "", "by it updates are -4ms to -4ms old"},
 		{"another clock", now, -7 * hour, false, two, "", "by it updates are 25200s to 25200s old"},
-		{"one update too old", now, 0, false, append([]delivery{{at: 0, age: 11e9}}, two...), "", "is not the one that the workers stamp by"},
+		{"one update too old", now, 0, false, append([]delivery{{at: 0, age: 11e9}}, two...), "",
+			"is not the one that the workers stamp by"},
 		{"nothing", now, 0, false, nil, "", "no update was delivered"},
 	} {
 		m := New(declared)
@@ -139,7 +141,8 @@ func TestAgesAreThoseOfABench(t *testing.T) {
 					newest = k
 				}
 			}
-			o.Update = olaf.Update{Cluster: olaf.ClusterID(cluster), Worker: newest.Worker, GenNS: newest.GenNS, Count: uint16(len(o.Contributors))}
+			o.Update = olaf.Update{Cluster: olaf.ClusterID(cluster), Worker: newest.Worker, GenNS: newest.GenNS,
+				Count: uint16(len(o.Contributors))}
 			c.Observe(&o)
 			stamped := o
 			stamped.Update.GenNS = (newest.GenNS + uint64(origin)) & mask
@@ -162,7 +165,8 @@ func TestAgesAreThoseOfABench(t *testing.T) {
 		}
 		near := cmpopts.EquateApprox(1e-12, 0)
 		for _, name := range []string{"aom_worker_ns", "jain_workers", "jain_worker_means"} {
-			if diff := cmp.Diff(float64(want.Metrics.Of(name)), float64(got.Metrics.Of(name)), near, cmpopts.EquateNaNs()); diff != "" {
+			if diff := cmp.Diff(float64(want.Metrics.Of(name)), float64(got.Metrics.Of(name)), near,
+				cmpopts.EquateNaNs()); diff != "" {
 				t.Fatalf("%s: %s", name, diff)
 			}
 		}

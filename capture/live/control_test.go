@@ -70,14 +70,19 @@ func TestParseControl(t *testing.T) {
 		{"kernel", kernel, control{kernelNS: 5_000_000_007}, nil},
 		{"hardware", stampMessage(times(0, 0, 0, 0, 3, 4)), control{hardwareNS: 3_000_000_004}, nil},
 		{"both", stampMessage(times(5, 7, 9, 9, 3, 4)), control{kernelNS: 5_000_000_007, hardwareNS: 3_000_000_004}, nil},
-		{"32 bits", stampMessage(times32(5, 7, 0, 0, 3, 4)), control{kernelNS: 5_000_000_007, hardwareNS: 3_000_000_004}, nil},
+		{"32 bits", stampMessage(times32(5, 7, 0, 0, 3, 4)), control{kernelNS: 5_000_000_007,
+			hardwareNS: 3_000_000_004}, nil},
 		{"length", auxMessage(aux(unix.TP_STATUS_USER, 256, 0, 0)), control{wire: 256, status: 1}, nil},
-		{"tag", auxMessage(aux(vlan|tpid, 256, 7, 0x88a8)), control{wire: 256, status: vlan | tpid, tci: 7, tpid: 0x88a8}, nil},
-		{"tag of an old kernel", auxMessage(aux(vlan, 256, 7, 0)), control{wire: 256, status: vlan, tci: 7, tpid: 0x8100}, nil},
+		{"tag", auxMessage(aux(vlan|tpid, 256, 7, 0x88a8)), control{wire: 256, status: vlan | tpid, tci: 7,
+			tpid: 0x88a8}, nil},
+		{"tag of an old kernel", auxMessage(aux(vlan, 256, 7, 0)), control{wire: 256, status: vlan, tci: 7,
+			tpid: 0x8100}, nil},
 		{"no tag", auxMessage(aux(0, 256, 7, 0x8100)), control{wire: 256}, nil},
-		{"all", append(bytes.Clone(kernel), auxMessage(aux(1, 99, 0, 0))...), control{kernelNS: 5_000_000_007, wire: 99, status: 1}, nil},
+		{"all", append(bytes.Clone(kernel), auxMessage(aux(1, 99, 0, 0))...), control{kernelNS: 5_000_000_007,
+			wire: 99, status: 1}, nil},
 		{"unknown", append(message(1, 2, []byte{1, 2, 3}), kernel...), control{kernelNS: 5_000_000_007}, nil},
-		{"last second", stampMessage(times(9_223_372_035, 999_999_999, 0, 0, 0, 0)), control{kernelNS: 9_223_372_035_999_999_999}, nil},
+		{"last second", stampMessage(times(9_223_372_035, 999_999_999, 0, 0, 0, 0)),
+			control{kernelNS: 9_223_372_035_999_999_999}, nil},
 
 		{"a word", []byte{1, 2, 3, 4}, control{}, errControl},
 		{"cut", kernel[:len(kernel)-1], control{}, errControl},
@@ -153,7 +158,8 @@ func TestParseLink(t *testing.T) {
 			t.Errorf("an answer cut after %d bytes is taken", n)
 		}
 	}
-	refusal := append(binary.NativeEndian.AppendUint16(binary.NativeEndian.AppendUint32(nil, 36), unix.NLMSG_ERROR), make([]byte, 30)...)
+	refusal := append(binary.NativeEndian.AppendUint16(binary.NativeEndian.AppendUint32(nil, 36),
+		unix.NLMSG_ERROR), make([]byte, 30)...)
 	gone := int32(-int(unix.ENODEV))
 	binary.NativeEndian.PutUint32(refusal[16:], uint32(gone))
 	if _, err := parseLink(refusal); !errors.Is(err, unix.ENODEV) {
@@ -183,7 +189,8 @@ func TestFinishChecksum(t *testing.T) {
 	frame, _ := hex.DecodeString("020000000002020000000001080045000000000040004011000" + "00a0000010a000002" +
 		"4f4d4f4c000b141f" + "616263" + "0000")
 	finishChecksum(frame)
-	if got, want := binary.BigEndian.Uint16(frame[40:]), sumOf(frame[26:34], []byte{0, 17, 0, 11}, frame[34:40], frame[42:45]); got != want {
+	if got, want := binary.BigEndian.Uint16(frame[40:]), sumOf(frame[26:34], []byte{0, 17, 0, 11}, frame[34:40],
+		frame[42:45]); got != want {
 		t.Errorf("%#04x, want %#04x", got, want)
 	}
 	for n := range frame { // no panic, and no other change

@@ -165,7 +165,8 @@ type Stamped struct {
 // Err returns an error that matches ErrClocks if the stamps come from different clocks.
 func (s Stamped) Err() error {
 	if s.Hardware > 0 && s.Kernel+s.Late > 0 {
-		return fmt.Errorf("%w: %d by the network card, %d by the system; capture with --stamps kernel", ErrClocks, s.Hardware, s.Kernel+s.Late)
+		return fmt.Errorf("%w: %d by the network card, %d by the system; capture with --stamps kernel", ErrClocks,
+			s.Hardware, s.Kernel+s.Late)
 	}
 	return nil
 }

@@ -141,8 +141,10 @@ func (s *Socket) setBuffer(want int) error {
 	if err != nil {
 		return fmt.Errorf("ask for the size of the buffer: %w", err)
 	}
-	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 { // the largest possible buffer is one byte less than 1 GiB
-		s.addNote("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
+	// the largest possible buffer is one byte less than 1 GiB
+	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 {
+		s.addNote("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN",
+			s.info.BufferBytes, want)
 	}
 	return nil
 }

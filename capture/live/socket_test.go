@@ -109,7 +109,8 @@ func TestFramesArriveAsSent(t *testing.T) {
 		}
 		n, err := olaf.EncodeUpdate(frame, &livetest.Addresses, &u, lanes)
 		if i%5 == 4 {
-			n, err = olaf.EncodeAck(frame, &livetest.Addresses, &u, olaf.QueueStatus{Occupancy: 3, ActiveClusters: 2, Slots: 8}, lanes)
+			n, err = olaf.EncodeAck(frame, &livetest.Addresses, &u, olaf.QueueStatus{Occupancy: 3, ActiveClusters: 2,
+				Slots: 8}, lanes)
 		}
 		if err != nil {
 			t.Fatal(err)

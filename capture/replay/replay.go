@@ -276,7 +276,8 @@ func (r *run) buildResult(src *capture.Decoder, partial bool) *Result {
 		Partial: partial,
 	}
 	s.AddTo(res.Counts, frames, updates)
-	for name, n := range map[string]int64{"sent": losses.Packets, "bypassed": losses.Bypassed + losses.Acks, "malformed": losses.Malformed,
+	for name, n := range map[string]int64{"sent": losses.Packets, "bypassed": losses.Bypassed + losses.Acks,
+		"malformed":          losses.Malformed,
 		"lost_before_engine": r.refused, "received": int64(s.Released)} {
 		res.Counts.Add(name, n)
 	}

@@ -39,7 +39,8 @@ func written(t fataler, r *Result) string {
 }
 
 func address(worker int) olaf.Addresses {
-	return olaf.Addresses{SrcIP: [4]byte{10, 1, byte(worker >> 8), byte(worker)}, DstIP: [4]byte{10, 0, 0, 1}, SrcPort: 49152}
+	return olaf.Addresses{SrcIP: [4]byte{10, 1, byte(worker >> 8), byte(worker)}, DstIP: [4]byte{10, 0, 0, 1},
+		SrcPort: 49152}
 }
 
 func (a arrival) update() olaf.Update {
@@ -98,7 +99,8 @@ func (g *gathered) Deliver(d *Delivery) error {
 }
 
 func olafQueue(slots int) Config {
-	return Config{Queue: "olaf", Engine: engine.Config{Slots: slots}, Output: engine.Output{Rate: 10 << 24}, Lanes: true} // 20G
+	// 20G
+	return Config{Queue: "olaf", Engine: engine.Config{Slots: slots}, Output: engine.Output{Rate: 10 << 24}, Lanes: true}
 }
 
 // Five updates of 80 B at 20G, 8 cycles each: which frames leave, when, from which worker, with which content.
@@ -144,14 +146,16 @@ func TestReplay(t *testing.T) {
 	if diff := cmp.Diff(want, lines, cmp.AllowUnexported(line{})); diff != "" {
 		t.Errorf("deliveries (-want +got):\n%s", diff)
 	}
-	wantCounts := map[string]int64{"sent": 8, "bypassed": 2, "malformed": 1, "in": 5, "appended": 3, "aggregated": 1, "dropped_full": 1,
+	wantCounts := map[string]int64{"sent": 8, "bypassed": 2, "malformed": 1, "in": 5, "appended": 3,
+		"aggregated": 1, "dropped_full": 1,
 		"delivered": 3, "received": 3, "count_delivered": 4}
 	for _, name := range res.Counts.Names() {
 		if got := res.Counts.Of(name); got != wantCounts[name] {
 			t.Errorf("%s = %d, want %d", name, got, wantCounts[name])
 		}
 	}
-	if !res.Valid || res.Partial || !res.SameClock || res.Clusters != 3 || res.Workers != 4 || res.Lost != 4 || res.OutRateBPS != 20e9 {
+	if !res.Valid || res.Partial || !res.SameClock || res.Clusters != 3 || res.Workers != 4 || res.Lost != 4 ||
+		res.OutRateBPS != 20e9 {
 		t.Errorf("%+v", res)
 	}
 	if diff := cmp.Diff([]float64{2.0 / 3, 1}, res.AggregationsCDF); diff != "" {
@@ -171,8 +175,10 @@ func TestJSONNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"schema", "queue", "out_rate_bps", "sent", "received", "aggregated", "replaced", "replaced_reward",
-		"dropped_full", "dropped_reward", "dropped_mismatch", "bypassed", "malformed", "lost_pct", "utilisation", "aggregations_cdf", "valid"} {
+	for _, name := range []string{"schema", "queue", "out_rate_bps", "sent", "received", "aggregated", "replaced",
+		"replaced_reward",
+		"dropped_full", "dropped_reward", "dropped_mismatch", "bypassed", "malformed", "lost_pct", "utilisation",
+		"aggregations_cdf", "valid"} {
 		if !strings.Contains(string(doc), `"`+name+`":`) {
 			t.Errorf("%q is not in %s", name, doc)
 		}
@@ -285,7 +291,8 @@ func TestReplayFails(t *testing.T) {
 	}{
 		{"cut", context.Background(), whole[:len(whole)-100], nil, olafQueue(8), capture.ErrCut, 19},
 		{"backwards", context.Background(), backwards, nil, olafQueue(8), capture.ErrTimeBackwards, 1},
-		{"no OLAF", context.Background(), file(t, []arrival{{raw: make([]byte, 60)}}), nil, olafQueue(8), capture.ErrNoOLAF, 1},
+		{"no OLAF", context.Background(), file(t, []arrival{{raw: make([]byte, 60)}}), nil, olafQueue(8),
+			capture.ErrNoOLAF, 1},
 		{"sink", context.Background(), whole, &brokenSink{3}, olafQueue(8), errSink, 5},
 		{"sink, while draining", context.Background(), whole, &brokenSink{19}, olafQueue(8), errSink, 20},
 		{"cancelled", cancelled, whole, nil, olafQueue(8), context.Canceled, 0},
@@ -311,7 +318,8 @@ func TestReplayFails(t *testing.T) {
 				t.Errorf("%+v, want %d sent, and valid unless the file is broken", res, tt.sent)
 			}
 			if out := res.Counts.Of("received") > 0; res.Utilisation.Known() != out || (res.LastDeliveryNS > 0) != out {
-				t.Errorf("%d left, the last at %d ns, utilisation %v", res.Counts.Of("received"), res.LastDeliveryNS, res.Utilisation)
+				t.Errorf("%d left, the last at %d ns, utilisation %v", res.Counts.Of("received"), res.LastDeliveryNS,
+					res.Utilisation)
 			}
 		})
 	}
@@ -323,9 +331,11 @@ func TestNothingAfterAFailure(t *testing.T) {
 	for i := range 6 {
 		burst = append(burst, arrival{atNS: int64(i), cluster: i})
 	}
-	for name, in := range map[string][]arrival{"while draining": burst, "before a late arrival": append(burst, arrival{atNS: 5000})} {
+	for name, in := range map[string][]arrival{"while draining": burst, "before a late arrival": append(burst,
+		arrival{atNS: 5000})} {
 		sink := &brokenSink{1}
-		if _, err := Run(context.Background(), decoder(t, file(t, in)), olafQueue(8), sink); !errors.Is(err, errSink) || sink.after != -1 {
+		if _, err := Run(context.Background(), decoder(t, file(t, in)), olafQueue(8), sink); !errors.Is(err,
+			errSink) || sink.after != -1 {
 			t.Errorf("%s: %v, %d deliveries after it", name, err, -1-sink.after)
 		}
 	}

@@ -48,7 +48,8 @@ func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
 	if grain <= max(c.service, olaf.Nanosecond) || c.idle >= grain {
 		return ""
 	}
-	return fmt.Sprintf("the capture's stamps have a resolution of %v, and the output sends a frame in %v; %s", grain, c.service, ages.Remedy)
+	return fmt.Sprintf("the capture's stamps have a resolution of %v, and the output sends a frame in %v; %s",
+		grain, c.service, ages.Remedy)
 }
 
 // counted names the counters that follow from the capture alone.
@@ -65,7 +66,8 @@ func (res *Result) withhold(why string) {
 			res.Withheld = append(res.Withheld, c.Name)
 		}
 	}
-	res.Withheld = append(res.Withheld, "lost", "lost_pct", "count_in", "last_delivery_ns", "utilisation", "aggregations_cdf")
+	res.Withheld = append(res.Withheld, "lost", "lost_pct", "count_in", "last_delivery_ns", "utilisation",
+		"aggregations_cdf")
 	res.Utilisation, res.LostPct, res.AggregationsCDF = results.Missing(), results.Missing(), nil
 	res.Ages = &ages.Ages{Why: why}
 }

@@ -43,7 +43,8 @@ func TestCoarseStampsWithhold(t *testing.T) {
 			}
 			if coarse {
 				checkWithheld(t, got)
-			} else if got, want := got.Ages.Metrics.Of("aom_cluster_ns"), want.Ages.Metrics.Of("aom_cluster_ns"); c.GrainNS == 0 && got != want {
+			} else if got, want := got.Ages.Metrics.Of("aom_cluster_ns"),
+				want.Ages.Metrics.Of("aom_cluster_ns"); c.GrainNS == 0 && got != want {
 				t.Errorf("%s, %s: ages of %v, want %v", tt.name, c.Name, got, want)
 			}
 		}
@@ -62,7 +63,8 @@ func checkWithheld(t *testing.T, r *Result) {
 			t.Errorf("%s is withheld and yet %v", name, v)
 		}
 	}
-	if doc["sent"] == nil || doc["valid"] != true || !strings.Contains(r.WithheldWhy, "--time-stamp-precision=nano") || r.Ages.Available() {
+	if doc["sent"] == nil || doc["valid"] != true || !strings.Contains(r.WithheldWhy,
+		"--time-stamp-precision=nano") || r.Ages.Available() {
 		t.Errorf("sent %v, valid %v, ages %q, reason %q", doc["sent"], doc["valid"], r.Ages.Why, r.WithheldWhy)
 	}
 }

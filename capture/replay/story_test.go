@@ -57,7 +57,8 @@ func TestStories(t *testing.T) {
 		{"olaf with merged arrivals", olafQueue(3), true, 200},
 		{"olaf that costs cycles", Config{Queue: "olaf", Engine: engine.Config{Slots: 2, FreeSlotOnStart: true},
 			Output: engine.Output{Rate: 10 << 24, DequeueCycles: 7, MergeCycles: 3, OverheadBytes: 24}}, false, 200},
-		{"fifo", Config{Queue: "fifo", Engine: engine.Config{Slots: 4}, Output: engine.Output{Rate: 10 << 23}, Lanes: true}, true, 200},
+		{"fifo", Config{Queue: "fifo", Engine: engine.Config{Slots: 4}, Output: engine.Output{Rate: 10 << 23},
+			Lanes: true}, true, 200},
 		{"without an arrival", olafQueue(2), false, 0},
 		{"one arrival", olafQueue(2), false, 1},
 	} {
@@ -77,7 +78,8 @@ func TestStories(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		in   []arrival
-	}{{"one update", []arrival{{atNS: 7, cluster: 1, worker: 40000}}}, {"ACKs alone", []arrival{{atNS: 7, ack: true}, {atNS: 9, ack: true}}},
+	}{{"one update", []arrival{{atNS: 7, cluster: 1, worker: 40000}}},
+		{"ACKs alone", []arrival{{atNS: 7, ack: true}, {atNS: 9, ack: true}}},
 		{"large numbers", []arrival{{atNS: 7, cluster: 1}, {atNS: 8, cluster: 32769},
 			{atNS: 9, cluster: 1, worker: 40000}, {atNS: 10, cluster: 65535, worker: 65535}}}} {
 		res, err := Run(context.Background(), decoder(t, file(t, c.in)), olafQueue(2), nil)
@@ -99,7 +101,8 @@ func TestStories(t *testing.T) {
 func TestRefusedQueues(t *testing.T) {
 	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"},
 		{Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
-		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err, engine.ErrConfig) || res != nil {
+		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err,
+			engine.ErrConfig) || res != nil {
 			t.Errorf("%+v: %+v, %v", cfg, res, err)
 		}
 	}
@@ -113,7 +116,8 @@ func TestClocksThatAreNotOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if why := res.Arriving.Why; res.SameClock || why == "" || res.Ages.Why != why {
-			t.Errorf("generated %v before they arrived: one clock %t, arriving %q, behind the queue %q", early, res.SameClock, why, res.Ages.Why)
+			t.Errorf("generated %v before they arrived: one clock %t, arriving %q, behind the queue %q", early,
+				res.SameClock, why, res.Ages.Why)
 		}
 	}
 }
@@ -153,7 +157,8 @@ func (s stopper) Deliver(*Delivery) error { s.stop(); return nil }
 func TestStoppedReplays(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	res, err := Run(ctx, decoder(t, file(t, crowd(3, 3*checkEvery, false))), olafQueue(3), stopper{stop})
-	if sent := res.Counts.Of("sent"); !errors.Is(err, context.Canceled) || !res.Partial || sent == 0 || sent > 2*checkEvery {
+	if sent := res.Counts.Of("sent"); !errors.Is(err, context.Canceled) || !res.Partial || sent == 0 ||
+		sent > 2*checkEvery {
 		t.Errorf("%d of %d packets, %v", sent, 3*checkEvery, err)
 	}
 	var burst []arrival

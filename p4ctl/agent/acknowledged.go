@@ -55,7 +55,8 @@ func parseSlot(b []byte) (a acknowledged, whole bool) {
 	}
 	b = b[:slotBytes]
 	body := b[:slotBytes-4]
-	if string(b[:len(slotMagic)]) != slotMagic || crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(b[slotBytes-4:]) {
+	if string(b[:len(slotMagic)]) != slotMagic ||
+		crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(b[slotBytes-4:]) {
 		return acknowledged{}, false
 	}
 	body = body[len(slotMagic):]

@@ -394,7 +394,8 @@ func TestStream(t *testing.T) {
 func TestPipelineConfig(t *testing.T) {
 	get := func(b *bench, kind v1.GetForwardingPipelineConfigRequest_ResponseType) *v1.ForwardingPipelineConfig {
 		b.Helper()
-		got, err := b.client.GetForwardingPipelineConfig(b.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
+		got, err := b.client.GetForwardingPipelineConfig(b.Context(),
+			&v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -404,7 +405,8 @@ func TestPipelineConfig(t *testing.T) {
 		b := newBench(t, true)
 		_, err := b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 9})
 		b.code(codes.NotFound, err)
-		_, err = b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "x"})
+		_, err = b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
+			Role: "x"})
 		b.code(codes.NotFound, err)
 		_, err = b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1})
 		b.code(codes.PermissionDenied, err)
@@ -430,7 +432,10 @@ func TestPipelineConfig(t *testing.T) {
 				a.Preamble.Id++
 				c.P4Info.Actions = append(c.P4Info.Actions, a)
 			},
-			"id twice":         func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables = append(c.P4Info.Tables, c.P4Info.Tables[0]) },
+			"id twice": func(c *v1.ForwardingPipelineConfig) {
+				c.P4Info.Tables = append(c.P4Info.Tables,
+					c.P4Info.Tables[0])
+			},
 			"key width":        func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables[0].MatchFields[0].Bitwidth = 64 },
 			"parameter width":  func(c *v1.ForwardingPipelineConfig) { c.P4Info.Actions[0].Params[0].Bitwidth = 8 },
 			"beyond the build": func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables[1].Size = 1025 },
@@ -532,10 +537,11 @@ func TestPipelineConfig(t *testing.T) {
 		full := labConfig()
 		b.code(codes.OK, b.set("VERIFY_AND_COMMIT", full))
 		for kind, want := range map[v1.GetForwardingPipelineConfigRequest_ResponseType]*v1.ForwardingPipelineConfig{
-			v1.GetForwardingPipelineConfigRequest_ALL:                      full,
-			v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY:              {Cookie: full.Cookie},
-			v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE:        {P4Info: full.P4Info, Cookie: full.Cookie},
-			v1.GetForwardingPipelineConfigRequest_DEVICE_CONFIG_AND_COOKIE: {P4DeviceConfig: full.P4DeviceConfig, Cookie: full.Cookie},
+			v1.GetForwardingPipelineConfigRequest_ALL:               full,
+			v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY:       {Cookie: full.Cookie},
+			v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE: {P4Info: full.P4Info, Cookie: full.Cookie},
+			v1.GetForwardingPipelineConfigRequest_DEVICE_CONFIG_AND_COOKIE: {P4DeviceConfig: full.P4DeviceConfig,
+				Cookie: full.Cookie},
 		} {
 			if diff := cmp.Diff(want, get(b, kind), protocmp.Transform()); diff != "" {
 				t.Errorf("%v: %s", kind, diff)
@@ -603,7 +609,8 @@ func TestWrite(t *testing.T) {
 		b.code(codes.OK, b.write(update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", workerEntry(key2, 2, 2))))
 		before, _ := b.read("entities { table_entry {} } entities { " + groupEntry("") + " }")
 		b.updateCodes(b.write("atomicity: ROLLBACK_ON_ERROR "+
-			update("INSERT", workerEntry(key3, 3, 3))+update("MODIFY", workerEntry(key1, 9, 9))+update("DELETE", workerEntry(key2, 0, 0))+
+			update("INSERT", workerEntry(key3, 3, 3))+update("MODIFY", workerEntry(key1, 9, 9))+
+			update("DELETE", workerEntry(key2, 0, 0))+
 			update("INSERT", groupEntry("multicast_group_id: 1"))+update("INSERT", workerEntry(key3, 3, 3))+
 			update("INSERT", workerEntry(key2, 3, 3))),
 			codes.Aborted, codes.Aborted, codes.Aborted, codes.Aborted, codes.AlreadyExists, codes.Aborted)
@@ -618,7 +625,8 @@ func TestWrite(t *testing.T) {
 	t.Run("D9 D10 insert, modify, delete", func(t *testing.T) {
 		b := newBench(t, false)
 		b.updateCodes(b.write(update("MODIFY", workerEntry(key1, 1, 1))), codes.NotFound)
-		b.code(codes.OK, b.write(update("INSERT", strings.Replace(workerEntry(key1, 1, 1), "table_id", `metadata: "m" table_id`, 1))))
+		b.code(codes.OK, b.write(update("INSERT", strings.Replace(workerEntry(key1, 1, 1), "table_id",
+			`metadata: "m" table_id`, 1))))
 		b.code(codes.OK, b.write(update("MODIFY", workerEntry(key1, 2, 3))))
 		got, _ := b.read("entities { table_entry { table_id: 0x02000002 } }")
 		want := text(t, new(v1.Entity), workerEntry(key1, 2, 3))
@@ -650,8 +658,10 @@ func TestWrite(t *testing.T) {
 	t.Run("D12 malformed updates", func(t *testing.T) {
 		b := newBench(t, false)
 		b.updateCodes(b.write("updates {} updates { type: INSERT } updates { type: INSERT entity {} } "+
-			update("UNSPECIFIED", workerEntry(key1, 1, 1))+update("8", workerEntry(key1, 1, 1))+update("INSERT", "table_entry {}")),
-			codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument)
+			update("UNSPECIFIED", workerEntry(key1, 1, 1))+update("8", workerEntry(key1, 1, 1))+
+			update("INSERT", "table_entry {}")),
+			codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument, codes.InvalidArgument,
+			codes.InvalidArgument, codes.InvalidArgument)
 	})
 	t.Run("D13 the device's own words", func(t *testing.T) {
 		b := newBench(t, false)
@@ -666,9 +676,10 @@ func TestWrite(t *testing.T) {
 	t.Run("B23 outside the role", func(t *testing.T) {
 		b := newBench(t, false)
 		b.elect(`device_id: 1 election_id { low: 3 } role { name: "reader" }`)
-		_, err := b.client.Write(b.Context(), text(t, new(v1.WriteRequest), `device_id: 1 role: "reader" election_id { low: 3 }`+
-			update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 1"))+
-			update("INSERT", `table_entry { table_id: 0x02000001 match { field_id: 1 exact { value: "\001" } } action { action { action_id: 0x01000003 } } }`)))
+		_, err := b.client.Write(b.Context(), text(t, new(v1.WriteRequest),
+			`device_id: 1 role: "reader" election_id { low: 3 }`+
+				update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 1"))+
+				update("INSERT", `table_entry { table_id: 0x02000001 match { field_id: 1 exact { value: "\001" } } action { action { action_id: 0x01000003 } } }`)))
 		b.updateCodes(err, codes.OK, codes.PermissionDenied, codes.PermissionDenied)
 		all, err := b.read(`role: "reader" entities { table_entry {} } entities { ` + groupEntry("") + ` }`)
 		if err != nil || len(all) != 1 {
@@ -690,17 +701,24 @@ func TestTableEntry(t *testing.T) {
 		want            codes.Code
 	}{
 		{"E1 unknown table", "INSERT", "table_id: 0x02000099 " + match + action, codes.InvalidArgument},
-		{"E1 unknown field", "INSERT", worker + strings.Replace(match, "field_id: 1", "field_id: 9", 1) + action, codes.InvalidArgument},
-		{"E1 unknown action", "INSERT", worker + match + strings.Replace(action, "0x01000001", "0x01000099", 1), codes.InvalidArgument},
-		{"E1 unknown parameter", "INSERT", worker + match + strings.Replace(action, "param_id: 2", "param_id: 9", 1), codes.InvalidArgument},
+		{"E1 unknown field", "INSERT", worker + strings.Replace(match, "field_id: 1", "field_id: 9", 1) + action,
+			codes.InvalidArgument},
+		{"E1 unknown action", "INSERT", worker + match + strings.Replace(action, "0x01000001", "0x01000099", 1),
+			codes.InvalidArgument},
+		{"E1 unknown parameter", "INSERT", worker + match + strings.Replace(action, "param_id: 2", "param_id: 9", 1),
+			codes.InvalidArgument},
 		{"E2 no action", "INSERT", worker + match, codes.InvalidArgument},
-		{"E2 an action of another table", "INSERT", worker + match + "action { action { action_id: 0x01000003 } }", codes.InvalidArgument},
-		{"E2 a default-only action", "INSERT", worker + match + "action { action { action_id: 0x01000002 } }", codes.PermissionDenied},
+		{"E2 an action of another table", "INSERT", worker + match + "action { action { action_id: 0x01000003 } }",
+			codes.InvalidArgument},
+		{"E2 a default-only action", "INSERT", worker + match + "action { action { action_id: 0x01000002 } }",
+			codes.PermissionDenied},
 		{"E3 missing parameter", "INSERT", worker + match + strings.Replace(action,
 			`params { param_id: 2 value: "\002" }`, "", 1), codes.InvalidArgument},
-		{"E3 parameter twice", "INSERT", worker + match + strings.Replace(action, "param_id: 2", "param_id: 1", 1), codes.InvalidArgument},
+		{"E3 parameter twice", "INSERT", worker + match + strings.Replace(action, "param_id: 2", "param_id: 1", 1),
+			codes.InvalidArgument},
 		{"E3 empty parameter", "INSERT", worker + match + strings.Replace(action, `"\002"`, `""`, 1), codes.InvalidArgument},
-		{"E3 F3 parameter too wide", "INSERT", worker + match + strings.Replace(action, `"\002"`, `"\001\000\000"`, 1), codes.InvalidArgument},
+		{"E3 F3 parameter too wide", "INSERT", worker + match + strings.Replace(action, `"\002"`, `"\001\000\000"`,
+			1), codes.InvalidArgument},
 		{"E4 is_const", "INSERT", worker + match + action + "is_const: true", codes.InvalidArgument},
 		{"E5 priority", "INSERT", worker + match + action + "priority: 1", codes.InvalidArgument},
 		{"E5 negative priority", "INSERT", worker + match + action + "priority: -1", codes.InvalidArgument},
@@ -714,7 +732,8 @@ func TestTableEntry(t *testing.T) {
 		{"E10 default with match", "MODIFY", worker + match + action + "is_default_action: true", codes.InvalidArgument},
 		{"E10 default inserted", "INSERT", worker + action + "is_default_action: true", codes.InvalidArgument},
 		{"E10 default deleted", "DELETE", worker + "is_default_action: true", codes.InvalidArgument},
-		{"E10 default with priority", "MODIFY", worker + action + "is_default_action: true priority: 3", codes.InvalidArgument},
+		{"E10 default with priority", "MODIFY", worker + action + "is_default_action: true priority: 3",
+			codes.InvalidArgument},
 		{"E10 constant default", "MODIFY", worker + action + "is_default_action: true", codes.PermissionDenied},
 		{"E14 idle timeout", "INSERT", worker + match + action + "idle_timeout_ns: 1", codes.InvalidArgument},
 		{"E14 time since last hit", "INSERT", worker + match + action + "time_since_last_hit {}", codes.InvalidArgument},
@@ -722,7 +741,8 @@ func TestTableEntry(t *testing.T) {
 		{"E15 one-shot", "INSERT", worker + match + "action { action_profile_action_set {} }", codes.InvalidArgument},
 		{"E15 action oneof unset", "INSERT", worker + match + "action {}", codes.InvalidArgument},
 		{"F2 empty key", "INSERT", worker + `match { field_id: 1 exact {} }` + action, codes.InvalidArgument},
-		{"F3 key too wide", "INSERT", worker + `match { field_id: 1 exact { value: "\001\000\000\000\000" } }` + action, codes.InvalidArgument},
+		{"F3 key too wide", "INSERT", worker + `match { field_id: 1 exact { value: "\001\000\000\000\000" } }` +
+			action, codes.InvalidArgument},
 		{"F3 key enormous", "INSERT", worker + `match { field_id: 1 exact { value: "` + strings.Repeat("x", 3000) +
 			`" } }` + action, codes.InvalidArgument},
 		{"H5 direct counter", "INSERT", worker + match + action + "counter_data {}", codes.InvalidArgument},
@@ -787,16 +807,21 @@ func TestRead(t *testing.T) {
 		{"G2 nothing asked", "", 0, codes.OK},
 		{"G3 all tables", "entities { table_entry {} }", 3, codes.OK},
 		{"G3 one table", "entities { table_entry { " + worker + "} }", 2, codes.OK},
-		{"G3 exact key", "entities { table_entry { " + worker + `match { field_id: 1 exact { value: "` + key1 + `" } } } }`, 1, codes.OK},
-		{"G6 absent key", "entities { table_entry { " + worker + `match { field_id: 1 exact { value: "` + key3 + `" } } } }`, 0, codes.OK},
-		{"G3 by action", "entities { table_entry { " + worker + "action { action { action_id: 0x01000001 } } } }", 2, codes.OK},
-		{"G3 by another action", "entities { table_entry { " + worker + "action { action { action_id: 0x01000003 } } } }", 0, codes.OK},
+		{"G3 exact key", "entities { table_entry { " + worker + `match { field_id: 1 exact { value: "` + key1 +
+			`" } } } }`, 1, codes.OK},
+		{"G6 absent key", "entities { table_entry { " + worker + `match { field_id: 1 exact { value: "` + key3 +
+			`" } } } }`, 0, codes.OK},
+		{"G3 by action", "entities { table_entry { " + worker + "action { action { action_id: 0x01000001 } } } }", 2,
+			codes.OK},
+		{"G3 by another action", "entities { table_entry { " + worker +
+			"action { action { action_id: 0x01000003 } } } }", 0, codes.OK},
 		{"G3 by metadata", "entities { table_entry { " + worker + `metadata: "m" } }`, 1, codes.OK},
 		{"G3 by controller metadata", "entities { table_entry { " + worker + `controller_metadata: 3 } }`, 0, codes.OK},
 		{"G3 by priority", "entities { table_entry { " + worker + `priority: 3 } }`, 0, codes.OK},
 		{"G3 the default only", "entities { table_entry { " + worker + `is_default_action: true } }`, 1, codes.OK},
 		{"G5 direct resources are not invented", "entities { table_entry { " + worker + `counter_data {} } }`, 2, codes.OK},
-		{"G8 the same twice", "entities { table_entry { " + worker + "} } entities { table_entry { " + worker + "} }", 4, codes.OK},
+		{"G8 the same twice", "entities { table_entry { " + worker + "} } entities { table_entry { " + worker + "} }",
+			4, codes.OK},
 		{"H3 all of none", "entities { counter_entry {} } entities { meter_entry {} } entities { register_entry {} } " +
 			"entities { direct_counter_entry {} }", 0, codes.OK},
 		{"I1 all groups", "entities { " + groupEntry("") + " }", 1, codes.OK},
@@ -814,7 +839,8 @@ func TestRead(t *testing.T) {
 		got, err := b.read("entities {} entities { table_entry { " + worker +
 			"} } entities { table_entry { table_id: 9 } } entities { counter_entry { counter_id: 4 } } entities { " +
 			"packet_replication_engine_entry {} } " +
-			"entities { packet_replication_engine_entry { clone_session_entry {} } } entities { table_entry { match { field_id: 1 } } }")
+			"entities { packet_replication_engine_entry { clone_session_entry {} } } entities { table_entry { match { " +
+			"field_id: 1 } } }")
 		b.updateCodes(err, codes.InvalidArgument, codes.OK, codes.InvalidArgument, codes.InvalidArgument,
 			codes.InvalidArgument, codes.Unimplemented, codes.InvalidArgument)
 		if len(got) != 2 {
@@ -876,7 +902,8 @@ func TestOtherEntities(t *testing.T) {
 		b.updateCodes(b.write(update("DELETE", groupEntry("multicast_group_id: 3"))), codes.FailedPrecondition)
 		b.code(codes.OK, b.write(update("MODIFY", cluster(`\000`, `\004`))))
 		b.updateCodes(b.write(update("DELETE", groupEntry("multicast_group_id: 3"))), codes.FailedPrecondition)
-		b.code(codes.OK, b.write(update("DELETE", cluster(`\001`, `\000`))+update("DELETE", groupEntry("multicast_group_id: 3"))))
+		b.code(codes.OK, b.write(update("DELETE", cluster(`\001`, `\000`))+
+			update("DELETE", groupEntry("multicast_group_id: 3"))))
 	})
 }
 
@@ -937,7 +964,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	}
 	b := newBench(t, false)
 	for _, n := range []int{150_000, 550_000} {
-		_, err := b.client.Write(b.Context(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Updates: make([]*v1.Update, n)})
+		_, err := b.client.Write(b.Context(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1},
+			Updates: make([]*v1.Update, n)})
 		st := status.Convert(err)
 		details := st.Proto().GetDetails()
 		if st.Code() != codes.Unknown || len(details) != min(n, maxDetails) ||
@@ -946,7 +974,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 		}
 		if len(details) > 0 {
 			last := new(v1.Error)
-			if err := details[len(details)-1].UnmarshalTo(last); err != nil || codes.Code(last.CanonicalCode) != codes.InvalidArgument {
+			if err := details[len(details)-1].UnmarshalTo(last); err != nil ||
+				codes.Code(last.CanonicalCode) != codes.InvalidArgument {
 				t.Errorf("%d updates: the last detail is %v, %v", n, last, err)
 			}
 		}

@@ -167,7 +167,8 @@ func (a *arbiter) checkRoom(role string, set bool) error {
 	switch _, idle := a.oldestIdle(role); {
 	case !idle:
 		return status.Errorf(codes.ResourceExhausted,
-			"role %q has %d streams already, the limit, each with an election id; end some of its controllers", role, a.maxStreams)
+			"role %q has %d streams already, the limit, each with an election id; end some of its controllers", role,
+			a.maxStreams)
 	case !set:
 		return status.Errorf(codes.ResourceExhausted,
 			"role %q has %d streams already, the limit; announce an "+
@@ -238,7 +239,8 @@ func (a *arbiter) allow(role string, id *v1.Uint128) error {
 	r, known := a.roles[role]
 	if !known {
 		if role == "" {
-			return status.Error(codes.PermissionDenied, "nobody is primary: open a StreamChannel and announce an election id first")
+			return status.Error(codes.PermissionDenied,
+				"nobody is primary: open a StreamChannel and announce an election id first")
 		}
 		return status.Errorf(codes.NotFound, "no controller ever announced role %q", role)
 	}
@@ -297,7 +299,8 @@ func (a *arbiter) noticeFor(c connection) notice {
 	case r.occupied && r.primary == c:
 		m.Status.Code, m.Status.Message = int32(codes.OK), "you are primary"
 	case r.occupied:
-		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are backup; the primary's election id is "+r.highest.String()
+		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are backup; the primary's election id is "+
+			r.highest.String()
 		addSilence(m.Status, a.silenceOf(r.primary))
 	case r.seen:
 		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary; announce at least "+r.highest.String()

@@ -98,7 +98,8 @@ func noticesText(all []notice) string {
 		if n.message.Role != nil {
 			role = "@" + n.message.Role.Name
 		}
-		code := map[codes.Code]string{codes.OK: "ok", codes.AlreadyExists: "backup", codes.NotFound: "nobody"}[codes.Code(n.message.Status.Code)]
+		code := map[codes.Code]string{codes.OK: "ok", codes.AlreadyExists: "backup",
+			codes.NotFound: "nobody"}[codes.Code(n.message.Status.Code)]
 		fmt.Fprintf(&b, "%d:%s:%s%s ", n.to, code, highest, role)
 	}
 	return b.String()
@@ -111,12 +112,15 @@ func TestArbitration(t *testing.T) {
 		{"B2 id of a live controller", "1 + 5\n2 + 5", "| 1:ok:5\nInvalidArgument"},
 		{"B2 the id is free when its owner is gone", "1 + 5\n1 x\n2 + 5", "| 1:ok:5\n|\n| 2:ok:5"},
 		{"B2 the id of another role is free", "1 + 5\n2 + 5 role=r", "| 1:ok:5\n| 2:ok:5@r"},
-		{"B3 B7 role.config of no known scheme", "1 + 5 config\n2 + 5\n2 + 6 config", "InvalidArgument\n| 2:ok:5\nInvalidArgument"},
+		{"B3 B7 role.config of no known scheme", "1 + 5 config\n2 + 5\n2 + 6 config",
+			"InvalidArgument\n| 2:ok:5\nInvalidArgument"},
 		{"B4 too many streams", "1 + 5\n2 + 4\n3 + 3\n4 + 2\n4 + 2 role=r",
 			"| 1:ok:5\n2:backup:5 |\n3:backup:5 |\nResourceExhausted\n| 4:ok:2@r"},
-		{"B6 another device or role on one stream", "1 + 5\n1 + 5 dev=9\n1 + 5 role=r", "| 1:ok:5\nFailedPrecondition\nFailedPrecondition"},
+		{"B6 another device or role on one stream", "1 + 5\n1 + 5 dev=9\n1 + 5 role=r",
+			"| 1:ok:5\nFailedPrecondition\nFailedPrecondition"},
 		{"B7 taking over a live controller's id", "1 + 5\n2 + 4\n2 + 5", "| 1:ok:5\n2:backup:5 |\nInvalidArgument"},
-		{"B8 raising makes primary, and tells the old one first", "1 + 5\n2 + 4\n2 + 6", "| 1:ok:5\n2:backup:5 |\n1:backup:6 | 2:ok:6"},
+		{"B8 raising makes primary, and tells the old one first", "1 + 5\n2 + 4\n2 + 6",
+			"| 1:ok:5\n2:backup:5 |\n1:backup:6 | 2:ok:6"},
 		{"B9 compared as 128 bits", "1 + 2:0\n2 + 1:99\nw 1:99\nw 2:0", "| 1:ok:2:0\n2:backup:2:0 |\nPermissionDenied\nOK"},
 		{"B9 below the highest ever is not primary", "1 + 5\n1 x\n2 + 4\nw 4", "| 1:ok:5\n|\n2:nobody:5 |\nPermissionDenied"},
 		{"B10 the highest again after a reconnect", "1 + 5\n1 x\n2 + 5\nw 5", "| 1:ok:5\n|\n| 2:ok:5\nOK"},
@@ -124,7 +128,8 @@ func TestArbitration(t *testing.T) {
 			"| 1:ok:5\n2:backup:5 |\n2:nobody:5 |\nPermissionDenied\nPermissionDenied"},
 		{"B12 a primary that lowers its id demotes itself", "1 + 5\n2 + 4\n1 + 3\nw 3\nw 5",
 			"| 1:ok:5\n2:backup:5 |\n1:nobody:5 2:nobody:5 |\nPermissionDenied\nPermissionDenied"},
-		{"B13 no id is never primary, and any number may have none", "1 + -\n2 + -\nw -", "1:nobody:- |\n2:nobody:- |\nPermissionDenied"},
+		{"B13 no id is never primary, and any number may have none", "1 + -\n2 + -\nw -",
+			"1:nobody:- |\n2:nobody:- |\nPermissionDenied"},
 		{"B13 zero is an id", "1 + 0\nw 0\nw -", "| 1:ok:0\nOK\nPermissionDenied"},
 		{"B13 a primary that takes its id back", "1 + 5\n1 + -\nw 5", "| 1:ok:5\n1:nobody:5 |\nPermissionDenied"},
 		{"B14 saying it again is a new election", "1 + 5\n2 + 4\n1 + 5", "| 1:ok:5\n2:backup:5 |\n2:backup:5 | 1:ok:5"},
@@ -136,8 +141,10 @@ func TestArbitration(t *testing.T) {
 		{"D1 higher than the primary's is not the primary's", "1 + 5\nw 6", "| 1:ok:5\nPermissionDenied"},
 		{"a stream that ended before it announced", "1 x", "|"},
 		{"one without an id makes room, the oldest first", "3 + -\n1 + 4\n2 + -\n4 + 5\n2 x\n3 + 6",
-			"3:nobody:- |\n3:backup:4 | 1:ok:4\n2:backup:4 |\n1:backup:5 3:backup:5 | 4:ok:5 2:out\n|\n1:backup:6 4:backup:6 | 3:ok:6"},
-		{"nobody makes room for one without an id", "1 + -\n2 + -\n3 + -\n4 + -", "1:nobody:- |\n2:nobody:- |\n3:nobody:- |\nResourceExhausted"},
+			"3:nobody:- |\n3:backup:4 | 1:ok:4\n2:backup:4 |\n1:backup:5 3:backup:5 | 4:ok:5 2:out\n|\n1:backup:6 " +
+				"4:backup:6 | 3:ok:6"},
+		{"nobody makes room for one without an id", "1 + -\n2 + -\n3 + -\n4 + -",
+			"1:nobody:- |\n2:nobody:- |\n3:nobody:- |\nResourceExhausted"},
 		{"nobody with an id makes room", "1 + 1\n2 + 2\n3 + 3\n4 + 4\n4 + -",
 			"| 1:ok:1\n1:backup:2 | 2:ok:2\n1:backup:3 2:backup:3 | 3:ok:3\nResourceExhausted\nResourceExhausted"},
 	} {

@@ -155,7 +155,8 @@ func entryOf(table, key, action uint32, params ...uint32) *v1.Entity {
 		a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonicalBytes(value)})
 	}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: &v1.TableEntry{TableId: table,
-		Match:  []*v1.FieldMatch{{FieldId: 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(key)}}}},
+		Match: []*v1.FieldMatch{{FieldId: 1,
+			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(key)}}}},
 		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}}}
 }
 
@@ -177,7 +178,8 @@ func checkCounts(r *rapid.T, s *State, built p4.Profile) {
 		}
 	}
 	if s.users.size != len(users) || s.groups.size > built.Clusters || s.workers.size > built.Workers {
-		r.Fatalf("%d groups in use counted as %d; %d groups, %d workers", len(users), s.users.size, s.groups.size, s.workers.size)
+		r.Fatalf("%d groups in use counted as %d; %d groups, %d workers", len(users), s.users.size, s.groups.size,
+			s.workers.size)
 	}
 }
 
@@ -230,7 +232,8 @@ func FuzzWrite(f *testing.F) {
 
 // FuzzPipeline checks any decodable P4Info.
 func FuzzPipeline(f *testing.F) {
-	for _, info := range []*configv1.P4Info{p4.Lab().Info(), {Tables: []*configv1.Table{nil, {}}, Actions: []*configv1.Action{nil}}} {
+	for _, info := range []*configv1.P4Info{p4.Lab().Info(), {Tables: []*configv1.Table{nil, {}},
+		Actions: []*configv1.Action{nil}}} {
 		wire, err := proto.Marshal(info)
 		if err != nil {
 			f.Fatal(err)

@@ -114,7 +114,8 @@ func (memoryFile) Close() error { return nil }
 func start(t *testing.T, files memory) (content string, warnings []string, err error) {
 	t.Helper()
 	before := maps.Clone(files)
-	j := &journal{fs: files, path: "t", beside: sidecar{fs: files, path: "t.ack"}, warn: func(s string) { warnings = append(warnings, s) }}
+	j := &journal{fs: files, path: "t", beside: sidecar{fs: files, path: "t.ack"},
+		warn: func(s string) { warnings = append(warnings, s) }}
 	c, err := j.read()
 	if err != nil {
 		if !errors.Is(err, ErrJournal) {
@@ -297,7 +298,8 @@ func TestEverySectorZeroed(t *testing.T) {
 // file, and reports it.
 func TestUnacknowledgedTail(t *testing.T) {
 	k := keep(t)
-	next, err := appendRecord(nil, recordBatch, &v1.WriteRequest{Updates: []*v1.Update{workerUpdate(v1.Update_INSERT, 99)}})
+	next, err := appendRecord(nil, recordBatch,
+		&v1.WriteRequest{Updates: []*v1.Update{workerUpdate(v1.Update_INSERT, 99)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,10 +476,12 @@ func TestEveryFault(t *testing.T) {
 			case dead && err != nil && strings.Contains(err.Error(), "nobody knows whether"):
 				refused++
 			default:
-				t.Fatalf("death %v, operation %d failed (%v): acknowledged\n%s\nthe next agent holds\n%s", dead, at, err, acknowledged, again)
+				t.Fatalf("death %v, operation %d failed (%v): acknowledged\n%s\nthe next agent holds\n%s", dead, at, err,
+					acknowledged, again)
 			}
 		}
-		t.Logf("death %v: %d operations failed in turn; %d answers cut off, %d refusals to guess", dead, faults, cutOff, refused)
+		t.Logf("death %v: %d operations failed in turn; %d answers cut off, %d refusals to guess", dead, faults,
+			cutOff, refused)
 		if faults < 60 {
 			t.Errorf("%d operations", faults)
 		}

@@ -25,7 +25,8 @@ func limitPushes() tap.ServerInHandle {
 			context.AfterFunc(ctx, func() { <-places })
 			return ctx, nil
 		default:
-			return nil, status.Errorf(codes.ResourceExhausted, "%d pipelines are being pushed already; try again when they are done", pushesAtOnce)
+			return nil, status.Errorf(codes.ResourceExhausted,
+				"%d pipelines are being pushed already; try again when they are done", pushesAtOnce)
 		}
 	}
 }

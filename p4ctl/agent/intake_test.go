@@ -42,7 +42,8 @@ func TestStrangersPushOneAfterTheOther(t *testing.T) {
 		}
 	}
 	push := func() codes.Code {
-		_, err := v1.NewP4RuntimeClient(conn).SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1})
+		_, err := v1.NewP4RuntimeClient(conn).SetForwardingPipelineConfig(t.Context(),
+			&v1.SetForwardingPipelineConfigRequest{DeviceId: 1})
 		return status.Code(err)
 	}
 	if code := push(); code != codes.ResourceExhausted {

@@ -76,7 +76,8 @@ func (j *journal) read() (content, error) {
 	c, err := j.judge(b)
 	if err != nil {
 		return content{}, fmt.Errorf(
-			"%s: %w; nothing was changed: put a copy back, or move the file away, with its .ack, to start with empty tables", j.path, err)
+			"%s: %w; nothing was changed: put a copy back, or move "+
+				"the file away, with its .ack, to start with empty tables", j.path, err)
 	}
 	return c, nil
 }
@@ -118,11 +119,13 @@ func (j *journal) judge(b []byte) (content, error) {
 	case err != nil:
 		return content{}, err
 	case ack.missing && s.fault != nil:
-		return content{}, fmt.Errorf("%w: %s is missing, which says what was acknowledged, and %w", ErrJournal, j.beside.path, s.fault)
+		return content{}, fmt.Errorf("%w: %s is missing, which says what was acknowledged, and %w", ErrJournal,
+			j.beside.path, s.fault)
 	case ack.missing:
 		j.report("%s is missing; all %d records of %s are whole and were taken", j.beside.path, keep, j.path)
 	case uint64(keep) < ack.records:
-		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal, ack.records, keep, s.reason())
+		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal,
+			ack.records, keep, s.reason())
 	case s.sumOf(int(ack.records)) != ack.sum:
 		return content{}, fmt.Errorf("%w: its records are not those that were acknowledged", ErrJournal)
 	case ack.damaged && (keep > int(ack.records) || s.fault != nil):
@@ -153,7 +156,8 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 		if err := replaceFile(j.fs, name, tail); err != nil {
 			return content{}, fmt.Errorf("%w: keep its unacknowledged end: %w", ErrJournal, err)
 		}
-		j.report("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail), j.path, name)
+		j.report("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail),
+			j.path, name)
 	}
 	if s.version == version1 {
 		j.size = 0 // rewrite in the current form

@@ -46,7 +46,8 @@ func (o *owner) push(action v1.SetForwardingPipelineConfigRequest_Action, config
 }
 
 func (o *owner) send(updates ...*v1.Update) error {
-	_, err := o.Write(context.Background(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Updates: updates})
+	_, err := o.Write(context.Background(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1},
+		Updates: updates})
 	return err
 }
 
@@ -112,7 +113,8 @@ func TestNoGhosts(t *testing.T) {
 func TestJournalSurvivesCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	before := filled(t, path)
-	if updates := before.send(workerUpdate(v1.Update_INSERT, 3), workerUpdate(v1.Update_INSERT, 4)); status.Code(updates) != codes.Unknown {
+	if updates := before.send(workerUpdate(v1.Update_INSERT, 3), workerUpdate(v1.Update_INSERT,
+		4)); status.Code(updates) != codes.Unknown {
 		t.Fatal(updates)
 	}
 	before.crash()
@@ -163,7 +165,8 @@ func TestJournalHasOneAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	first := filled(t, path)
 	for range 2 { // a refused agent leaves the lock alone
-		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), "is kept by another agent") {
+		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(),
+			"is kept by another agent") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -258,7 +261,8 @@ func BenchmarkDurableBatch(b *testing.B) {
 	}
 	var changes []Change
 	for i := range uint32(100) {
-		changes = append(changes, Change{Op: v1.Update_INSERT, Entry: &Entry{Table: p4.TableWorkers, Key: i, Action: p4.ActionSetWorker}})
+		changes = append(changes, Change{Op: v1.Update_INSERT, Entry: &Entry{Table: p4.TableWorkers, Key: i,
+			Action: p4.ActionSetWorker}})
 	}
 	for b.Loop() {
 		if err := j.add(p, changes); err != nil {

@@ -68,7 +68,8 @@ func listen(address string, secure bool) (net.Listener, error) {
 		return nil, fmt.Errorf("%w; use unix:PATH or HOST:PORT", err)
 	}
 	if !secure && !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or 'olafctl device serve' with --tls-cert", ErrInsecure, address)
+		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or 'olafctl device serve' with --tls-cert",
+			ErrInsecure, address)
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {
@@ -95,7 +96,8 @@ func listenUnix(path string) (net.Listener, error) {
 	case path == "":
 		return nil, errors.New("a unix socket needs a path; use unix:PATH")
 	case len(path) > maxUnixPath:
-		return nil, fmt.Errorf("the path has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT", len(path), maxUnixPath)
+		return nil, fmt.Errorf("the path has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT",
+			len(path), maxUnixPath)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {

@@ -18,17 +18,19 @@ func TestStopWaits(t *testing.T) {
 	}
 	entered := make(chan struct{})
 	var left atomic.Bool
-	stream := grpc.StreamDesc{StreamName: "Use", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
-		close(entered)
-		<-s.Context().Done()
-		for range 10_000 { // an access to the device ends
-			runtime.Gosched()
-		}
-		left.Store(true)
-		return nil
-	}}
+	stream := grpc.StreamDesc{StreamName: "Use", ServerStreams: true, ClientStreams: true,
+		Handler: func(_ any, s grpc.ServerStream) error {
+			close(entered)
+			<-s.Context().Done()
+			for range 10_000 { // an access to the device ends
+				runtime.Gosched()
+			}
+			left.Store(true)
+			return nil
+		}}
 	server := grpc.NewServer(ServerOptions(nil)...)
-	server.RegisterService(&grpc.ServiceDesc{ServiceName: "device", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{stream}}, nil)
+	server.RegisterService(&grpc.ServiceDesc{ServiceName: "device", HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{stream}}, nil)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	client, err := grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -27,7 +27,8 @@ func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) 
 			t.jobOf(a.entry).ID, a.Range, t.jobOf(b.entry).ID, b.Range)
 	}
 	if a, b, found := t.findRivals(matches); found {
-		return a, b, fmt.Sprintf("names two switches above job %d: %d and %d", t.jobOf(a).ID, t.jobOf(a).Above, t.jobOf(b).Above)
+		return a, b, fmt.Sprintf("names two switches above job %d: %d and %d", t.jobOf(a).ID, t.jobOf(a).Above,
+			t.jobOf(b).Above)
 	}
 	return nil, nil, ""
 }

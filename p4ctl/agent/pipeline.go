@@ -48,7 +48,8 @@ func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipel
 
 // setPipeline handles one action and returns the replacement for now, which may be nil and is unchanged on an error.
 // A nil result means no change. A committed state gets the version.
-func setPipeline(b Backend, built build, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
+func setPipeline(b Backend, built build, now *pipeline, version uint64,
+	req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
 	switch req.Action {
 	case v1.SetForwardingPipelineConfigRequest_COMMIT:
 		return commitSaved(b, now, version, req)
@@ -78,7 +79,8 @@ func setPipeline(b Backend, built build, now *pipeline, version uint64, req *v1.
 	return next, next.commit(b, version, now.forwarding())
 }
 
-func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
+func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (
+	*pipeline, error) {
 	if req.Config != nil {
 		return nil, status.Error(codes.InvalidArgument, "COMMIT takes no config: it realises the saved one")
 	}
@@ -101,7 +103,8 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	}
 	if before != nil {
 		if again := b.Commit(before); again != nil {
-			return status.Errorf(codes.DataLoss, "commit failed (%v) and so did going back (%v): the device's tables are unknown", err, again)
+			return status.Errorf(codes.DataLoss,
+				"commit failed (%v) and so did going back (%v): the device's tables are unknown", err, again)
 		}
 	}
 	return status.Errorf(codes.Internal, "commit: %v", err)
@@ -121,7 +124,8 @@ func (s *schema) fits(st *State) error {
 			continue // a new table begins empty
 		}
 		if n := entries.size; n > capacity(t) {
-			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d", nameOf(t), n, capacity(t))
+			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d",
+				nameOf(t), n, capacity(t))
 		}
 	}
 	if st.groups.size > s.groups || st.replicas > s.replicas {
@@ -133,7 +137,8 @@ func (s *schema) fits(st *State) error {
 }
 
 // viewOf returns the part of the configuration that a GetForwardingPipelineConfig asks for.
-func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (
+	*v1.ForwardingPipelineConfig, error) {
 	c := p.config
 	switch kind {
 	case v1.GetForwardingPipelineConfigRequest_ALL:

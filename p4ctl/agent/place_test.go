@@ -33,7 +33,8 @@ func TestJournalIsAFile(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"hard", "h.ack"} {
-		if err := errors.Join(os.WriteFile(at("other."+name), []byte(name), 0o600), os.Link(at("other."+name), at(name))); err != nil {
+		if err := errors.Join(os.WriteFile(at("other."+name), []byte(name), 0o600), os.Link(at("other."+name),
+			at(name))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +78,8 @@ func TestJournalThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := filled(t, path)
-	if _, err := newOwner(t, link, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), "is kept by another agent") {
+	if _, err := newOwner(t, link, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(),
+		"is kept by another agent") {
 		t.Errorf("a second agent through the link: %v", err)
 	}
 	first.crash()

@@ -32,7 +32,8 @@ func newTold(t *testing.T, journal string) *programBench {
 	t.Helper()
 	b := &programBench{T: t, backend: new(Embedded)}
 	var err error
-	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.All(), Journal: journal}); err != nil {
+	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.All(),
+		Journal: journal}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
@@ -48,7 +49,8 @@ func (b *programBench) set(action v1.SetForwardingPipelineConfigRequest_Action, 
 	b.Helper()
 	b.writes.Lock()
 	defer b.writes.Unlock()
-	return b.setPipeline(&v1.SetForwardingPipelineConfigRequest{DeviceId: p4.DeviceID, Action: action, Config: pipelineOf(of...)})
+	return b.setPipeline(&v1.SetForwardingPipelineConfigRequest{DeviceId: p4.DeviceID, Action: action,
+		Config: pipelineOf(of...)})
 }
 
 // put writes one batch as the only controller.
@@ -82,7 +84,8 @@ func TestWhoIsAboveAJob(t *testing.T) {
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
 	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x28`, `\xff\xff`)))
 	jobs, _ := b.backend.Tables().Jobs(&isw)
-	if d := cmp.Diff([]program.Job{{ID: 1, Parent: true, Above: 40, Members: []program.Member{{Worker: 2, Port: 5}}}}, jobs); d != "" {
+	if d := cmp.Diff([]program.Job{{ID: 1, Parent: true, Above: 40,
+		Members: []program.Member{{Worker: 2, Port: 5}}}}, jobs); d != "" {
 		t.Error(d)
 	}
 	if b.backend.Tables().Admits(&isw, 1, 40) || !b.backend.Tables().Admits(&isw, 1, 2) {
@@ -139,7 +142,8 @@ func TestEntriesOfPrograms(t *testing.T) {
 	} {
 		err := b.put(c.batch)
 		details := status.Convert(err).Details()
-		if len(details) != 1 || codes.Code(details[0].(*v1.Error).GetCanonicalCode()) != c.code || !strings.Contains(err.Error(), c.say) {
+		if len(details) != 1 || codes.Code(details[0].(*v1.Error).GetCanonicalCode()) != c.code ||
+			!strings.Contains(err.Error(), c.say) {
 			t.Errorf("%v, want %v: %s", err, c.code, c.say)
 		}
 	}
@@ -188,19 +192,23 @@ func TestOverlappingSlots(t *testing.T) {
 		func(kind, first, size string) string { return pool(kind, "0201", `\x02`, first, size) }
 	b.must(b.put(one(insert, `\x00`, `\x40`)))
 	for _, c := range []struct{ name, batch, say string }{
-		{"insert", two(insert, `\x20`, `\x40`), "\"sml.jobs\" gives two jobs the same slots: job 1 has slots 0 to 63 and job 2 slots 32 to 95"},
+		{"insert", two(insert, `\x20`, `\x40`),
+			"\"sml.jobs\" gives two jobs the same slots: job 1 has slots 0 to 63 and job 2 slots 32 to 95"},
 		{"to the end of the pool", two(insert, `\x3f`, `\x00`), "job 2 slots from 63 on"},
 		{"within", two(insert, `\x01`, `\x01`), "job 1 has slots 0 to 63 and job 2 slots 1 to 1"},
-		{"modify", rollback + two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x41`), "job 1 has slots 0 to 64 and job 2 slots 64 to 95"},
+		{"modify", rollback + two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x41`),
+			"job 1 has slots 0 to 64 and job 2 slots 64 to 95"},
 		{"both at once", rollback + two(insert, `\x40`, `\x20`) + pool(insert, "0201", `\x03`, `\x5f`, `\x01`),
 			"job 2 has slots 64 to 95 and job 3 slots 95 to 95"},
 	} {
 		before := b.backend.Tables()
 		err := b.put(c.batch)
-		if details := status.Convert(err).Details(); err == nil || !strings.Contains(err.Error(), c.say) || len(details) == 0 {
+		if details := status.Convert(err).Details(); err == nil || !strings.Contains(err.Error(), c.say) ||
+			len(details) == 0 {
 			t.Errorf("%s: %v, want %q", c.name, err, c.say)
 		}
-		if after, _ := b.backend.Tables().Jobs(&sml); len(after) != 1 || strings.HasPrefix(c.batch, rollback) && b.backend.Tables() != before {
+		if after, _ := b.backend.Tables().Jobs(&sml); len(after) != 1 || strings.HasPrefix(c.batch, rollback) &&
+			b.backend.Tables() != before {
 			t.Errorf("%s: %+v is left", c.name, after)
 		}
 	}
@@ -296,7 +304,8 @@ func TestJobsOfClusters(t *testing.T) {
 		updates { type: INSERT entity { table_entry { table_id: 0x02000402 match { field_id: 1 exact { value: "\x07" } }
 			action { action { action_id: 0x01000403 params { param_id: 1 value: "\x40" } params { param_id: 2 value: "\x20" } } } } } }`))
 	jobs, _ := b.backend.Tables().Jobs(&of)
-	want := []program.Job{{ID: 7, Fan: 2, Base: 64, Slots: 32, Members: []program.Member{{Worker: 4, Port: 1}, {Worker: 2, Port: 2}}}}
+	want := []program.Job{{ID: 7, Fan: 2, Base: 64, Slots: 32, Members: []program.Member{{Worker: 4, Port: 1},
+		{Worker: 2, Port: 2}}}}
 	if d := cmp.Diff(want, jobs); d != "" {
 		t.Error(d)
 	}

@@ -34,7 +34,8 @@ func (o *Options) build() build { return build{o.Profile, o.Programs} }
 func (b *build) requestedPrograms(info *configv1.P4Info) []program.Description {
 	return slices.DeleteFunc(slices.Clone(b.programs), func(d program.Description) bool {
 		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
-			return slices.ContainsFunc(info.Tables, func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
+			return slices.ContainsFunc(info.Tables,
+				func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
 		})
 	})
 }
@@ -48,7 +49,8 @@ func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	}
 	programs := built.requestedPrograms(info)
 	ours := built.Info(programs...)
-	s := &schema{tables: make(map[uint32]*configv1.Table), actions: make(map[uint32]*configv1.Action), added: p4.TablesOf(programs)}
+	s := &schema{tables: make(map[uint32]*configv1.Table), actions: make(map[uint32]*configv1.Action),
+		added: p4.TablesOf(programs)}
 	for _, t := range info.Tables {
 		s.tables[t.GetPreamble().GetId()] = t
 	}
@@ -88,30 +90,37 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 	for _, want := range ours.Tables {
 		got, ok := s.tables[want.Preamble.Id]
 		if !ok {
-			return status.Errorf(codes.InvalidArgument, "p4info lacks table %s (id 0x%08x)", want.Preamble.Name, want.Preamble.Id)
+			return status.Errorf(codes.InvalidArgument, "p4info lacks table %s (id 0x%08x)", want.Preamble.Name,
+				want.Preamble.Id)
 		}
 		if got.Size < 1 || got.Size > want.Size {
 			return status.Errorf(codes.InvalidArgument,
-				"p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size, want.Preamble.Name, want.Size)
+				"p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size,
+				want.Preamble.Name, want.Size)
 		}
 		if !proto.Equal(tableShape(got), tableShape(want)) {
-			return status.Errorf(codes.InvalidArgument, "table %s differs from the device's in its name, keys or actions", want.Preamble.Name)
+			return status.Errorf(codes.InvalidArgument,
+				"table %s differs from the device's in its name, keys or actions", want.Preamble.Name)
 		}
 	}
 	for _, want := range ours.Actions {
 		got, ok := s.actions[want.Preamble.Id]
 		if !ok {
-			return status.Errorf(codes.InvalidArgument, "p4info lacks action %s (id 0x%08x)", want.Preamble.Name, want.Preamble.Id)
+			return status.Errorf(codes.InvalidArgument, "p4info lacks action %s (id 0x%08x)", want.Preamble.Name,
+				want.Preamble.Id)
 		}
 		if !proto.Equal(actionShape(got), actionShape(want)) {
-			return status.Errorf(codes.InvalidArgument, "action %s differs from the device's in its name or parameters", want.Preamble.Name)
+			return status.Errorf(codes.InvalidArgument, "action %s differs from the device's in its name or parameters",
+				want.Preamble.Name)
 		}
 	}
 	if len(info.Tables) != len(ours.Tables) || len(info.Actions) != len(ours.Actions) {
 		return status.Error(codes.InvalidArgument, "p4info has tables or actions that the device lacks")
 	}
-	if n := len(info.ActionProfiles) + len(info.Counters) + len(info.DirectCounters) + len(info.Meters) + len(info.DirectMeters) +
-		len(info.ControllerPacketMetadata) + len(info.ValueSets) + len(info.Registers) + len(info.Digests) + len(info.Externs); n > 0 {
+	if n := len(info.ActionProfiles) + len(info.Counters) + len(info.DirectCounters) + len(info.Meters) +
+		len(info.DirectMeters) +
+		len(info.ControllerPacketMetadata) + len(info.ValueSets) + len(info.Registers) + len(info.Digests) +
+		len(info.Externs); n > 0 {
 		return status.Errorf(codes.InvalidArgument, "p4info has %d objects beside tables and actions; the device has none", n)
 	}
 	return nil
@@ -133,7 +142,8 @@ func tableShape(t *configv1.Table) *configv1.Table {
 	if shape.InitialDefaultAction.GetActionId() == shape.ConstDefaultActionId {
 		shape.InitialDefaultAction = nil
 	}
-	slices.SortFunc(shape.ActionRefs, func(a, b *configv1.ActionRef) int { return int(int64(a.GetId()) - int64(b.GetId())) })
+	slices.SortFunc(shape.ActionRefs,
+		func(a, b *configv1.ActionRef) int { return int(int64(a.GetId()) - int64(b.GetId())) })
 	return shape
 }
 

@@ -260,7 +260,8 @@ func (a *Agent) roleOf(name string) *Role {
 }
 
 func noPipelineError() error {
-	return status.Error(codes.FailedPrecondition, "no pipeline config yet: push one with SetForwardingPipelineConfig first")
+	return status.Error(codes.FailedPrecondition,
+		"no pipeline config yet: push one with SetForwardingPipelineConfig first")
 }
 
 // chunk is the number of entities in one message of a Read.

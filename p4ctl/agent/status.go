@@ -55,7 +55,8 @@ func batchStatus(what string, faults []error) error {
 	}
 	longest := longestText(texts, len(faults))
 	// Many controllers print only this line, so it includes the reason.
-	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts), len(faults), what, why)}
+	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts),
+		len(faults), what, why)}
 	if len(details) > maxDetails {
 		details = details[:maxDetails]
 		st.Message += fmt.Sprintf(" (details are of the first %d; send smaller batches)", maxDetails)

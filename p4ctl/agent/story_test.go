@@ -156,29 +156,34 @@ func TestUpdatesSay(t *testing.T) {
 		worker("match { field_id: 1 exact { value: '0123456789abcdefghij' } }" + action),
 		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } } }"),
 		worker(match + "action { action { action_id: 0x01000001 params { param_id: 3 value: '\\001' } } }"),
-		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } params { param_id: 1 value: '\\001' } } }"),
+		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001' } params { " +
+			"param_id: 1 value: '\\001' } } }"),
 		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\001\\000\\000' } params { " +
 			"param_id: 2 value: '\\002' } } }"),
 		worker(match + "action { action { action_id: 0x01000001 params { param_id: 1 value: '\\377\\377' } params { " +
 			"param_id: 2 value: '\\002' } } }"),
 		worker(match + "action { action { action_id: 0x0100ffff } }"),
 		worker(match + "action { action { action_id: 0x01000002 } }"),
-		worker(match + "action { action { action_id: 0x01000003 } }"), worker(match + "action { action_profile_member_id: 3 }"),
+		worker(match + "action { action { action_id: 0x01000003 } }"),
+		worker(match + "action { action_profile_member_id: 3 }"),
 		worker(match + "is_const: true"), worker(match + "is_default_action: true"), worker("is_default_action: true"),
 		worker("is_default_action: true priority: 1"), worker(match + "priority: 1 " + action),
 		worker(match + "idle_timeout_ns: 1 " + action), worker(match + "time_since_last_hit {}" + action),
-		worker(match + "meter_config {}" + action), worker(match + "meter_counter_data {}" + action), worker(match + "counter_data {}" + action),
+		worker(match + "meter_config {}" + action), worker(match + "meter_counter_data {}" + action),
+		worker(match + "counter_data {}" + action),
 		worker(match + "metadata: 'mine' controller_metadata: 5 " + action), "table_entry { table_id: 0x0200ffff }",
 		"packet_replication_engine_entry {}", "packet_replication_engine_entry { clone_session_entry {} }",
 		groupEntry(""), groupEntry("multicast_group_id: 1"),
-		groupEntry("multicast_group_id: 2 metadata: 'g' replicas { port: '\\003' instance: 4 } replicas { egress_port: 5 instance: 65535 }"),
+		groupEntry("multicast_group_id: 2 metadata: 'g' replicas { port: '\\003' instance: 4 } replicas { " +
+			"egress_port: 5 instance: 65535 }"),
 		groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 65536 }"),
 		groupEntry("multicast_group_id: 3 replicas { instance: 1 }"),
 		groupEntry("multicast_group_id: 3 replicas { port: '\\003' instance: 1 } replicas { egress_port: 3 instance: 1 }"),
 		groupEntry("multicast_group_id: 3 replicas { port: '' instance: 1 }"),
 		groupEntry("multicast_group_id: 3 replicas { port: '\\003' backup_replicas { port: '\\001' } }"),
 		"extern_entry {}", "action_profile_member {}", "action_profile_group {}", "meter_entry {}",
-		"direct_meter_entry {}", "counter_entry {}", "direct_counter_entry {}", "value_set_entry {}", "register_entry {}", "digest_entry {}",
+		"direct_meter_entry {}", "counter_entry {}", "direct_counter_entry {}", "value_set_entry {}",
+		"register_entry {}", "digest_entry {}",
 	} {
 		for _, op := range []string{"INSERT", "INSERT", "MODIFY", "DELETE", "DELETE", "UNSPECIFIED"} {
 			fields := "updates { type: " + op + " entity { " + entity + " } } "
@@ -197,7 +202,8 @@ func TestUpdatesSay(t *testing.T) {
 		update("INSERT", cluster(1, 1)) + update("INSERT", cluster(2, 1)))
 	w.write(update("DELETE", groupEntry("multicast_group_id: 1")))
 	w.write(update("INSERT", groupEntry("multicast_group_id: 2")) + update("MODIFY", cluster(2, 2)) +
-		update("DELETE", cluster(1, 1)) + update("DELETE", groupEntry("multicast_group_id: 1")) + update("MODIFY", cluster(2, 9)))
+		update("DELETE", cluster(1, 1)) + update("DELETE", groupEntry("multicast_group_id: 1")) +
+		update("MODIFY", cluster(2, 9)))
 	w.tables()
 	w.write("atomicity: ROLLBACK_ON_ERROR " + update("INSERT", workerEntry(key1, 1, 1)) +
 		update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' }")) +
@@ -208,14 +214,17 @@ func TestUpdatesSay(t *testing.T) {
 
 // Reads with every filter, by every role, in messages with a bounded number of entities.
 func TestReadsSay(t *testing.T) {
-	w := tell(t, Options{Roles: map[string]Role{"workers": {Tables: []uint32{p4.TableWorkers}}, "groups": {Groups: true}, "nothing": {}}})
+	w := tell(t, Options{Roles: map[string]Role{"workers": {Tables: []uint32{p4.TableWorkers}},
+		"groups": {Groups: true}, "nothing": {}}})
 	w.read("entities { table_entry {} }")
 	if err := w.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err != nil {
 		t.Fatal(err)
 	}
 	workers := func(fields string) string { return "entities { table_entry { table_id: 0x02000002 " + fields + " } }" }
-	extra := strings.Replace(workerEntry(key3, 3, 3), "table_entry {", "table_entry { metadata: 'm' controller_metadata: 7", 1)
-	w.write(update("INSERT", workerEntry(key2, 2, 2)) + update("INSERT", workerEntry(key1, 1, 1)) + update("INSERT", extra))
+	extra := strings.Replace(workerEntry(key3, 3, 3), "table_entry {",
+		"table_entry { metadata: 'm' controller_metadata: 7", 1)
+	w.write(update("INSERT", workerEntry(key2, 2, 2)) + update("INSERT", workerEntry(key1, 1, 1)) +
+		update("INSERT", extra))
 	w.write(update("INSERT", groupEntry("multicast_group_id: 2 replicas { egress_port: 3 instance: 4 }")) +
 		update("INSERT", groupEntry("multicast_group_id: 1 metadata: 'g'")))
 	for _, fields := range []string{
@@ -225,7 +234,8 @@ func TestReadsSay(t *testing.T) {
 		"entities { table_entry { idle_timeout_ns: 1 counter_data {} } }", "entities { table_entry { table_id: 5 } }",
 		workers(""), workers("priority: 1"),
 		workers("is_default_action: true"), workers("metadata: 'm'"), workers("metadata: 'x'"),
-		workers("controller_metadata: 7"), workers("controller_metadata: 8"), workers("action { action { action_id: 0x01000001 } }"),
+		workers("controller_metadata: 7"), workers("controller_metadata: 8"),
+		workers("action { action { action_id: 0x01000001 } }"),
 		workers("action { action { action_id: 0x01000002 } }"),
 		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } }"),
 		workers("match { field_id: 1 exact { value: '\\n\\000\\000\\003' } } metadata: 'x'"),
@@ -255,22 +265,26 @@ func TestReadsSay(t *testing.T) {
 	for i := range chunk + 1 {
 		batch.WriteString(update("INSERT", workerEntry(fmt.Sprintf(`\013\000\%03o\%03o`, i>>8, i&0xff), 1, 1)))
 	}
-	if _, err := w.agent.Write(t.Context(), text(t, new(v1.WriteRequest), "device_id: 1 election_id { low: 1 } "+batch.String())); err != nil {
+	if _, err := w.agent.Write(t.Context(), text(t, new(v1.WriteRequest), "device_id: 1 election_id { low: 1 } "+
+		batch.String())); err != nil {
 		t.Fatal(err)
 	}
 	w.read(workers(""))
 	for room := range 2 {
-		if err := w.agent.Read(text(t, new(v1.ReadRequest), "device_id: 1 "+workers("")+workers("")), &sink{room: room}); err == nil {
+		if err := w.agent.Read(text(t, new(v1.ReadRequest), "device_id: 1 "+workers("")+workers("")),
+			&sink{room: room}); err == nil {
 			t.Errorf("a stream that breaks after %d messages", room)
 		}
 	}
 	for _, device := range []uint64{0, 2} {
 		err := w.agent.Read(&v1.ReadRequest{DeviceId: device}, &sink{})
 		_, capabilities := w.agent.Capabilities(t.Context(), &v1.CapabilitiesRequest{DeviceId: device})
-		_, config := w.agent.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: device})
+		_, config := w.agent.GetForwardingPipelineConfig(t.Context(),
+			&v1.GetForwardingPipelineConfigRequest{DeviceId: device})
 		_, write := w.agent.Write(t.Context(), &v1.WriteRequest{DeviceId: device})
 		_, set := w.agent.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: device})
-		w.say("device %d: %s | %s | %s | %s | %s\n", device, fault(err), fault(capabilities), fault(config), fault(write), fault(set))
+		w.say("device %d: %s | %s | %s | %s | %s\n", device, fault(err), fault(capabilities), fault(config),
+			fault(write), fault(set))
 	}
 	golden.Equal(t, "reads.txt", w.text.Bytes())
 }
@@ -283,7 +297,8 @@ func TestPipelinesSay(t *testing.T) {
 		v1.SetForwardingPipelineConfigRequest_VERIFY, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
 		v1.SetForwardingPipelineConfigRequest_COMMIT, v1.SetForwardingPipelineConfigRequest_COMMIT,
 		v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
-		v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, 9,
+		v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT,
+		v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, 9,
 	}
 	for i, action := range actions {
 		config := labConfig()
@@ -308,12 +323,18 @@ func TestPipelinesSay(t *testing.T) {
 		{"as it is", func(*v1.ForwardingPipelineConfig) {}},
 		{"without P4Info", func(c *v1.ForwardingPipelineConfig) { c.P4Info = nil }},
 		{"a table less", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables = c.P4Info.Tables[1:] }},
-		{"a table twice", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables = append(c.P4Info.Tables, c.P4Info.Tables[0]) }},
+		{"a table twice", func(c *v1.ForwardingPipelineConfig) {
+			c.P4Info.Tables = append(c.P4Info.Tables,
+				c.P4Info.Tables[0])
+		}},
 		{"a table more", func(c *v1.ForwardingPipelineConfig) {
 			c.P4Info.Tables = append(c.P4Info.Tables, &configv1.Table{Preamble: &configv1.Preamble{Id: 99}, Size: 1})
 		}},
 		{"an action less", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Actions = c.P4Info.Actions[1:] }},
-		{"an action twice", func(c *v1.ForwardingPipelineConfig) { c.P4Info.Actions = append(c.P4Info.Actions, c.P4Info.Actions[0]) }},
+		{"an action twice", func(c *v1.ForwardingPipelineConfig) {
+			c.P4Info.Actions = append(c.P4Info.Actions,
+				c.P4Info.Actions[0])
+		}},
 		{"an action more", func(c *v1.ForwardingPipelineConfig) {
 			c.P4Info.Actions = append(c.P4Info.Actions, &configv1.Action{Preamble: &configv1.Preamble{Id: 99}})
 		}},
@@ -324,7 +345,8 @@ func TestPipelinesSay(t *testing.T) {
 		{"other words", func(c *v1.ForwardingPipelineConfig) {
 			c.P4Info.Tables[0].Preamble.Doc, c.P4Info.Tables[0].MatchFields[0].Doc = &configv1.Documentation{Brief: "x"},
 				&configv1.Documentation{Brief: "x"}
-			c.P4Info.Tables[0].MatchFields[0].Annotations, c.P4Info.Tables[0].ActionRefs[0].Annotations = []string{"@x"}, []string{"@y"}
+			c.P4Info.Tables[0].MatchFields[0].Annotations, c.P4Info.Tables[0].ActionRefs[0].Annotations = []string{"@x"},
+				[]string{"@y"}
 			c.P4Info.Actions[0].Preamble.Alias = "alias"
 			if params := c.P4Info.Actions[0].Params; len(params) > 0 {
 				params[0].Annotations = []string{"@z"}
@@ -370,10 +392,12 @@ func TestPipelinesSay(t *testing.T) {
 	w.write(update("INSERT", groupEntry("multicast_group_id: 3")) + update("INSERT", workerEntry(`\n\000\001\001`, 1,
 		1)) + update("MODIFY", groupEntry(
 		"multicast_group_id: 1 replicas { port: '\\001' } replicas { port: '\\002' } replicas { port: '\\003' }")))
-	w.write(update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\377\\377\\377\\377' }")))
+	w.write(update("MODIFY", groupEntry(
+		"multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\377\\377\\377\\377' }")))
 	w.tables()
 	for _, kind := range []v1.GetForwardingPipelineConfigRequest_ResponseType{0, 1, 2, 3, 4} {
-		answer, err := w.agent.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
+		answer, err := w.agent.GetForwardingPipelineConfig(t.Context(),
+			&v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
 		w.say("get %v: %s, %d tables, %q, cookie %v\n", kind, fault(err), len(answer.GetConfig().GetP4Info().GetTables()),
 			answer.GetConfig().GetP4DeviceConfig(), answer.GetConfig().GetCookie().GetCookie())
 	}
@@ -381,7 +405,8 @@ func TestPipelinesSay(t *testing.T) {
 		w.primary(role, 5)
 		for _, id := range []uint64{4, 5} {
 			_, err := w.agent.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1,
-				Role: role, ElectionId: &v1.Uint128{Low: id}, Action: v1.SetForwardingPipelineConfigRequest_VERIFY, Config: labConfig()})
+				Role: role, ElectionId: &v1.Uint128{Low: id}, Action: v1.SetForwardingPipelineConfigRequest_VERIFY,
+				Config: labConfig()})
 			_, write := w.agent.Write(t.Context(), text(t, new(v1.WriteRequest),
 				fmt.Sprintf("device_id: 1 role: '%s' election_id { low: %d } ", role, id)+
 					update("INSERT", workerEntry(key3, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 9"))))
@@ -507,7 +532,8 @@ func TestTextsAreCut(t *testing.T) {
 		texts      []int
 		room, want int
 	}{{[]int{10, 20}, 30, maxMessage}, {[]int{10, 20}, 29, 19}, {[]int{10, 20}, 20, 10}, {[]int{10, 20}, 19, 9},
-		{[]int{10, 20}, 1, 0}, {[]int{10, 20}, 0, 0}, {nil, 0, maxMessage}, {[]int{10}, -1, 0}, {[]int{500}, 160, 160}, {[]int{500}, 159, 159}} {
+		{[]int{10, 20}, 1, 0}, {[]int{10, 20}, 0, 0}, {nil, 0, maxMessage}, {[]int{10}, -1, 0},
+		{[]int{500}, 160, 160}, {[]int{500}, 159, 159}} {
 		if have := fitLength(c.texts, c.room); have != c.want {
 			t.Errorf("texts of %v in %d bytes: %d, want %d", c.texts, c.room, have, c.want)
 		}
@@ -598,7 +624,8 @@ func TestJournalOfAnotherDevice(t *testing.T) {
 	c := newCard()
 	c.refusePipeline = errors.New("another build")
 	_, err := New(Options{Backend: c, Profile: p4.Lab(), Journal: path})
-	if !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another build") {
+	if !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(),
+		"another build") {
 		t.Errorf("%v", err)
 	}
 	if !bytes.Equal(read(t, path), before) {

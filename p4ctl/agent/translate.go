@@ -154,7 +154,8 @@ func keyFields(t *configv1.Table, key uint32) []uint32 {
 func (s *schema) setAction(e *Entry, t *configv1.Table, a *v1.TableAction) error {
 	direct, ok := a.Type.(*v1.TableAction_Action)
 	if !ok {
-		return status.Errorf(codes.InvalidArgument, "table %s is direct: it needs an action, not a member, group or set", nameOf(t))
+		return status.Errorf(codes.InvalidArgument,
+			"table %s is direct: it needs an action, not a member, group or set", nameOf(t))
 	}
 	id := direct.Action.GetActionId()
 	action, ok := s.actions[id]
@@ -277,7 +278,8 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 // defaultProto returns a table's constant default entry.
 func defaultProto(t *configv1.Table) *v1.Entity {
 	a := &v1.Action{ActionId: t.ConstDefaultActionId}
-	te := &v1.TableEntry{TableId: t.Preamble.Id, IsDefaultAction: true, Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}
+	te := &v1.TableEntry{TableId: t.Preamble.Id, IsDefaultAction: true,
+		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
 }
 

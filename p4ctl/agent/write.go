@@ -18,7 +18,8 @@ type step struct{ do, undo Change }
 
 // writeBatch handles a Write after arbitration: it tries every update in order and returns the new state, its changes,
 // and, if any update failed, one error per update. The receiver and its state stay unchanged.
-func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
+func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change,
+	faults []error, err error) {
 	t, err := p.try(b, role, req)
 	if err == nil {
 		err = p.settle(b, t)
@@ -145,7 +146,8 @@ func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 			continue
 		}
 		if again := b.Commit(to); again != nil {
-			return status.Errorf(codes.DataLoss, "rollback failed (%v) and so did a reset of the device (%v): its tables are unknown", err, again)
+			return status.Errorf(codes.DataLoss,
+				"rollback failed (%v) and so did a reset of the device (%v): its tables are unknown", err, again)
 		}
 		return nil
 	}
@@ -239,7 +241,8 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	case op != v1.Update_INSERT && !exists:
 		return step{}, status.Errorf(codes.NotFound, "%s has no entry for %s", nameOf(t), keyText(t, e))
 	case op == v1.Update_INSERT && entries.size >= capacity(t):
-		return step{}, status.Errorf(codes.ResourceExhausted, "%s is full: it has %d entries, its limit", nameOf(t), entries.size)
+		return step{}, status.Errorf(codes.ResourceExhausted, "%s is full: it has %d entries, its limit", nameOf(t),
+			entries.size)
 	}
 	if op == v1.Update_DELETE {
 		return step{do: Change{Op: op, Entry: old}, undo: Change{Op: v1.Update_INSERT, Entry: old}}, nil

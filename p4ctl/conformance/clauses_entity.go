@@ -32,11 +32,12 @@ var writing = []Clause{
 		_, err := p.client.Write(p.ctx, &v1.WriteRequest{DeviceId: p.unknownDevice()})
 		p.expectStatus("write", err, codes.NotFound)
 	}},
-	{"D1.primary", ofWrite, "A write without the primary's election id is PERMISSION_DENIED, and has no details", false, func(p *probe) {
-		err := p.write()
-		p.expectStatus("write", err, codes.PermissionDenied)
-		p.expect("no details", len(status.Convert(err).Details()) == 0, "details for an error of the whole request")
-	}},
+	{"D1.primary", ofWrite, "A write without the primary's election id is PERMISSION_DENIED, and has no details",
+		false, func(p *probe) {
+			err := p.write()
+			p.expectStatus("write", err, codes.PermissionDenied)
+			p.expect("no details", len(status.Convert(err).Details()) == 0, "details for an error of the whole request")
+		}},
 	asPrimary("D1.higher", ofWrite, "An election id above the primary's is PERMISSION_DENIED, too", func(p *probe) {
 		p.id = p.next()
 		p.expectStatus("write", p.write(), codes.PermissionDenied)
@@ -48,7 +49,8 @@ var writing = []Clause{
 		p.expectUpdates("a batch of three", err, codes.AlreadyExists, codes.OK, codes.NotFound)
 		if d := status.Convert(err).Details(); len(d) == 3 {
 			e, _ := d[1].(*v1.Error)
-			p.expect("the success says nothing else", e.GetMessage() == "" && e.GetSpace() == "", "the success says "+e.GetMessage())
+			p.expect("the success says nothing else", e.GetMessage() == "" && e.GetSpace() == "", "the success says "+
+				e.GetMessage())
 		}
 	}),
 	onEmpty("D3.one", ofErrors, "So does a batch of one", func(p *probe) {
@@ -63,7 +65,8 @@ var writing = []Clause{
 		}
 		err := p.write(batch...)
 		wire, _ := proto.Marshal(status.Convert(err).Proto())
-		p.expect(countNoun(len(wire), "byte", "bytes"), len(wire)*4/3 <= 8192, countNoun(len(wire), "byte", "bytes")+" are above 8 KB as text")
+		p.expect(countNoun(len(wire), "byte", "bytes"), len(wire)*4/3 <= 8192, countNoun(len(wire), "byte", "bytes")+
+			" are above 8 KB as text")
 		st := status.Convert(err)
 		found := 0
 		for _, d := range st.Details() {
@@ -78,22 +81,24 @@ var writing = []Clause{
 			insertEntry(p.shape.entry(2, 2))), codes.NotFound, codes.OK, codes.OK)
 		p.expectEntries(2)
 	}),
-	onEmpty("D5.unknown", ofAtomicity, "An atomicity that is not offered is UNIMPLEMENTED, and nothing is done", func(p *probe) {
-		p.expectStatus("write", p.writeAs(9, insertEntry(p.shape.entry(1, 1))), codes.Unimplemented, codes.InvalidArgument)
-		p.expectEntries(0)
-	}),
-	onEmpty("D6", ofAtomicity, "After a batch of ROLLBACK_ON_ERROR that failed a read shows what was there before it", func(p *probe) {
-		p.expectUpdates("insert", p.write(insertEntry(p.shape.entry(1, 1)), insertEntry(p.shape.entry(2, 2))), codes.OK)
-		before := p.table()
-		err := p.writeAs(rollback, insertEntry(p.shape.entry(3, 3)), modifyEntry(p.shape.entry(1, 9)),
-			removeEntry(p.shape.entry(2, 2)), insertEntry(p.shape.entry(3, 3)))
-		if codeOf(err) == codes.Unimplemented {
-			p.skip("rollback: UNIMPLEMENTED")
-			return
-		}
-		p.expectStatus("batch", err, codes.Unknown)
-		p.expect("the table is as before", sameEntries(p.table(), before), "the table is another one")
-	}),
+	onEmpty("D5.unknown", ofAtomicity, "An atomicity that is not offered is UNIMPLEMENTED, and nothing is done",
+		func(p *probe) {
+			p.expectStatus("write", p.writeAs(9, insertEntry(p.shape.entry(1, 1))), codes.Unimplemented, codes.InvalidArgument)
+			p.expectEntries(0)
+		}),
+	onEmpty("D6", ofAtomicity,
+		"After a batch of ROLLBACK_ON_ERROR that failed a read shows what was there before it", func(p *probe) {
+			p.expectUpdates("insert", p.write(insertEntry(p.shape.entry(1, 1)), insertEntry(p.shape.entry(2, 2))), codes.OK)
+			before := p.table()
+			err := p.writeAs(rollback, insertEntry(p.shape.entry(3, 3)), modifyEntry(p.shape.entry(1, 9)),
+				removeEntry(p.shape.entry(2, 2)), insertEntry(p.shape.entry(3, 3)))
+			if codeOf(err) == codes.Unimplemented {
+				p.skip("rollback: UNIMPLEMENTED")
+				return
+			}
+			p.expectStatus("batch", err, codes.Unknown)
+			p.expect("the table is as before", sameEntries(p.table(), before), "the table is another one")
+		}),
 	onEmpty("D9", ofWrite, "INSERT of what is there is ALREADY_EXISTS and leaves it", func(p *probe) {
 		p.expectUpdates("insert", p.write(insertEntry(p.shape.entry(1, 1))), codes.OK)
 		p.expectUpdates("again", p.write(insertEntry(p.shape.entry(1, 2))), codes.AlreadyExists)
@@ -114,14 +119,16 @@ var writing = []Clause{
 	}),
 	onEmpty("D10.delete", ofWrite, "DELETE looks at the key only", func(p *probe) {
 		p.expectUpdates("insert", p.write(insertEntry(p.shape.entry(1, 1))), codes.OK)
-		p.expectUpdates("delete with other parameters and metadata", p.write(removeEntry(p.shape.spoil(func(e *v1.TableEntry) {
-			e.Match, e.Metadata = p.shape.entry(1, 1).Match, []byte("m")
-		}))), codes.OK)
+		p.expectUpdates("delete with other parameters and metadata",
+			p.write(removeEntry(p.shape.spoil(func(e *v1.TableEntry) {
+				e.Match, e.Metadata = p.shape.entry(1, 1).Match, []byte("m")
+			}))), codes.OK)
 		p.expectEntries(0)
 	}),
 	onEmpty("D11", ofWrite, "An entry beyond a table's size is RESOURCE_EXHAUSTED", func(p *probe) {
 		small := p.changedConfig(func(c *v1.ForwardingPipelineConfig) {
-			at := slices.IndexFunc(c.P4Info.Tables, func(t *configv1.Table) bool { return t.Preamble.Id == p.shape.table.Preamble.Id })
+			at := slices.IndexFunc(c.P4Info.Tables,
+				func(t *configv1.Table) bool { return t.Preamble.Id == p.shape.table.Preamble.Id })
 			c.P4Info.Tables[at].Size = 2
 		})
 		if p.setPipeline(push, small) != nil {
@@ -146,14 +153,16 @@ var writing = []Clause{
 
 // entries are clauses about one entry with one fault.
 var entries = []Clause{
-	refusedClause("E1", ofEntry, "An unknown table is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.TableId ^= 0x00ffff00 }),
+	refusedClause("E1", ofEntry, "An unknown table is INVALID_ARGUMENT",
+		func(_ shape, e *v1.TableEntry) { e.TableId ^= 0x00ffff00 }),
 	refusedClause("E1.field", ofMatch, "An unknown match field is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Match[0].FieldId += 1000 }),
 	refusedClause("E1.action", ofAction, "An unknown action is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Action.GetAction().ActionId ^= 0x00ffff00 }),
 	refusedClause("E1.parameter", ofAction, "An unknown parameter is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Action.GetAction().Params[0].ParamId += 1000 }),
-	refusedClause("E2", ofEntry, "An INSERT without an action is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.Action = nil }),
+	refusedClause("E2", ofEntry, "An INSERT without an action is INVALID_ARGUMENT",
+		func(_ shape, e *v1.TableEntry) { e.Action = nil }),
 	onEmpty("E2.kept", ofEntry, "A MODIFY without an action keeps the one that is there", func(p *probe) {
 		p.expectUpdates("insert", p.write(insertEntry(p.shape.entry(1, 1))), codes.OK)
 		bare := p.shape.entry(1, 1)
@@ -161,7 +170,8 @@ var entries = []Clause{
 		p.expectUpdates("modify", p.write(modifyEntry(bare)), codes.OK)
 		want := p.shape.entry(1, 1)
 		want.Metadata = bare.Metadata
-		p.expect("the action is there", sameEntries(p.table(), []*v1.Entity{tableEntity(want)}), "another entry: "+formatEntities(p.table()))
+		p.expect("the action is there", sameEntries(p.table(), []*v1.Entity{tableEntity(want)}), "another entry: "+
+			formatEntities(p.table()))
 	}),
 	refusedClause("E3", ofAction, "A missing parameter is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Action.GetAction().Params = e.Action.GetAction().Params[1:] }),
@@ -169,14 +179,17 @@ var entries = []Clause{
 		a := e.Action.GetAction()
 		a.Params = append(a.Params, a.Params[0])
 	}),
-	refusedClause("E4", ofEntry, "A written entry can't be constant: INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) { e.IsConst = true }),
+	refusedClause("E4", ofEntry, "A written entry can't be constant: INVALID_ARGUMENT",
+		func(_ shape, e *v1.TableEntry) { e.IsConst = true }),
 	refusedClause("E5", ofEntry, "A priority in a table with exact keys only is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Priority = 1 }),
 	refusedClause("E6", ofMatch, "An exact field can't be left out: INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Match = e.Match[1:] }),
-	refusedClause("E6.kind", ofMatch, "Another kind of match in an exact field is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) {
-		e.Match[0].FieldMatchType = &v1.FieldMatch_Ternary_{Ternary: &v1.FieldMatch_Ternary{Value: []byte{1}, Mask: []byte{1}}}
-	}),
+	refusedClause("E6.kind", ofMatch, "Another kind of match in an exact field is INVALID_ARGUMENT",
+		func(_ shape, e *v1.TableEntry) {
+			e.Match[0].FieldMatchType = &v1.FieldMatch_Ternary_{Ternary: &v1.FieldMatch_Ternary{Value: []byte{1},
+				Mask: []byte{1}}}
+		}),
 	refusedClause("E8", ofMatch, "A field twice is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }),
 	refusedClause("E8.unset", ofMatch, "A match without a value is INVALID_ARGUMENT",
@@ -208,13 +221,15 @@ var entries = []Clause{
 		e := p.shape.entry(1, 1)
 		e.Metadata = []byte{0, 255}
 		p.expectUpdates("insert", p.write(insertEntry(e)), codes.OK)
-		p.expect("the same metadata", sameEntries(p.table(), []*v1.Entity{tableEntity(e)}), "another entry: "+formatEntities(p.table()))
+		p.expect("the same metadata", sameEntries(p.table(), []*v1.Entity{tableEntity(e)}), "another entry: "+
+			formatEntities(p.table()))
 	}),
 	refusedClause("E14", "Idle-timeout", "A timeout in a table that supports none is INVALID_ARGUMENT",
 		func(s shape, e *v1.TableEntry) { e.IdleTimeoutNs = 1 }),
-	refusedClause("E15", ofAction, "A member of a profile in a table without one is INVALID_ARGUMENT", func(_ shape, e *v1.TableEntry) {
-		e.Action = &v1.TableAction{Type: &v1.TableAction_ActionProfileMemberId{ActionProfileMemberId: 1}}
-	}),
+	refusedClause("E15", ofAction, "A member of a profile in a table without one is INVALID_ARGUMENT",
+		func(_ shape, e *v1.TableEntry) {
+			e.Action = &v1.TableAction{Type: &v1.TableAction_ActionProfileMemberId{ActionProfileMemberId: 1}}
+		}),
 	refusedClause("H5", "Direct Resources", "The data of a direct counter that the table has not is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.CounterData = &v1.CounterData{} }),
 }
@@ -222,7 +237,8 @@ var entries = []Clause{
 // refusedClause returns a clause about an entry with one fault: INSERT is INVALID_ARGUMENT and adds nothing.
 func refusedClause(id, section, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	return onEmpty(id, section, sentence, func(p *probe) {
-		p.expectUpdates("insert", p.write(insertEntry(p.shape.spoil(func(e *v1.TableEntry) { spoil(p.shape, e) }))), codes.InvalidArgument)
+		p.expectUpdates("insert", p.write(insertEntry(p.shape.spoil(func(e *v1.TableEntry) { spoil(p.shape, e) }))),
+			codes.InvalidArgument)
 		p.expectEntries(0)
 	})
 }
@@ -244,9 +260,10 @@ var byteStrings = []Clause{
 		func(_ shape, e *v1.TableEntry) { e.Match[0].GetExact().Value = nil }),
 	refusedClause("F2.parameter", ofBytes, "An empty byte string as a parameter is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.Action.GetAction().Params[0].Value = nil }),
-	wideClause("F3", "A key wider than its field is refused, by the one or the other of two codes", func(s shape, e *v1.TableEntry) {
-		e.Match[0].GetExact().Value = wideBytes(s.table.MatchFields[0].Bitwidth)
-	}),
+	wideClause("F3", "A key wider than its field is refused, by the one or the other of two codes",
+		func(s shape, e *v1.TableEntry) {
+			e.Match[0].GetExact().Value = wideBytes(s.table.MatchFields[0].Bitwidth)
+		}),
 	wideClause("F3.parameter", "A parameter wider than declared is refused, by the one or the other of two codes",
 		func(s shape, e *v1.TableEntry) {
 			e.Action.GetAction().Params[0].Value = wideBytes(s.action.Params[0].Bitwidth)
@@ -286,7 +303,8 @@ func (p *probe) fill() (all []*v1.Entity) {
 }
 
 // readClause returns a clause about the result of one read filter on three entries.
-func readClause(id, sentence string, filter func(s shape, e *v1.TableEntry), want func(all []*v1.Entity) []*v1.Entity) Clause {
+func readClause(id, sentence string, filter func(s shape, e *v1.TableEntry),
+	want func(all []*v1.Entity) []*v1.Entity) Clause {
 	return Clause{id, ofWildcards, sentence, true, func(p *probe) {
 		all := p.fill()
 		if p.isOver() {
@@ -308,8 +326,12 @@ var reading = []Clause{
 		p.expectStatus("read", err, codes.NotFound)
 	}},
 	readClause("G3", "A table without further filters gives all its entries", func(shape, *v1.TableEntry) {}, selectAll),
-	readClause("G3.all", "Table 0 gives the entries of all tables", func(_ shape, e *v1.TableEntry) { e.TableId = 0 }, selectAll),
-	readClause("G3.key", "A whole key gives its entry", func(s shape, e *v1.TableEntry) { e.Match = s.entry(1, 1).Match }, selectFirst),
+	readClause("G3.all", "Table 0 gives the entries of all tables",
+		func(_ shape, e *v1.TableEntry) { e.TableId = 0 }, selectAll),
+	readClause("G3.key", "A whole key gives its entry", func(s shape, e *v1.TableEntry) {
+		e.Match = s.entry(1,
+			1).Match
+	}, selectFirst),
 	readClause("G3.action", "An action gives the entries that have it", func(s shape, e *v1.TableEntry) {
 		e.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: &v1.Action{ActionId: s.action.Preamble.Id}}}
 	}, selectAll),
@@ -323,7 +345,8 @@ var reading = []Clause{
 		}
 		got, err := p.read(tableEntity(&v1.TableEntry{TableId: p.shape.table.Preamble.Id, IsDefaultAction: true}))
 		p.expectStatus("read", err, codes.OK)
-		alone := len(got) <= 1 && !slices.ContainsFunc(got, func(e *v1.Entity) bool { return !e.GetTableEntry().GetIsDefaultAction() })
+		alone := len(got) <= 1 && !slices.ContainsFunc(got,
+			func(e *v1.Entity) bool { return !e.GetTableEntry().GetIsDefaultAction() })
 		p.expect("defaults only", alone, "other entries: "+formatEntities(got))
 	}},
 	{"G3.filter", ofWildcards, "Table 0 can't be combined with another filter", true, func(p *probe) {

@@ -38,7 +38,8 @@ func formatLine(m proto.Message) string {
 
 var transport = []Clause{
 	{"A6", "Client Arbitration and Controller Replication",
-		"Reads, the pipeline config and the capabilities are given to anybody, without a stream and without an election", false, func(p *probe) {
+		"Reads, the pipeline config and the capabilities are " +
+			"given to anybody, without a stream and without an election", false, func(p *probe) {
 			_, err := p.read(tableEntity(&v1.TableEntry{}))
 			p.expectStatus("read", err, codes.OK, codes.FailedPrecondition)
 			_, err = p.getPipeline(v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY)
@@ -58,32 +59,35 @@ var arbitration = []Clause{
 		}
 		p.expectStatus("stream", err, codes.NotFound)
 	}},
-	asPrimary("B2", ofMessages, "The election id of another live controller ends the stream with INVALID_ARGUMENT", func(p *probe) {
-		if other, err := p.open(p.id); err != nil {
-			p.expectStatus("stream", err, codes.OK)
-		} else {
-			p.expectStatus("stream", streamEnd(other), codes.InvalidArgument)
-		}
-	}),
-	{"B6", ofMessages, "A later message for another device ends the stream with FAILED_PRECONDITION", false, func(p *probe) {
-		stream, _, err := p.announce(nil)
-		if err == nil {
-			if err = p.sendArbitration(stream, p.unknownDevice(), nil); err == nil {
-				err = streamEnd(stream)
+	asPrimary("B2", ofMessages, "The election id of another live controller ends the stream with INVALID_ARGUMENT",
+		func(p *probe) {
+			if other, err := p.open(p.id); err != nil {
+				p.expectStatus("stream", err, codes.OK)
+			} else {
+				p.expectStatus("stream", streamEnd(other), codes.InvalidArgument)
 			}
-		}
-		p.expectStatus("stream", err, codes.FailedPrecondition)
-	}},
-	{"B6.role", ofMessages, "A later message with another role ends the stream with FAILED_PRECONDITION", false, func(p *probe) {
-		stream, _, err := p.announce(nil)
-		if err == nil {
-			if err = stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: &v1.MasterArbitrationUpdate{
-				DeviceId: p.DeviceID, Role: &v1.Role{Name: "conformance"}}}}); err == nil {
-				err = streamEnd(stream)
+		}),
+	{"B6", ofMessages, "A later message for another device ends the stream with FAILED_PRECONDITION", false,
+		func(p *probe) {
+			stream, _, err := p.announce(nil)
+			if err == nil {
+				if err = p.sendArbitration(stream, p.unknownDevice(), nil); err == nil {
+					err = streamEnd(stream)
+				}
 			}
-		}
-		p.expectStatus("stream", err, codes.FailedPrecondition)
-	}},
+			p.expectStatus("stream", err, codes.FailedPrecondition)
+		}},
+	{"B6.role", ofMessages, "A later message with another role ends the stream with FAILED_PRECONDITION", false,
+		func(p *probe) {
+			stream, _, err := p.announce(nil)
+			if err == nil {
+				if err = stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: &v1.MasterArbitrationUpdate{
+					DeviceId: p.DeviceID, Role: &v1.Role{Name: "conformance"}}}}); err == nil {
+					err = streamEnd(stream)
+				}
+			}
+			p.expectStatus("stream", err, codes.FailedPrecondition)
+		}},
 	asPrimary("B7", ofMessages,
 		"A later message with the id of another live controller ends the stream with INVALID_ARGUMENT", func(p *probe) {
 			backup, _, err := p.announce(p.lower())
@@ -94,16 +98,17 @@ var arbitration = []Clause{
 			}
 			p.expectStatus("stream", err, codes.InvalidArgument)
 		}),
-	asPrimary("B8", ofMessages, "A backup that raises its id above all others becomes primary, and the old one hears it", func(p *probe) {
-		backup, _, err := p.announce(nil)
-		if err != nil {
-			p.expectStatus("backup", err, codes.OK)
-			return
-		}
-		p.expectStatus("message", p.sendArbitration(backup, p.DeviceID, p.next()), codes.OK)
-		p.expectNotice("the old primary", p.stream, codes.AlreadyExists)
-		p.expectNotice("the new primary", backup, codes.OK)
-	}),
+	asPrimary("B8", ofMessages,
+		"A backup that raises its id above all others becomes primary, and the old one hears it", func(p *probe) {
+			backup, _, err := p.announce(nil)
+			if err != nil {
+				p.expectStatus("backup", err, codes.OK)
+				return
+			}
+			p.expectStatus("message", p.sendArbitration(backup, p.DeviceID, p.next()), codes.OK)
+			p.expectNotice("the old primary", p.stream, codes.AlreadyExists)
+			p.expectNotice("the new primary", backup, codes.OK)
+		}),
 	onEmpty("B9", ofArbitration, "Ids are compared as unsigned numbers of 128 bits", func(p *probe) {
 		backup, _, err := p.announce(&v1.Uint128{High: p.id.High - 1, Low: 1<<64 - 1})
 		p.expectStatus("a lower high half with the highest low half", err, codes.OK)
@@ -135,7 +140,8 @@ var arbitration = []Clause{
 		p.expectCode("who comes back hears", codes.Code(again.GetStatus().GetCode()), []codes.Code{codes.OK})
 	}),
 	asPrimary("B11", ofArbitration,
-		"When the primary leaves, the next highest controller is not promoted; all hear that nobody is primary", func(p *probe) {
+		"When the primary leaves, the next highest controller is not promoted; all hear that nobody is primary",
+		func(p *probe) {
 			lower := p.id
 			second, _, err := p.announce(p.next())
 			if err != nil {
@@ -148,25 +154,29 @@ var arbitration = []Clause{
 			p.id = lower
 			p.expectStatus("its write", p.write(), codes.PermissionDenied)
 		}),
-	asPrimary("B12", ofArbitration, "A primary that announces a lower id is primary no more, and nobody is", func(p *probe) {
-		p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.lower()), codes.OK)
-		p.expectNotice("it", p.stream, codes.NotFound)
-		p.expectStatus("its write", p.write(), codes.PermissionDenied)
-	}),
-	{"B13", ofUnset, "Without an election id a controller is never primary, and any number of them may be there", false, func(p *probe) {
-		for _, who := range []string{"the first", "the second"} {
-			_, answer, err := p.announce(nil)
-			if err != nil {
-				p.expectStatus(who, err, codes.OK)
-				return
+	asPrimary("B12", ofArbitration, "A primary that announces a lower id is primary no more, and nobody is",
+		func(p *probe) {
+			p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.lower()), codes.OK)
+			p.expectNotice("it", p.stream, codes.NotFound)
+			p.expectStatus("its write", p.write(), codes.PermissionDenied)
+		}),
+	{"B13", ofUnset, "Without an election id a controller is never primary, and any number of them may be there",
+		false, func(p *probe) {
+			for _, who := range []string{"the first", "the second"} {
+				_, answer, err := p.announce(nil)
+				if err != nil {
+					p.expectStatus(who, err, codes.OK)
+					return
+				}
+				p.expectCode(who+" hears", codes.Code(answer.GetStatus().GetCode()), []codes.Code{codes.NotFound,
+					codes.AlreadyExists})
 			}
-			p.expectCode(who+" hears", codes.Code(answer.GetStatus().GetCode()), []codes.Code{codes.NotFound, codes.AlreadyExists})
-		}
-	}},
-	asPrimary("B14", ofMessages, "A primary that announces the same again is answered as after an election", func(p *probe) {
-		p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.id), codes.OK)
-		p.expectNotice("it", p.stream, codes.OK)
-	}),
+		}},
+	asPrimary("B14", ofMessages, "A primary that announces the same again is answered as after an election",
+		func(p *probe) {
+			p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.id), codes.OK)
+			p.expectNotice("it", p.stream, codes.OK)
+		}),
 	asPrimary("B16", ofNotifications, "A new backup is told to itself only", func(p *probe) {
 		_, _, err := p.announce(nil)
 		p.expectStatus("backup", err, codes.OK)
@@ -191,8 +201,9 @@ var arbitration = []Clause{
 			p.expectNotice("afterwards it", backup, codes.NotFound)
 		}),
 	{"B22", ofMessages, "A pipeline for a role that nobody has is NOT_FOUND", false, func(p *probe) {
-		_, err := p.client.SetForwardingPipelineConfig(p.ctx, &v1.SetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, Role: "conformance",
-			Action: v1.SetForwardingPipelineConfigRequest_VERIFY, Config: p.Config})
+		_, err := p.client.SetForwardingPipelineConfig(p.ctx,
+			&v1.SetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, Role: "conformance",
+				Action: v1.SetForwardingPipelineConfigRequest_VERIFY, Config: p.Config})
 		p.expectStatus("pipeline", err, codes.NotFound)
 	}},
 }
@@ -216,7 +227,8 @@ var pipeline = []Clause{
 	}},
 	onEmpty("C2", ofSet, "VERIFY changes nothing", func(p *probe) {
 		p.expectStatus("insert", p.write(insertEntry(p.shape.entry(1, 1))), codes.OK)
-		other := p.changedConfig(func(c *v1.ForwardingPipelineConfig) { c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 4711} })
+		other := p.changedConfig(
+			func(c *v1.ForwardingPipelineConfig) { c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 4711} })
 		p.expectStatus("verify", p.setPipeline(verify, other), codes.OK)
 		got, err := p.getPipeline(v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY)
 		p.expectStatus("config", err, codes.OK)
@@ -224,14 +236,18 @@ var pipeline = []Clause{
 		p.expectEntries(1)
 	}),
 	onEmpty("C2.missing", ofSet,
-		"Without a config VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT and RECONCILE_AND_COMMIT are INVALID_ARGUMENT", func(p *probe) {
+		"Without a config VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT and RECONCILE_AND_COMMIT are INVALID_ARGUMENT",
+		func(p *probe) {
 			p.expectStatus("verify", p.setPipeline(verify, nil), codes.InvalidArgument)
 			p.expectStatus("save", p.setPipeline(save, nil), codes.InvalidArgument)
 			p.expectStatus("push", p.setPipeline(push, nil), codes.InvalidArgument)
 			p.expectStatus("reconcile", p.setPipeline(reconcile, nil), codes.InvalidArgument, codes.Unimplemented)
 		}),
 	onEmpty("C2.invalid", ofSet, "A P4Info that has one id twice is INVALID_ARGUMENT", func(p *probe) {
-		twice := p.changedConfig(func(c *v1.ForwardingPipelineConfig) { c.P4Info.Tables = append(c.P4Info.Tables, c.P4Info.Tables[0]) })
+		twice := p.changedConfig(func(c *v1.ForwardingPipelineConfig) {
+			c.P4Info.Tables = append(c.P4Info.Tables,
+				c.P4Info.Tables[0])
+		})
 		p.expectStatus("verify", p.setPipeline(verify, twice), codes.InvalidArgument)
 	}),
 	onEmpty("C3", ofSet, "VERIFY_AND_SAVE lets later requests mean the saved pipeline, and COMMIT brings it and what "+
@@ -257,7 +273,8 @@ var pipeline = []Clause{
 		p.expectStatus("push", p.setPipeline(push, p.Config), codes.OK)
 		p.expectEntries(0)
 	}),
-	{"C6", ofSet, "RECONCILE_AND_COMMIT preserves the forwarding state", true, func(p *probe) { p.expectReconcile(false) }},
+	{"C6", ofSet, "RECONCILE_AND_COMMIT preserves the forwarding state", true,
+		func(p *probe) { p.expectReconcile(false) }},
 	{"C6.saved", ofSet, "RECONCILE_AND_COMMIT after VERIFY_AND_SAVE preserves the forwarding state of the device",
 		true, func(p *probe) { p.expectReconcile(true) }},
 	onEmpty("C7", ofSet, "A request without an action is refused", func(p *probe) {
@@ -265,7 +282,8 @@ var pipeline = []Clause{
 			codes.InvalidArgument, codes.Unimplemented)
 	}),
 	{"C9", ofGet, "An unknown device is NOT_FOUND", false, func(p *probe) {
-		_, err := p.client.GetForwardingPipelineConfig(p.ctx, &v1.GetForwardingPipelineConfigRequest{DeviceId: p.unknownDevice()})
+		_, err := p.client.GetForwardingPipelineConfig(p.ctx,
+			&v1.GetForwardingPipelineConfigRequest{DeviceId: p.unknownDevice()})
 		p.expectStatus("config", err, codes.NotFound)
 	}},
 	onEmpty("C10", ofGet, "Each response type fills exactly the parts that it names", func(p *probe) {
@@ -289,7 +307,8 @@ var pipeline = []Clause{
 		}
 	}),
 	onEmpty("C11", ofGet, "Cookie and P4Info come back as they were pushed", func(p *probe) {
-		marked := p.changedConfig(func(c *v1.ForwardingPipelineConfig) { c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 4711} })
+		marked := p.changedConfig(
+			func(c *v1.ForwardingPipelineConfig) { c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 4711} })
 		p.expectStatus("push", p.setPipeline(push, marked), codes.OK)
 		got, err := p.getPipeline(v1.GetForwardingPipelineConfigRequest_ALL)
 		p.expectStatus("config", err, codes.OK)
@@ -297,7 +316,8 @@ var pipeline = []Clause{
 		p.expect("P4Info", proto.Equal(got.GetP4Info(), p.Config.P4Info), "another P4Info")
 	}),
 	onEmpty("C11.unset", ofGet, "A cookie that was not set stays unset", func(p *probe) {
-		p.expectStatus("push", p.setPipeline(push, p.changedConfig(func(c *v1.ForwardingPipelineConfig) { c.Cookie = nil })), codes.OK)
+		p.expectStatus("push", p.setPipeline(push,
+			p.changedConfig(func(c *v1.ForwardingPipelineConfig) { c.Cookie = nil })), codes.OK)
 		got, err := p.getPipeline(v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY)
 		p.expectStatus("config", err, codes.OK)
 		p.expect("no cookie", got.GetCookie() == nil, "a cookie that nobody set")
@@ -332,9 +352,10 @@ const ofStream = "Packet I/O"
 var semantic = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 var streams = []Clause{
-	asPrimary("J1", ofStream, "A packet that can't be sent is dropped, with or without a StreamError, and the stream goes on", func(p *probe) {
-		p.sendPacket(p.stream, p.id, codes.InvalidArgument, codes.Unimplemented)
-	}),
+	asPrimary("J1", ofStream,
+		"A packet that can't be sent is dropped, with or without a StreamError, and the stream goes on", func(p *probe) {
+			p.sendPacket(p.stream, p.id, codes.InvalidArgument, codes.Unimplemented)
+		}),
 	{"J1.backup", ofStream, "A packet of a controller that is not primary is dropped, with or without " +
 		"PERMISSION_DENIED, and the stream goes on", false, func(p *probe) {
 		backup, _, err := p.announce(nil)
@@ -351,17 +372,19 @@ var streams = []Clause{
 			return
 		}
 		p.expectStatus("capabilities", err, codes.OK)
-		p.expect(got.GetP4RuntimeApiVersion(), semantic.MatchString(got.GetP4RuntimeApiVersion()), "version "+got.GetP4RuntimeApiVersion())
+		p.expect(got.GetP4RuntimeApiVersion(), semantic.MatchString(got.GetP4RuntimeApiVersion()), "version "+
+			got.GetP4RuntimeApiVersion())
 	}},
-	{"J2.device", "Capabilities RPC", "Since 1.5 the capabilities of an unknown device are NOT_FOUND", false, func(p *probe) {
-		got, err := p.client.Capabilities(p.ctx, &v1.CapabilitiesRequest{})
-		if v := got.GetP4RuntimeApiVersion(); err != nil || strings.HasPrefix(v, "1.4.") || strings.HasPrefix(v, "1.3.") {
-			p.skip("version " + v)
-			return
-		}
-		_, err = p.client.Capabilities(p.ctx, &v1.CapabilitiesRequest{DeviceId: p.unknownDevice()})
-		p.expectStatus("capabilities", err, codes.NotFound)
-	}},
+	{"J2.device", "Capabilities RPC", "Since 1.5 the capabilities of an unknown device are NOT_FOUND", false,
+		func(p *probe) {
+			got, err := p.client.Capabilities(p.ctx, &v1.CapabilitiesRequest{})
+			if v := got.GetP4RuntimeApiVersion(); err != nil || strings.HasPrefix(v, "1.4.") || strings.HasPrefix(v, "1.3.") {
+				p.skip("version " + v)
+				return
+			}
+			_, err = p.client.Capabilities(p.ctx, &v1.CapabilitiesRequest{DeviceId: p.unknownDevice()})
+			p.expectStatus("capabilities", err, codes.NotFound)
+		}},
 }
 
 // sendPacket sends a packet without metadata and then an arbitration, whose answer shows that the stream is open and

@@ -86,7 +86,8 @@ type Target struct {
 // Clauses returns all clauses in order.
 func Clauses() []Clause {
 	var all []Clause
-	for _, part := range [][]Clause{transport, arbitration, pipeline, writing, entries, byteStrings, reading, replication, streams} {
+	for _, part := range [][]Clause{transport, arbitration, pipeline, writing, entries, byteStrings, reading,
+		replication, streams} {
 		all = append(all, part...)
 	}
 	return all

@@ -51,12 +51,13 @@ func TestAgentConforms(t *testing.T) {
 	conn := ours(t, p4.Lab())
 	for range 2 {
 		tried := 0
-		err := Run(t.Context(), Target{Conn: conn, DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Lab())}, true, func(r Result) {
-			tried++
-			if r.Outcome != Passed {
-				t.Errorf("%s (%s): %s: %s", r.ID, r.Sentence, r.Outcome, r.Seen)
-			}
-		})
+		err := Run(t.Context(), Target{Conn: conn, DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Lab())},
+			true, func(r Result) {
+				tried++
+				if r.Outcome != Passed {
+					t.Errorf("%s (%s): %s: %s", r.ID, r.Sentence, r.Outcome, r.Seen)
+				}
+			})
 		if err != nil || tried != len(Clauses()) {
 			t.Errorf("%d clauses of %d, %v", tried, len(Clauses()), err)
 		}
@@ -66,7 +67,8 @@ func TestAgentConforms(t *testing.T) {
 // TestWithoutWritingNothingChanges checks a device with entries and a primary and finds both unchanged.
 func TestWithoutWritingNothingChanges(t *testing.T) {
 	conn := ours(t, p4.Twin())
-	s := &session{Target: Target{Conn: conn, DeviceID: p4.DeviceID, Patience: time.Minute}, client: v1.NewP4RuntimeClient(conn)}
+	s := &session{Target: Target{Conn: conn, DeviceID: p4.DeviceID, Patience: time.Minute},
+		client: v1.NewP4RuntimeClient(conn)}
 	if err := s.inspect(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +214,8 @@ func patient(t *testing.T, ask func() error) {
 func TestEveryClauseCanFail(t *testing.T) {
 	passed := map[string]int{}
 	ask := func(server v1.P4RuntimeServer) error {
-		target := Target{Conn: serve(t, server), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Lab()), Patience: 200 * time.Millisecond}
+		target := Target{Conn: serve(t, server), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Lab()),
+			Patience: 200 * time.Millisecond}
 		return Run(t.Context(), target, true, func(r Result) {
 			if r.Outcome == Passed {
 				passed[r.ID]++

@@ -71,7 +71,8 @@ func streamEnd(stream v1.P4Runtime_StreamChannelClient) error {
 }
 
 // expectNotice records the next arbitration of a controller.
-func (p *probe) expectNotice(who string, stream v1.P4Runtime_StreamChannelClient, want codes.Code) *v1.MasterArbitrationUpdate {
+func (p *probe) expectNotice(who string, stream v1.P4Runtime_StreamChannelClient,
+	want codes.Code) *v1.MasterArbitrationUpdate {
 	if stream == nil {
 		p.fail("%s has no stream", who)
 		return nil
@@ -106,13 +107,15 @@ func (p *probe) leadEmpty() {
 	}
 }
 
-func (p *probe) setPipeline(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
+func (p *probe) setPipeline(action v1.SetForwardingPipelineConfigRequest_Action,
+	config *v1.ForwardingPipelineConfig) error {
 	_, err := p.client.SetForwardingPipelineConfig(p.ctx, &v1.SetForwardingPipelineConfigRequest{
 		DeviceId: p.DeviceID, ElectionId: p.id, Action: action, Config: config}, large)
 	return err
 }
 
-func (p *probe) getPipeline(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+func (p *probe) getPipeline(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (
+	*v1.ForwardingPipelineConfig, error) {
 	got, err := p.client.GetForwardingPipelineConfig(p.ctx,
 		&v1.GetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, ResponseType: kind}, large)
 	return got.GetConfig(), err
@@ -126,7 +129,8 @@ func (p *probe) write(updates ...*v1.Update) error {
 }
 
 func (p *probe) writeAs(a v1.WriteRequest_Atomicity, updates ...*v1.Update) error {
-	_, err := p.client.Write(p.ctx, &v1.WriteRequest{DeviceId: p.DeviceID, ElectionId: p.id, Atomicity: a, Updates: updates})
+	_, err := p.client.Write(p.ctx, &v1.WriteRequest{DeviceId: p.DeviceID, ElectionId: p.id, Atomicity: a,
+		Updates: updates})
 	return err
 }
 
@@ -175,7 +179,8 @@ func (p *probe) expectRead(what string, want []*v1.Entity, entities ...*v1.Entit
 		p.expectStatus(what, err, codes.OK)
 		return
 	}
-	p.expect(what+": "+countNoun(len(want), "entity", "entities"), sameEntries(got, want), what+": another answer: "+formatEntities(got))
+	p.expect(what+": "+countNoun(len(want), "entity", "entities"), sameEntries(got, want), what+
+		": another answer: "+formatEntities(got))
 }
 
 // formatEntities formats a list of entities on one line of bounded length.

@@ -65,7 +65,8 @@ func canonicalBytes(n int) []byte {
 
 // entry returns a complete entry with key n in every field and parameters v.
 func (s shape) entry(n, v int) *v1.TableEntry {
-	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(canonicalBytes(n)), Action: s.direct(canonicalBytes(v))}
+	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(canonicalBytes(n)),
+		Action: s.direct(canonicalBytes(v))}
 }
 
 func (s shape) match(key []byte) (match []*v1.FieldMatch) {

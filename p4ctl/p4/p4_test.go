@@ -12,7 +12,8 @@ import (
 
 func TestProfilesDifferInSizesOnly(t *testing.T) {
 	lab, twin := Lab().Info(), Twin().Info()
-	if lab.Tables[1].Size != 1024 || twin.Tables[1].Size != 65536 || twin.PkgInfo.PlatformProperties.MulticastGroupTableSize != 65536 {
+	if lab.Tables[1].Size != 1024 || twin.Tables[1].Size != 65536 ||
+		twin.PkgInfo.PlatformProperties.MulticastGroupTableSize != 65536 {
 		t.Errorf("sizes are wrong: lab %v, twin %v", lab.Tables[1].Size, twin.Tables[1].Size)
 	}
 	for _, info := range []*configv1.P4Info{lab, twin} {

@@ -68,14 +68,16 @@ func (t *Table) size(p Profile) int64 {
 
 func (t *Table) info(p Profile) *configv1.Table {
 	info := &configv1.Table{
-		Preamble:             newPreamble(t.ID, t.Name, t.Doc),
-		ActionRefs:           []*configv1.ActionRef{{Id: t.ActionID}, {Id: t.DefaultID, Scope: configv1.ActionRef_DEFAULT_ONLY}},
+		Preamble: newPreamble(t.ID, t.Name, t.Doc),
+		ActionRefs: []*configv1.ActionRef{{Id: t.ActionID},
+			{Id: t.DefaultID, Scope: configv1.ActionRef_DEFAULT_ONLY}},
 		ConstDefaultActionId: t.DefaultID,
 		Size:                 t.size(p),
 	}
 	for i, f := range t.Key {
 		info.MatchFields = append(info.MatchFields, &configv1.MatchField{
-			Id: uint32(i) + 1, Name: f.Name, Bitwidth: int32(f.Bits), Match: &configv1.MatchField_MatchType_{MatchType: configv1.MatchField_EXACT},
+			Id: uint32(i) + 1, Name: f.Name, Bitwidth: int32(f.Bits),
+			Match: &configv1.MatchField_MatchType_{MatchType: configv1.MatchField_EXACT},
 		})
 	}
 	return info
@@ -97,7 +99,8 @@ func (t *Table) ActionName() string {
 }
 
 func newPreamble(id uint32, name, brief string) *configv1.Preamble {
-	return &configv1.Preamble{Id: id, Name: name, Alias: name[strings.LastIndexByte(name, '.')+1:], Doc: &configv1.Documentation{Brief: brief}}
+	return &configv1.Preamble{Id: id, Name: name, Alias: name[strings.LastIndexByte(name, '.')+1:],
+		Doc: &configv1.Documentation{Brief: brief}}
 }
 
 // Number packs an entry's key fields into one number, the first field in the highest bits.

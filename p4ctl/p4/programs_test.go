@@ -24,7 +24,8 @@ func TestP4InfoOfEverySystem(t *testing.T) {
 // Without programs, the pipeline has the blocks' tables only; the tables of two programs can be combined.
 func TestPipelinesGoTogether(t *testing.T) {
 	base := Hash(Twin().Info())
-	if base != Hash(Twin().Info([]program.Description{}...)) || base != "35d7cff4f1942d48f25f4add01c09418ead580cceae4a0e4d296a93e9d9b6ccf" {
+	if base != Hash(Twin().Info([]program.Description{}...)) ||
+		base != "35d7cff4f1942d48f25f4add01c09418ead580cceae4a0e4d296a93e9d9b6ccf" {
 		t.Errorf("without programs %s", base)
 	}
 	all := Twin().Info(programs.All()...)

@@ -202,12 +202,14 @@ func (b *Backend) doGroup(c agent.Change) error {
 	return nil
 }
 
-var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update, v1.Update_DELETE: driver.Delete}
+var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update,
+	v1.Update_DELETE: driver.Delete}
 
 // writeEntry sends an entry to the driver, with key and parameters as big-endian numbers in the order of the P4 program.
 func (b *Backend) writeEntry(op agent.Op, e *agent.Entry) error {
 	name := b.names[e.Table]
-	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: trimControl(name), Action: trimControl(b.names[e.Action])}
+	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: trimControl(name),
+		Action: trimControl(b.names[e.Action])}
 	for _, t := range b.profile.Tables {
 		if t.Preamble.Id == e.Table {
 			call.Key = appendBits(nil, e.Key, t.MatchFields[0].Bitwidth)

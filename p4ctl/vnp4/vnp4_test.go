@@ -103,16 +103,18 @@ func (s *silicon) SetGroup(id uint32, members []agent.Member) error {
 func (s *silicon) DeleteGroup(id uint32) error { delete(s.groups, id); return nil }
 
 func newSilicon() *silicon {
-	return &silicon{words: make(map[uint32]uint32), entries: make(map[[3]uint32]uint32), groups: make(map[uint32][]agent.Member)}
+	return &silicon{words: make(map[uint32]uint32), entries: make(map[[3]uint32]uint32),
+		groups: make(map[uint32][]agent.Member)}
 }
 
 func open(t *testing.T) (*Backend, *silicon) {
 	t.Helper()
 	one, two := standin(t)
 	s := newSilicon()
-	b, err := New(Options{Registers: s, Replication: s, Command: childCommand, Patience: 4 * time.Second, Instances: []Instance{
-		{Block: "vnp4_1", Library: one, Config: "XilVitisNetP4TargetConfig_standin", Base: 0x10000, Size: 0x1000},
-		{Block: "vnp4_2", Library: two, Config: "XilVitisNetP4TargetConfig_standin", Base: 0x20000, Size: 0x1000}}})
+	b, err := New(Options{Registers: s, Replication: s, Command: childCommand, Patience: 4 * time.Second,
+		Instances: []Instance{
+			{Block: "vnp4_1", Library: one, Config: "XilVitisNetP4TargetConfig_standin", Base: 0x10000, Size: 0x1000},
+			{Block: "vnp4_2", Library: two, Config: "XilVitisNetP4TargetConfig_standin", Base: 0x20000, Size: 0x1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +138,10 @@ func do(t *testing.T, b *Backend, want codes.Code, c agent.Change) {
 func TestEntriesReachTheCard(t *testing.T) {
 	b, s := open(t)
 	do(t, b, codes.OK, worker(v1.Update_INSERT, 0x0a000001, 3, 4))
-	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableServers, Key: 5, Action: p4.ActionSetServer}})
-	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Group: &agent.Group{ID: 9, Members: []agent.Member{{Port: 1, Instance: 2}}}})
+	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableServers, Key: 5,
+		Action: p4.ActionSetServer}})
+	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Group: &agent.Group{ID: 9,
+		Members: []agent.Member{{Port: 1, Instance: 2}}}})
 	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableClusterGroups, Key: 3,
 		Action: p4.ActionSetGroup, Params: [program.MaxParams]uint32{9}}})
 	want := map[[3]uint32]uint32{{0x10000, 2, 0x0a000001}: 0x00030004, {0x10000, 1, 5}: 0, {0x20000, 3, 3}: 9}
@@ -263,7 +267,8 @@ func TestSessionToCard(t *testing.T) {
 		tooMany.Workers = append(tooMany.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 1, i}), Cluster: 0,
 			ID: olaf.WorkerID(10 + i)})
 	}
-	if _, err := session.Sync(t.Context(), tooMany.WithGroups(1)); !errors.Is(err, p4ctl.ErrFull) || !maps.Equal(s.entries, before) {
+	if _, err := session.Sync(t.Context(), tooMany.WithGroups(1)); !errors.Is(err, p4ctl.ErrFull) ||
+		!maps.Equal(s.entries, before) {
 		t.Errorf("a batch that the card can't hold leaves %x (%v), before %x", s.entries, err, before)
 	}
 	session.Close()

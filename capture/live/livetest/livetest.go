@@ -74,8 +74,10 @@ func AddVeth(t testing.TB, a, b string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
 	peer := newAttribute(1 /* VETH_INFO_PEER */, body, newAttribute(unix.IFLA_IFNAME, []byte(b+"\x00")))
-	sendNetlink(t, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, newAttribute(unix.IFLA_IFNAME, []byte(a+"\x00")),
-		newAttribute(unix.IFLA_LINKINFO, newAttribute(unix.IFLA_INFO_KIND, []byte("veth")), newAttribute(unix.IFLA_INFO_DATA, peer)))
+	sendNetlink(t, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, newAttribute(unix.IFLA_IFNAME,
+		[]byte(a+"\x00")),
+		newAttribute(unix.IFLA_LINKINFO, newAttribute(unix.IFLA_INFO_KIND, []byte("veth")),
+			newAttribute(unix.IFLA_INFO_DATA, peer)))
 	SetUp(t, a)
 	SetUp(t, b)
 }

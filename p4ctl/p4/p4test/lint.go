@@ -41,7 +41,8 @@ func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P
 
 // buildMacros returns the macros that a build of the profile defines.
 func buildMacros(p p4.Profile) map[string]string {
-	return map[string]string{"WORKERS": strconv.Itoa(p.Workers), "SERVERS": strconv.Itoa(p.Servers), "CLUSTERS": strconv.Itoa(p.Clusters)}
+	return map[string]string{"WORKERS": strconv.Itoa(p.Workers), "SERVERS": strconv.Itoa(p.Servers),
+		"CLUSTERS": strconv.Itoa(p.Clusters)}
 }
 
 // lint checks rules that the P4Info does not show.

@@ -46,7 +46,8 @@ func TestLintFinds(t *testing.T) {
 		info      func(*configv1.P4Info)
 		complaint string
 	}{
-		{"size", nil, func(i *configv1.P4Info) { i.Tables[1].Size = 7 }, "table vnp4_1.workers size: the source says 1024, the P4Info 7"},
+		{"size", nil, func(i *configv1.P4Info) { i.Tables[1].Size = 7 },
+			"table vnp4_1.workers size: the source says 1024, the P4Info 7"},
 		{"parameter width", edit("vnp4_1.p4", "@id(2) bit<16> worker_id", "@id(2) bit<12> worker_id"), nil,
 			"action vnp4_1.set_worker parameter worker_id: the source says id 2, 12 bits, the P4Info id 2, 16 bits"},
 		{"key width through the types", edit("olaf.p4", "bit<32>    worker_address;", "bit<128>   worker_address;"), nil,
@@ -59,10 +60,13 @@ func TestLintFinds(t *testing.T) {
 			"table vnp4_1.servers (id 0x02000001, \"Parameter servers by IPv4 source address.\") is in the source only"},
 		{"default", edit("vnp4_1.p4", "const default_action = bypass", "default_action = bypass"), nil,
 			"table vnp4_1.workers default: the source says vnp4_1.bypass, the P4Info const vnp4_1.bypass"},
-		{"id", nil, func(i *configv1.P4Info) { i.Actions[0].Preamble.Id = 0x02000077 }, "vnp4_1.set_worker: id 0x02000077 lacks prefix 0x01"},
-		{"condition in action", edit("vnp4_1.p4", "        meta.from_server = 1;\n", "        if (true) { meta.from_server = 1; }\n"), nil,
+		{"id", nil, func(i *configv1.P4Info) { i.Actions[0].Preamble.Id = 0x02000077 },
+			"vnp4_1.set_worker: id 0x02000077 lacks prefix 0x01"},
+		{"condition in action", edit("vnp4_1.p4", "        meta.from_server = 1;\n",
+			"        if (true) { meta.from_server = 1; }\n"), nil,
 			"action vnp4_1.set_server has a condition; VNP4 allows none inside actions"},
-		{"two lookups", edit("vnp4_1.p4", "            servers.apply();\n", "            servers.apply();\n            servers.apply();\n"), nil,
+		{"two lookups", edit("vnp4_1.p4", "            servers.apply();\n",
+			"            servers.apply();\n            servers.apply();\n"), nil,
 			"table vnp4_1.servers is applied 2 times; VNP4 looks up once"},
 		{"broken source", edit("vnp4_2.p4", "key = {", "key = "), nil, "vnp4_2.p4: "},
 	} {
@@ -90,9 +94,10 @@ func TestLintFinds(t *testing.T) {
 func TestReadTakesItsTime(t *testing.T) {
 	const declaration = "@id(1)table t{}"
 	for name, text := range map[string]string{
-		"tables and applies": "control c(){" + strings.Repeat(declaration, 2_000) + "apply{" + strings.Repeat("t.apply();", 2_000) + "}}",
-		"blocks of applies":  "control c(){" + strings.Repeat(declaration+"apply{}", 2_000) + "}",
-		"a long control":     "control " + strings.Repeat("c", 30_000) + "(){" + strings.Repeat(declaration, 2_000) + "}",
+		"tables and applies": "control c(){" + strings.Repeat(declaration, 2_000) + "apply{" +
+			strings.Repeat("t.apply();", 2_000) + "}}",
+		"blocks of applies": "control c(){" + strings.Repeat(declaration+"apply{}", 2_000) + "}",
+		"a long control":    "control " + strings.Repeat("c", 30_000) + "(){" + strings.Repeat(declaration, 2_000) + "}",
 		"a long table": "struct h{bit<8> y;} control c(in h x){@id(1)table " + strings.Repeat("t", 30_000) +
 			"{key={" + strings.Repeat("x.y:b @id(1);", 2_000) + "}}}",
 	} {

@@ -174,7 +174,8 @@ func (b *block) changeTable(call Call, table uintptr, answer *Answer) error {
 func padValue(value []byte, bits uint32) ([]byte, error) {
 	n := max(int(bits+7)/8, 1)
 	if len(value) > n {
-		return nil, fmt.Errorf("%d bytes do not fit into the %d bits of the bitstream: P4 program and bitstream differ", len(value), bits)
+		return nil, fmt.Errorf("%d bytes do not fit into the %d bits of "+
+			"the bitstream: P4 program and bitstream differ", len(value), bits)
 	}
 	out := make([]byte, n)
 	copy(out[n-len(value):], value)
@@ -198,7 +199,8 @@ func (c *child) openBlock(call Call) error {
 	if err != nil {
 		return fmt.Errorf("%s has no %s: which IP instance is it?", call.Library, call.Config)
 	}
-	if b.memory, err = unix.Mmap(-1, 0, contextBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
+	if b.memory, err = unix.Mmap(-1, 0, contextBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
 		return err
 	}
 	if err := b.codeError(b.stub(b.env())); err != nil {
