@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(start(ctx, env, os.Args[1:]))
 		},
+		"attached": attachedProgram,
 	})
 }
 

@@ -273,15 +273,20 @@ type child struct {
 }
 
 func (r *run) launch(h *testbed.Node, stdin []byte, args []string, line func([]byte)) (*child, error) {
-	k := &child{name: args[0] + " on " + h.Address.String()}
-	cmd := r.Command(args...)
+	return launch(h.Start, args[0]+" on "+h.Address.String(), r.Command(args...), stdin, line)
+}
+
+// launch starts a program and passes every line that it prints to a function.
+func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *exec.Cmd, stdin []byte,
+	line func([]byte)) (*child, error) {
+	k := &child{name: name}
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &k.errors
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout = write
-	k.process, err = h.Start(cmd)
+	k.process, err = start(cmd)
 	_ = write.Close() // the program's own end is another one
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
@@ -379,16 +384,10 @@ func (r *run) end(ctx context.Context) error {
 
 // count reads what the device counted, and what it says of itself.
 func (r *run) count() error {
-	counters, err := fpga.Snapshot(r.device)
-	if err != nil {
-		return err
-	}
-	q := &counters.Queue
 	o := r.out
-	o.Queue = map[string]uint64{
-		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced, "dropped": q.DroppedFull + q.DroppedMismatch,
-		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames, "lane_saturations": q.LaneSaturations,
-		"bypassed": q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified, "lost_before_engine": q.LostBeforeEngine,
+	var err error
+	if o.Queue, err = queueCounts(r.device); err != nil {
+		return err
 	}
 	if w, ok := r.device.(witness); ok {
 		if o.Decisions, err = w.Decisions(); err != nil {
@@ -397,6 +396,20 @@ func (r *run) count() error {
 		o.Pacing, o.Invalid = w.Pacing(), w.Faults()
 	}
 	return nil
+}
+
+// queueCounts returns what a device counted of its queue.
+func queueCounts(d fpga.Device) (map[string]uint64, error) {
+	counters, err := fpga.Snapshot(d)
+	if err != nil {
+		return nil, err
+	}
+	q := &counters.Queue
+	return map[string]uint64{
+		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced, "dropped": q.DroppedFull + q.DroppedMismatch,
+		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames, "lane_saturations": q.LaneSaturations,
+		"bypassed": q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified, "lost_before_engine": q.LostBeforeEngine,
+	}, nil
 }
 
 // judge holds what must hold.

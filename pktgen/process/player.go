@@ -305,7 +305,7 @@ func (k *playing) takeComputed() bool {
 func (k *playing) hand() {
 	c := k.ready
 	at := time.Since(k.Start)
-	if c == nil || c.Due > at {
+	if c == nil || c.Due > at || k.ctx.Err() != nil { // a computation that was broken off has no vector
 		return
 	}
 	k.ready, k.reward = nil, c.Reward

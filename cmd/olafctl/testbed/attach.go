@@ -76,8 +76,17 @@ func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Conf
 	}
 	a := &attached{port: port, config: config}
 	a.ctx, a.end = context.WithCancelCause(ctx)
-	fmt.Fprintf(env.Stderr, "waiting for a program at %s\n", f.address)
 	return a, nil
+}
+
+// listening prints that a worker's program can attach: a line for the program that started the worker, or a text for
+// people.
+func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrPort) error {
+	if format == cli.JSONL {
+		return cli.WriteLine(env.Stdout, field.Listening{Listening: own})
+	}
+	fmt.Fprintf(env.Stderr, "waiting for a program at %s\n", f.address)
+	return nil
 }
 
 // close ends the program's connection with the reason why its worker or server ended, and returns that. A program
@@ -126,6 +135,9 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	}
 	p.Work, p.Check, p.Patience = rounds, rounds.Heard, f.attach.wait()
 	go a.port.Serve(rounds)
+	if err := f.attach.listening(env, f.format, own); err != nil {
+		return a.close(err)
+	}
 	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewXAgg(f.sumConfig(f.vectors(cmd)), f.xagg(cmd), h)
 	})
@@ -170,6 +182,9 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.wait()
 	go a.port.Serve(pushes)
+	if err := f.attach.listening(env, f.format, own); err != nil {
+		return a.close(err)
+	}
 	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenWorker(*cfg, o, h)
 	})

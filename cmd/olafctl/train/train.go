@@ -30,6 +30,7 @@ type trainFlags struct {
 	watch  cli.MetricsFlag
 	job    trainJobFlags
 	field  trainFieldFlags
+	own    programFlags
 	keep   cli.KeepFlags
 }
 
@@ -64,12 +65,13 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `Train LunarLander with asynchronous PPO whose updates pass through a congested queue, in virtual time. Gradients are Q16.16
 lanes, merged by olaf and dropped by fifo. Systems with closed-loop workers (olafctl system list) train one job packet by
 packet with float32 gradients. --seeds and --versus print learning curves with intervals. With -d xdp: workers and server are
-processes, packets are real, and the Linux kernel merges them. See docs/guide/own-training.md.`,
+processes, packets are real, and the Linux kernel merges them. With --program your own command computes. See docs/guide/own-training.md.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
   olafctl train --system olaf --versus fifo --seeds 5 --plots curves
   sudo olafctl train -d xdp: --system olaf --versus fifo --workers 8 --seeds 5 --quick
   olafctl train --system iswitch --mode async --h 4 --bound 3 --workers 8
+  sudo olafctl train --program 'python3 mlp_async.py' -d xdp: --system olaf --versus fifo --workers 8 --seeds 3
   olafctl train --system ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.train(cmd, env) },
@@ -77,6 +79,7 @@ processes, packets are real, and the Linux kernel merges them. See docs/guide/ow
 	f.job.add(cmd)
 	f.addConfig(cmd)
 	f.field.add(cmd, env)
+	f.own.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.film, "film", "", "write one flight of cluster 0's trained policy to this .gif file")
 	flags.BoolVar(&f.force, "force", false, "overwrite an existing output file")
@@ -89,6 +92,12 @@ processes, packets are real, and the Linux kernel merges them. See docs/guide/ow
 
 // train trains: several seeds or queues side by side, hosts that wait, or one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
+	if f.own.command != "" {
+		return f.runProgram(cmd, env)
+	}
+	if err := cli.RefuseFlags(cmd, []string{"values", "scale"}, "a training without --program"); err != nil {
+		return err
+	}
 	if f.field.asked(cmd) {
 		return f.runField(cmd, env)
 	}

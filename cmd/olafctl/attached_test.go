@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/olafctl/olaf/pktgen/attach"
+)
+
+// attachedProgram is the program 'attached' of scripts: it computes as a worker or as the server of 'olafctl train --program'. A worker of sums
+// checks every value.
+func attachedProgram() {
+	address := os.Getenv("OLAF_ATTACH")
+	c, err := attach.Dial(address)
+	switch {
+	case err != nil:
+	case os.Getenv("ATTACHED_FAILS") != "" && os.Getenv("RANK") == "1":
+		err = fmt.Errorf("the computation of rank 1 failed on purpose")
+	case c.Role == attach.RoleServer:
+		serveUpdates(c)
+		return
+	case c.Flags&attach.FlagWaits != 0:
+		err = sumVectors(c)
+	default:
+		err = pushUpdates(c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = c.Close() // the worker may have ended first
+}
+
+// attachedLengths are the lengths of the vectors that a worker sends.
+var attachedLengths = []int{5, 1000, 1, 3000, 0, 704}
+
+// sumVectors sends vectors of several lengths and checks their sums.
+func sumVectors(c *attach.Client) error {
+	n := float32(c.Workers)
+	for round, length := range attachedLengths {
+		vector := make([]float32, length)
+		for i := range vector {
+			vector[i] = float32(c.Worker+1)/8 + float32(i)/1024
+		}
+		head, sum, err := c.Sum(vector)
+		if err != nil || len(sum) != length || head.Round != uint32(round) {
+			return fmt.Errorf("round %d: %+v with %d values, %w", round, head, len(sum), err)
+		}
+		for i, v := range sum {
+			if want := n*(n+1)/16 + n*float32(i)/1024; v != want {
+				return fmt.Errorf("round %d: value %d is %v, want %v", round, i, v, want)
+			}
+		}
+		fmt.Printf("{\"loss\": %d}\n", round)
+	}
+	return nil
+}
+
+// pushUpdates sends updates of several frames, each once the model of the one before is there.
+func pushUpdates(c *attach.Client) error {
+	update := make([]float32, c.Largest)
+	after := uint32(0)
+	for round := range 5 {
+		update[0] = float32(round)
+		if _, err := c.Push(update, 0.5); err != nil {
+			return err
+		}
+		m, _, err := c.Pull(after + 1)
+		if err != nil {
+			return err
+		}
+		after = m.Version
+		fmt.Printf("{\"reward\": %d}\n", round)
+	}
+	return nil
+}
+
+// serveUpdates answers updates until the server ends.
+func serveUpdates(c *attach.Client) {
+	for {
+		u, values, err := c.Take()
+		if err != nil {
+			return
+		}
+		if err := c.Reply(u.Number, values); err != nil {
+			return
+		}
+		if u.Reward != float32(u.Count)/2 {
+			fmt.Fprintln(os.Stderr, "the rewards of "+strconv.Itoa(int(u.Count))+" updates add up to", u.Reward)
+			os.Exit(1)
+		}
+	}
+}

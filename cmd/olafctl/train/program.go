@@ -1,0 +1,179 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
+	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// programFlags are for trainings whose computation is a command.
+type programFlags struct {
+	command string
+	values  int
+	scale   float64
+}
+
+func (f *programFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags := cmd.Flags()
+		flags.StringVar(&f.command, "program", "", "let this command compute, once per worker and for the server; needs -d")
+		flags.IntVar(&f.values, "values", 0, "values of the program's longest vector; default one frame, and 65536 for sums")
+		flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of the program's values")
+	})
+}
+
+// programForeign are the flags that mean nothing to a program, which trains what and for how long it chooses.
+var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
+	"weigh-by-count", "mode", "loss"}
+
+// programWorkers and programRate are what a program gets by default: a few processes, and an output that holds
+// nothing up.
+const (
+	programWorkers = 4
+	programRate    = olaf.Gbps
+	programSums    = 1 << 16
+)
+
+// runProgram trains by the user's command.
+func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
+	if err := cli.RefuseFlags(cmd, programForeign, "--program"); err != nil {
+		return err
+	}
+	if f.field.device == "" {
+		return cli.UsageError("--program: its packets are real; add -d and a device, such as -d xdp:")
+	}
+	sums, needs := f.waits(), testbed.HasHosts
+	if sums {
+		needs |= testbed.AddsModels
+	}
+	if err := env.Devices.Check(f.field.device, needs); err != nil {
+		return fmt.Errorf("--device: %w", err)
+	}
+	p, err := f.program(cmd, sums)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.Check(env)); err != nil {
+		return err
+	}
+	if sums {
+		mode, err := f.mode(env)
+		if err != nil {
+			return err
+		}
+		return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*field.ProgramReport,
+			error) {
+			return p.RunSums(ctx, mode)
+		})
+	}
+	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (_ *field.ProgramReport, err error) {
+		access, err := env.Access()
+		if err != nil {
+			return nil, err
+		}
+		bed, err := testbed.Open(ctx, p.Device, testbed.OpenOptions{Access: access, Workers: p.Workers,
+			Addresses: p.Frames()})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, bed.Close()) }()
+		return p.RunQueues(ctx, bed)
+	})
+}
+
+// program builds the training from the flags.
+func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*field.Program, error) {
+	n, given := &f.config.Network, cmd.Flags().Changed
+	p := &field.Program{
+		Command: f.own.command, Systems: []string{n.Kind}, Device: f.field.device, Workers: programWorkers, Clusters: 1, Values: f.own.values, Lanes: n.Lanes,
+		Scale: f.own.scale,
+	}
+	if given("workers") {
+		p.Workers = f.config.Workers
+	}
+	if given("clusters") {
+		p.Clusters = f.config.Clusters
+	}
+	if p.Lanes == 0 {
+		p.Lanes = process.MaxOpenLanes
+	}
+	if f.field.versus != "" {
+		p.Systems = append(p.Systems, strings.Split(f.field.versus, ",")...)
+	}
+	known := engine.Names()
+	if sums {
+		if p.Values == 0 {
+			p.Values = programSums
+		}
+		known = []string{n.Kind}
+		if _, there := testbedcmd.EndpointRows[n.Kind]; !there {
+			return nil, cli.UsageError("--system %s: programs attach to %s", n.Kind, strings.Join(testbedcmd.EndpointSystems(),
+				", "))
+		}
+	} else {
+		p.Slots, p.OutRate = n.Slots, programRate
+		if given("out-rate") {
+			p.OutRate = n.OutRate
+		}
+		if p.Values == 0 {
+			p.Values = p.Lanes - attach.Overhead
+		}
+	}
+	for i, name := range p.Systems {
+		if !slices.Contains(known, name) || slices.Contains(p.Systems[:i], name) {
+			return nil, cli.UsageError("--versus %s: beside %s a program trains through other systems of %s", name, n.Kind,
+				strings.Join(known, ", "))
+		}
+	}
+	for i := range max(f.field.seeds, 0) {
+		p.Seeds = append(p.Seeds, f.config.Seed+uint64(i))
+	}
+	return p, p.Check()
+}
+
+// showProgram trains, with progress, and keeps, prints and draws what came out.
+func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *field.Program,
+	run func(context.Context) (*field.ProgramReport, error)) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p.Olafctl = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+	p.Say = func(format string, args ...any) {
+		if !f.quiet {
+			fmt.Fprintf(env.Stderr, format+"\n", args...)
+		}
+	}
+	p.Told = func(field.Point) {}
+	started := env.Now()
+	kept := f.keep.Documents(env, "program", started)
+	report, err := run(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = cli.Interrupted(err)
+	}
+	if err != nil {
+		return errors.Join(err, kept.Abort())
+	}
+	by := cli.MadeBy(env, started)
+	by.Device = p.Device
+	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force,
+		"train", report),
+		cli.PrintReport(env, report, f.format, false))
+	return errors.Join(err, report.Err())
+}
