@@ -2,20 +2,20 @@ package results
 
 import "github.com/olafctl/olaf"
 
-// Age is one age sawtooth, for a caller that indexes its clusters and workers itself because they are more than a
-// WorkerID names (a simulated network). It is the same sawtooth a Collector keeps. The zero Age waits for its first
-// delivery.
+// Age is a single age sawtooth for callers that index their clusters and workers themselves because they have more
+// than WorkerID can number (a simulated network). A Collector uses the same sawtooth. The zero Age starts at its
+// first delivery.
 type Age struct{ saw saw }
 
-// Begin gives the age at the start of the fixed window w, unless w leaves it unknown.
+// Begin sets the age at the start of the fixed window w, unless w leaves it unknown.
 func (a *Age) Begin(w Window) {
 	if !w.FirstToLast() && w.InitialAge >= 0 {
 		a.saw = saw{newest: int64(w.From) - int64(w.InitialAge), since: int64(w.From), start: int64(w.From), running: true}
 	}
 }
 
-// Deliver lets the age fall at the instant at to that of an update generated at gen, if that is newer, and returns the
-// peak before it, 0 at the first delivery. Calls must come in the order of their instants.
+// Deliver lowers the age at the instant at to that of an update generated at gen, if that is newer, and returns the
+// peak before it, or 0 at the first delivery. Calls must be in order of time.
 func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
 	from := int64(w.From)
 	if a.saw.delivered {
@@ -26,7 +26,7 @@ func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
 	return peak
 }
 
-// Renew adds to the delivery just made another update that it held: one delivery, of which the newest counts.
+// Renew adds another update to the delivery just made, of which the newest update counts.
 func (a *Age) Renew(gen olaf.Time) { a.saw.newest = max(a.saw.newest, int64(gen)) }
 
 // Close integrates up to the end of a fixed window.
@@ -36,15 +36,16 @@ func (a *Age) Close(w Window) {
 	}
 }
 
-// At is the age at an instant that is not before the latest delivery; false before the first one, unless Begin gave it.
+// At returns the age at an instant that is not before the latest delivery; false before the first one, unless Begin
+// set it.
 func (a *Age) At(at olaf.Time) (age olaf.Duration, known bool) {
 	return olaf.Duration(int64(at) - a.saw.newest), a.saw.running
 }
 
-// MeanNS is the time average in ns; missing when nothing was integrated.
+// MeanNS returns the time average in ns; missing if nothing was integrated.
 func (a *Age) MeanNS() Float { return a.saw.meanNS() }
 
-// Deliveries is how many fell into the window.
+// Deliveries returns the number of deliveries in the window.
 func (a *Age) Deliveries() int64 { return a.saw.deliveries }
 
 // Peaks averages the peaks of one sawtooth.
@@ -53,11 +54,11 @@ type Peaks struct {
 	n   int64
 }
 
-// Add takes the next peak.
+// Add adds the next peak.
 func (p *Peaks) Add(peak olaf.Duration) {
 	p.sum.addInt(int64(peak))
 	p.n++
 }
 
-// MeanNS is their mean in ns; missing, as 0/0, when there were none.
+// MeanNS returns the mean peak in ns; missing (0/0) if there were none.
 func (p *Peaks) MeanNS() Float { return Float(p.sum.float() / float64(p.n) / 1000) }

@@ -7,16 +7,17 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Beside is an age three times, of one and the same plan: on the twin with the plan's arrivals, on the twin with those that were
-// logged, and as it was measured. The first two differ by the senders, the last two by the output. What is withheld or not known
-// is missing.
+// Beside is an age of one plan in three forms: on the twin with the plan's arrivals, on the twin with the logged
+// arrivals, and as measured. The first two differ by the senders, the last two by the output. Withheld or unknown
+// values are missing.
 type Beside struct {
 	Plan     Float `json:"plan"`
 	Twin     Float `json:"twin"`
 	Measured Float `json:"measured"`
 }
 
-// OutputPct is by how many per cent what was measured is above the twin's of the same arrivals: what the output adds.
+// OutputPct returns by how many percent the measured age exceeds the twin's for the same arrivals: the effect of the
+// output.
 func (b *Beside) OutputPct() Float {
 	if !b.Twin.Known() || !b.Measured.Known() || b.Twin == 0 {
 		return Missing()
@@ -24,7 +25,7 @@ func (b *Beside) OutputPct() Float {
 	return 100 * (b.Measured/b.Twin - 1)
 }
 
-// Compare takes the ages of the twin's runs into one that was measured; a nil run is not known.
+// Compare stores the ages of the twin's runs in a measured run; a nil run means unknown.
 func (r *Run) Compare(plan, twin *Run) {
 	r.Beside = map[string]Beside{}
 	for m, measured := range r.Metrics.All {
@@ -41,10 +42,10 @@ func (r *Run) Compare(plan, twin *Run) {
 	}
 }
 
-// clusterAges are the ages of one cluster, and the metrics that are means of them over all.
+// clusterAges are the ages of one cluster, with the metrics that average them over all clusters.
 var clusterAges = []struct {
 	name, total string
-	reason      string // why it is missing where the metric is not
+	reason      string // why it is missing if the metric is not
 	of          func(*ClusterMetric) *Float
 	row         func(*ClusterRow) *Statistic
 }{
@@ -56,12 +57,12 @@ var clusterAges = []struct {
 // ClusterAge is an age of one cluster over runs.
 type ClusterAge struct {
 	Cluster int
-	Name    string // in a ClusterMetric
-	Total   string // the metric that is its mean over all clusters
+	Name    string // name in a ClusterMetric
+	Total   string // metric that averages it over all clusters
 	Statistic
 }
 
-// ClusterAges are all ages of all clusters over runs, cluster by cluster in ascending order.
+// ClusterAges returns all ages of all clusters over runs, in ascending order of clusters.
 func ClusterAges(runs []*Run) (ages []ClusterAge) {
 	rows := clusterRows(runs)
 	for i := range rows {
@@ -72,7 +73,7 @@ func ClusterAges(runs []*Run) (ages []ClusterAge) {
 	return ages
 }
 
-// ClusterAge is an age of one cluster in the run by its name in a ClusterMetric, missing where the run has neither.
+// ClusterAge returns an age of one cluster by its name in a ClusterMetric, missing if the run has none.
 func (r *Run) ClusterAge(cluster int, name string) Float {
 	for _, a := range clusterAges {
 		if a.name == name {
@@ -91,8 +92,8 @@ func (r *Run) clusterAge(id int, of func(*ClusterMetric) *Float) Float {
 	return Missing()
 }
 
-// Recall takes over from a stored run what its frames do not tell: how decisions compared, how late frames left, how fast bursts were, and the twin's
-// ages, beside which stands what was measured again.
+// Recall copies from a stored run what cannot be derived from its frames: decisions, lateness, burst rates, and the
+// twin's ages, next to the newly measured ones.
 func (r *Run) Recall(stored *Run) {
 	r.Decisions, r.LatenessNS, r.BurstRate = stored.Decisions, stored.LatenessNS, stored.BurstRate
 	if stored.Beside == nil {
@@ -105,7 +106,7 @@ func (r *Run) Recall(stored *Run) {
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		at := slices.IndexFunc(stored.Clusters, func(s ClusterMetric) bool { return s.Cluster == c.Cluster })
-		if at < 0 || stored.Clusters[at].Beside == nil { // kept before clusters had any
+		if at < 0 || stored.Clusters[at].Beside == nil { // stored before clusters had these
 			continue
 		}
 		c.Beside = map[string]Beside{}
@@ -123,13 +124,14 @@ func (r *Run) age(m *metric.Metric) Float {
 	return r.Metrics.Of(m.Name)
 }
 
-// Withheld says how many runs do not tell their ages, and why the first of them does not.
+// Withheld counts the runs without ages and gives the first one's reason.
 type Withheld struct {
 	Runs   int    `json:"runs"`
 	Reason string `json:"reason"`
 }
 
-// real sums up what only runs on real wires have: whether the engine decides the same, how late frames left, what is withheld, how fast bursts were.
+// addReal sets what only runs on real wires have: decisions compared with the engine, lateness of frames, withheld
+// runs, and burst rates.
 func (row *Row) real(runs []*Run) {
 	var bursts []Float
 	for _, r := range runs {
@@ -164,7 +166,7 @@ func (row *Row) real(runs []*Run) {
 	}
 }
 
-// BesideOver is the mean of each column of an age over runs; see besideOver.
+// BesideOver averages an age over runs, column by column; see besideOver.
 func BesideOver(runs []*Run, name string) *Beside {
 	var all []Beside
 	for _, r := range runs {
@@ -175,8 +177,9 @@ func BesideOver(runs []*Run, name string) *Beside {
 	return besideOver(all)
 }
 
-// besideOver is the mean of each column, over the runs that tell what was measured, so that all columns are of the same runs; where none
-// does, plan and twin, which need no output in time, are over all. It is nil where no run was set beside the twin.
+// besideOver averages each column over the runs with a measured age, so that all columns cover the same runs. If
+// there are none, plan and twin, which need no output in time, cover all runs. It is nil if no run was compared with
+// the twin.
 func besideOver(runs []Beside) *Beside {
 	told := slices.ContainsFunc(runs, func(b Beside) bool { return b.Measured.Known() })
 	var plan, twin, measured []Float

@@ -7,39 +7,40 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Config says what a Collector measures.
+// Config defines what a Collector measures.
 type Config struct {
 	// Declared are the counters and metrics of the run.
 	Declared *metric.Declaration `json:"-"`
-	// Clusters and Workers are how many there should be. Ids beyond are measured all the same.
+	// Clusters and Workers are the expected numbers. Higher ids are measured too.
 	Clusters int    `json:"clusters"`
 	Workers  int    `json:"workers"`
 	Window   Window `json:"window"`
-	// OutRate is the output link's, for utilisation; 0 when unknown. OverheadBytes are added to every frame on it.
+	// OutRate is the output link's rate, for utilisation; 0 if unknown. OverheadBytes are added to every frame.
 	OutRate       olaf.Rate `json:"out_rate"`
 	OverheadBytes olaf.Size `json:"overhead"`
-	// OwnFrames says that updates come in frames of another form than OLAF's, whose lengths nobody tells: utilisation is missing.
+	// OwnFrames means that updates use other frames than OLAF's, of unknown length, so that utilisation is missing.
 	OwnFrames bool `json:"own_frames,omitempty"`
-	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
+	// SpeedupUpdates is the N of T(N), the number of received updates that every worker must reach; 0 omits T(N).
 	SpeedupUpdates int `json:"speedup_updates"`
-	// Segments is how many frames an update takes, each a segment of its vector; 0 is one. The sequence of a frame then says by its
-	// remainder which one, and the age of a cluster or worker is that of the oldest segment that it has.
+	// Segments is the number of frames per update, each a segment of its vector; 0 means one. The remainder of a
+	// frame's sequence number identifies its segment. The age of a cluster or worker is that of its oldest segment.
 	Segments int `json:"segments,omitempty"`
-	// Jobs says which clusters there are and how many workers each has, where workers are numbered within their cluster
-	// (a simulated network). Clusters and Workers follow from it, and no other ids may be observed. Without it the ids of
-	// workers are numbered over all clusters.
+	// Jobs lists the clusters and their workers if workers are numbered within their cluster (a simulated network).
+	// It determines Clusters and Workers, and no other ids may be observed. Without it, worker ids are unique over
+	// all clusters.
 	Jobs []Job `json:"jobs,omitempty"`
 }
 
-// Job is a run of clusters that are alike, with consecutive ids.
+// Job is a range of equal clusters with consecutive ids.
 type Job struct {
-	Cluster  olaf.ClusterID `json:"cluster"`  // the first
-	Clusters int            `json:"clusters"` // how many
-	Workers  int            `json:"workers"`  // of each, with ids from 0
+	Cluster  olaf.ClusterID `json:"cluster"`  // first id
+	Clusters int            `json:"clusters"` // number of clusters
+	Workers  int            `json:"workers"`  // per cluster, with ids from 0
 }
 
-// Collector streams the observations of one run into its metrics: constant memory per cluster and worker, two bytes an update where
-// that comes in segments, and nothing allocated per observation. Observations must come in the order of their times. It is not safe for concurrent use.
+// Collector computes the metrics of one run from its stream of observations. It needs constant memory per cluster
+// and worker, two bytes per update that comes in segments, and allocates nothing per observation. Observations must
+// be in order of time. It is not safe for concurrent use.
 type Collector struct {
 	cfg      Config
 	places   places
@@ -50,20 +51,20 @@ type Collector struct {
 
 	observed       int64
 	first, last    int64  // ps
-	later          sum128 // of times since the first
+	later          sum128 // sum of times since the first
 	firstBytes     olaf.Size
 	windowBytes    int64
 	queued         sum128
 	queuedMax      olaf.Duration
 	queuedMeasured int64
 	workersBehind  int
-	timeToN        int64 // ps, -1 before
+	timeToN        int64 // ps; -1 if not reached
 	countSum       int64
 	backwards      int64
 	fromFuture     int64
 	strays         int64
 	lackProvenance bool
-	stamps         bool // ages by other stamps than the newest are asked for
+	stamps         bool // ages by other stamps than the newest are declared
 }
 
 type clusterState struct {
@@ -76,21 +77,21 @@ type clusterState struct {
 
 type workerState struct {
 	saw      saw
-	lastSeen int64 // the observation that last held this worker, from 1
+	lastSeen int64 // last observation with this worker, from 1
 	received int64
-	cluster  int // index into the clusters
+	cluster  int // index into clusters
 	vector   Vector
-	parts    []uint16 // by update, how many of its segments came; of updates of several alone
+	parts    []uint16 // received segments by update, of updates with several
 }
 
-// NewCollector makes a Collector for one run.
+// NewCollector returns a Collector for one run.
 func NewCollector(cfg Config) *Collector {
 	c := new(Collector)
 	c.Reset(cfg)
 	return c
 }
 
-// Reset readies the Collector for another run and keeps its memory.
+// Reset prepares the Collector for another run and reuses its memory.
 func (c *Collector) Reset(cfg Config) {
 	clusters, workers, merges, places := c.clusters[:0], c.workers[:0], c.merges, c.places
 	clear(merges)
@@ -110,7 +111,7 @@ func (c *Collector) Reset(cfg Config) {
 	c.initialise(0, 0)
 }
 
-// grown returns s with n zeroed elements more.
+// grow returns s with n more zeroed elements.
 func grown[T any](s []T, n int) []T {
 	have := len(s)
 	for cap(s) < have+n {
@@ -121,7 +122,7 @@ func grown[T any](s []T, n int) []T {
 	return s
 }
 
-// initialise gives the clusters and workers from the given ids on their initial age.
+// initialise sets the initial age of the clusters and workers from the given ids on.
 func (c *Collector) initialise(cluster, worker int) {
 	w := c.cfg.Window
 	if w.FirstToLast() || w.InitialAge < 0 {
@@ -136,7 +137,7 @@ func (c *Collector) initialise(cluster, worker int) {
 	}
 }
 
-// Observe takes the next delivered frame. o is not kept.
+// Observe adds the next delivered frame. o is not retained.
 func (c *Collector) Observe(o *olaf.Observation) {
 	at := int64(o.At)
 	if c.observed == 0 {
@@ -171,7 +172,7 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	c.age(o, place, at)
 }
 
-// merged counts an outgoing update that carried n aggregations.
+// countMerged counts an outgoing update with n aggregations.
 func (c *Collector) merged(n int) {
 	n = max(n, 0)
 	if n >= len(c.merges) {
@@ -180,7 +181,7 @@ func (c *Collector) merged(n int) {
 	c.merges[n]++
 }
 
-// progress counts what every worker has had received, for T(N).
+// progress counts received updates per worker, for T(N).
 func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 	if o.Contributors == nil {
 		if o.Update.Count > 1 {
@@ -195,7 +196,7 @@ func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 	}
 }
 
-// inside notes an update, or a segment of one, of a worker.
+// countInside counts an update of a worker, or a segment of one.
 func (c *Collector) inside(i int, seq uint32, at int64) {
 	if c.received(i, at); c.cfg.Segments > 1 {
 		c.came(i, seq)
@@ -230,7 +231,7 @@ func (c *Collector) cluster(i int) *clusterState {
 	return &c.clusters[i]
 }
 
-// age moves the sawtooths of the frame's cluster and of the workers inside.
+// age updates the sawtooths of the frame's cluster and workers.
 func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	from := int64(c.cfg.Window.From)
 	gen := generated(o.At, o.Update.GenNS)
@@ -247,7 +248,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 		u.ageStamps(o, from, at, gen)
 	}
 	if o.Contributors == nil {
-		// Of a merged frame this is not all; no metric of workers comes out of such a run.
+		// Incomplete for a merged frame, but such a run has no metrics of workers.
 		c.ageWorker(place.worker(o.Update.Worker), place.cluster, from, at, gen)
 	}
 	for i := range o.Contributors {
@@ -256,7 +257,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	}
 }
 
-// ageCluster moves a cluster's sawtooth.
+// ageCluster updates a cluster's sawtooth.
 func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 	if u.saw.delivered && at >= from {
 		u.peaks.Add(olaf.Duration(at - u.saw.newest))
@@ -265,7 +266,7 @@ func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 	u.saw.deliver(from, at, gen)
 }
 
-// ageStamps moves a cluster's sawtooths by other stamps than the newest, of a frame that was generated at gen by that.
+// ageStamps updates a cluster's sawtooths by other stamps than the newest, gen.
 func (u *clusterState) ageStamps(o *olaf.Observation, from, at, gen int64) {
 	oldest, behind := gen, int64(0)
 	for i := range o.Contributors {
@@ -282,7 +283,7 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 	w := c.worker(i)
 	w.cluster = cluster
 	if w.lastSeen == c.observed {
-		// The same frame held an earlier update of this worker: one delivery, the newest counts.
+		// The frame also contained an earlier update of this worker: one delivery, the newest counts.
 		w.saw.newest = max(w.saw.newest, gen)
 		return
 	}
@@ -291,10 +292,10 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 	w.saw.deliver(from, at, gen)
 }
 
-// Observed is how many frames were taken.
+// ObservedCount returns the number of observed frames.
 func (c *Collector) Observed() int64 { return c.observed }
 
-// Stamped is when frames were observed on the average, and over which time, in ns; missing of none.
+// TimeSpan returns the mean time of the frames and the span from first to last, in ns; missing without frames.
 func (c *Collector) Stamped() (mean, span Float) {
 	if c.observed == 0 {
 		return Missing(), Missing()
@@ -302,11 +303,11 @@ func (c *Collector) Stamped() (mean, span Float) {
 	return Float(olaf.Duration(c.first).NS()) + Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
 }
 
-// CountSum is Σ count over the frames taken.
+// CountSum returns Σ count over the observed frames.
 func (c *Collector) CountSum() int64 { return c.countSum }
 
-// Finish ends the run: it closes the window, checks the accounting, and returns the metrics that the configuration
-// declares. The Collector can only be Reset after it.
+// Finish ends the run: it closes the window, checks the accounting, and returns the declared metrics. Afterwards the
+// Collector can only be Reset.
 func (c *Collector) Finish(counters olaf.Counts) Run {
 	c.close()
 	r := Run{Declared: c.cfg.Declared, Counters: counters}
@@ -343,7 +344,7 @@ func (c *Collector) close() {
 	}
 }
 
-// counts says whether a sawtooth is in the means: two deliveries make an average, or an initial age does.
+// counts reports whether a sawtooth enters the means: it needs two deliveries or an initial age.
 func (c *Collector) counts(s *saw) bool {
 	known := !c.cfg.Window.FirstToLast() && c.cfg.Window.InitialAge >= 0
 	return s.deliveries >= 2 || known
@@ -385,7 +386,7 @@ func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 		}
 	}
 	for i := range r.Clusters {
-		at := i // those of jobs are all there, in their order
+		at := i // clusters of jobs are all present and in order
 		if len(c.cfg.Jobs) == 0 {
 			at = r.Clusters[i].Cluster
 		}
@@ -394,8 +395,8 @@ func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 	}
 }
 
-// utilisation is the share of the output link's time that the frames took: over the window, or from the first bit of
-// the first frame to the last bit of the last.
+// utilisation returns the share of time in which frames occupied the output link: over the window, or from the first
+// bit of the first frame to the last bit of the last.
 func (c *Collector) utilisation() Float {
 	rate := float64(c.cfg.OutRate)
 	span := float64(c.cfg.Window.To - c.cfg.Window.From)
@@ -408,7 +409,7 @@ func (c *Collector) utilisation() Float {
 	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)
 }
 
-// whyNoTimeN is why T(N) is missing, where it is.
+// whyNoTimeN returns why T(N) is missing.
 func (c *Collector) whyNoTimeN() string {
 	switch {
 	case c.cfg.SpeedupUpdates <= 0 || c.cfg.Workers <= 0:
@@ -442,7 +443,7 @@ func (c *Collector) validate(r *Run) {
 	}
 }
 
-// trimmed is a copy without the zeros at its end.
+// trimZeros returns a copy without trailing zeros.
 func trimmed(v []int64) []int64 {
 	n := len(v)
 	for n > 0 && v[n-1] == 0 {

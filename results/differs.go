@@ -9,10 +9,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Differs says where a run that was made again differs from the stored one, empty where it does not. Counters and metrics
-// are compared over the names that the stored run has and this olafctl declares; where a metric is zeroed, 0 and nothing are the same, and one that was over
-// something else then is not compared. Why something is missing, and what makes a run invalid, is not compared: words may have been put
-// better since.
+// Differs returns where a recomputed run differs from the stored one, or "". It compares the counters and metrics
+// that the stored run has and this olafctl declares. A zeroed metric may be 0 or missing. A metric with another
+// denominator at that time is not compared. Reasons are not compared, because their wording may have changed.
 func (r *Run) Differs(again *Run) string {
 	for _, name := range r.Counters.Names() {
 		if is, was := again.Counters.Of(name), r.Counters.Of(name); is != was && again.Counters.Index(name) >= 0 {
@@ -20,7 +19,7 @@ func (r *Run) Differs(again *Run) string {
 		}
 	}
 	for m, was := range r.Metrics.All {
-		if !m.Declared() { // no olafctl of today could compute it
+		if !m.Declared() { // cannot be computed any more
 			continue
 		}
 		if m.Over != "" && r.Counters.Index(m.Over) < 0 && again.Counters.Index(m.Over) >= 0 {
@@ -39,7 +38,7 @@ func (r *Run) Differs(again *Run) string {
 	return Difference(r, &other)
 }
 
-// Differs says where a row that was made again differs from the stored one, empty where it does not, by the same rule.
+// Differs returns where a recomputed row differs from the stored one, or "", by the rules for runs.
 func (r *Row) Differs(again *Row) string {
 	for i := range r.Stats {
 		was := r.Stats[i]
@@ -62,7 +61,7 @@ func (r *Row) Differs(again *Row) string {
 	return Difference(r, &other)
 }
 
-// Differs says where a comparison that was made again differs from the stored one, empty where it does not, by the same rule.
+// Differs returns where a recomputed comparison differs from the stored one, or "", by the rules for runs.
 func (c *Comparison) Differs(again *Comparison) string {
 	other := *again
 	was, is := &c.AoMReduction, &other.AoMReduction
@@ -71,7 +70,8 @@ func (c *Comparison) Differs(again *Comparison) string {
 	return Difference(c, &other)
 }
 
-// Difference compares two values by their documents, which hold every number in full; it is empty where they are the same.
+// Difference compares two values by their JSON, which contains every number in full precision; it returns "" if they
+// are equal.
 func Difference(stored, again any) string {
 	a, errA := json.Marshal(stored)
 	b, errB := json.Marshal(again)
@@ -99,8 +99,8 @@ func told(f Float) string {
 	return string(raw)
 }
 
-// New lists the names of d that a stored run doesn't have, as it was kept before they were counted or measured, and unknown
-// those of the run that d doesn't have.
+// New returns the names in d that a stored run lacks because it is older, and the names of the run that d does not
+// have.
 func (r *Run) New(d *metric.Declaration) (new, unknown []string) {
 	for i := range d.Ledger.Counters {
 		if c := &d.Ledger.Counters[i]; !c.Sparse && r.Counters.Index(c.Name) < 0 {

@@ -1,9 +1,10 @@
-// Package results turns what a parameter server observed into numbers, and numbers over runs into documents.
+// Package results turns the observations of a parameter server into numbers, and numbers over runs into documents.
 //
-// A Collector streams one run's observations into a Run; Summarise makes a Row of statistics from the runs of one
-// configuration; CompareRuns makes the Age-of-Model reductions of two such configurations; a Bench holds all of it as the
-// document olafctl.bench/v3. docs/reference/metrics.md defines every number with its formula and the paper's section.
+// A Collector turns the observations of one run into a Run; Summarise turns the runs of one configuration into a Row
+// of statistics; CompareRuns computes the Age-of-Model reductions between two configurations; a Bench contains all
+// of it as the document olafctl.bench/v3. docs/reference/metrics.md defines every number with its formula and the
+// paper's section.
 //
-// The package is pure: no clock, no file, no randomness that is not seeded by the caller. Sums have a fixed order, so the
-// same runs give the same bytes. The store, the workbook, the report and the published numbers live below it.
+// The package is pure: no clock, no files, no randomness without a seed from the caller. Sums have a fixed order, so
+// the same runs give the same bytes. Store, workbook, report and published numbers are in subpackages.
 package results

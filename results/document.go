@@ -7,32 +7,32 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// BenchSchema names the document a Bench is.
+// BenchSchema is the schema name of a Bench document.
 const BenchSchema = "olafctl.bench/v3"
 
-// Bench is the result of one experiment: every configuration that ran, their comparisons, and the paper beside them.
-// Everything but Provenance is a function of the specification and the seed alone.
+// Bench is the result of one experiment: its configurations, their comparisons, and the published numbers.
+// Everything but Provenance depends only on the specification and the seed.
 type Bench struct {
 	Schema     string     `json:"schema"`
 	Provenance Provenance `json:"provenance"`
-	// Experiment is the name under which it is run again, such as table1.
+	// Experiment is the name that runs it again, such as table1.
 	Experiment string `json:"experiment"`
-	// Config is the fully resolved specification, in whatever form its owner writes.
+	// Config is the resolved specification in its owner's format.
 	Config json.RawMessage `json:"config"`
-	// Window says in words over which span ages were averaged.
+	// Window describes the span over which ages were averaged.
 	Window string `json:"aom_window"`
-	// Terms are the rules of a comparison of systems of several papers, to be read before the numbers.
+	// Terms are the rules of a comparison between systems of several papers, to be read before the numbers.
 	Terms       []string     `json:"terms,omitempty"`
 	Rows        []Row        `json:"rows"`
 	Comparisons []Comparison `json:"comparisons"`
 	Paper       []PaperRow   `json:"paper"`
-	// Statements are what a reader must be told beside the numbers, such as that a workload was calibrated on them.
+	// Statements are caveats for the reader, such as a calibration of the workload on the published numbers.
 	Statements []string `json:"statements,omitempty"`
-	// Partial says that the experiment was stopped before all its runs were done.
+	// Partial means that the experiment was stopped before all its runs finished.
 	Partial bool `json:"partial"`
 }
 
-// Valid says whether every row is.
+// Valid reports whether the bench is complete and all rows are valid.
 func (b *Bench) Valid() bool {
 	for i := range b.Rows {
 		if !b.Rows[i].Valid {
@@ -42,7 +42,7 @@ func (b *Bench) Valid() bool {
 	return !b.Partial
 }
 
-// Provenance says who made a result, where and when. It differs between two runs that are otherwise the same.
+// Provenance describes the origin of a result. It differs between otherwise equal runs.
 type Provenance struct {
 	Tool    string `json:"tool"`
 	Version string `json:"version"`
@@ -58,7 +58,7 @@ type Provenance struct {
 	Command     []string `json:"command,omitempty"`
 	Started     string   `json:"started"`  // RFC 3339
 	Finished    string   `json:"finished"` // RFC 3339
-	// Digests names inputs and tables by what they contained: plan, p4info, tables, trace.
+	// Digests are hashes of the inputs and tables: plan, p4info, tables, trace.
 	Digests []Digest `json:"digests,omitempty"`
 }
 
@@ -68,35 +68,35 @@ type Digest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Statistic describes a metric over the runs of a configuration. A number that can't be computed is missing, and Reason
-// says why.
+// Statistic describes a metric over the runs of a configuration. If it cannot be computed it is missing, and Reason
+// explains why.
 type Statistic struct {
 	Mean Float `json:"mean"`
 	SD   Float `json:"sd"`
-	// CI95 is the half-width of the 95 % interval of the mean, from Student's t.
+	// CI95 is the half-width of the mean's 95 % interval by Student's t.
 	CI95   Float  `json:"ci95"`
 	Min    Float  `json:"min"`
 	Max    Float  `json:"max"`
 	N      int    `json:"n"`
 	Reason string `json:"reason,omitempty"`
-	// Of an age that was set beside the twin's; see Beside.
+	// For ages compared with the twin's; see Beside.
 	*Beside
 }
 
-// Known says whether there is a mean.
+// Known reports whether there is a mean.
 func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
 
 // Row is one configuration of an experiment: a queue discipline at an output rate, over all its runs.
 type Row struct {
 	Queue      string `json:"queue"`
 	OutRateBPS int64  `json:"out_rate_bps"`
-	// Runs is how many valid runs the statistics are over; InvalidRuns how many were left out of them.
+	// Runs counts the valid runs in the statistics, InvalidRuns the others.
 	Runs        int      `json:"runs"`
 	InvalidRuns int      `json:"invalid_runs"`
 	Valid       bool     `json:"valid"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	// Of runs on real wires: how the log of decisions compares with the engine, over all runs; the worst run's lateness of the
-	// output; the runs whose ages are not told; and the rate inside of bursts, by the log.
+	// For runs on real wires: the comparison of the decision log with the engine over all runs, the worst run's
+	// output lateness, the runs without ages, and the rate inside bursts by the log.
 	Decisions  *olaf.Decisions `json:"decisions,omitempty"`
 	LatenessNS *olaf.Quantiles `json:"lateness_ns,omitempty"`
 	Withheld   *Withheld       `json:"withheld,omitempty"`
@@ -108,7 +108,7 @@ type Row struct {
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 }
 
-// CDFPoint says which share of the outgoing updates carried at most LE aggregations.
+// CDFPoint is the share of outgoing updates with at most LE aggregations.
 type CDFPoint struct {
 	LE int   `json:"le"`
 	P  Float `json:"p"`
@@ -120,11 +120,11 @@ type ClusterRow struct {
 	Deliveries Statistic `json:"deliveries"`
 	AoM        Statistic `json:"aom_ns"`
 	PeakAoM    Statistic `json:"peak_aom_ns"`
-	// AoMWorker is the mean over the cluster's workers of their own sawtooths.
+	// AoMWorker is the mean of the sawtooths of the cluster's workers.
 	AoMWorker Statistic `json:"aom_worker_ns"`
 }
 
-// Comparison sets one queue against another at the same output rate, run by run over equal seeds.
+// Comparison compares two queues at the same output rate, in pairs of runs with equal seeds.
 type Comparison struct {
 	OutRateBPS   int64        `json:"out_rate_bps"`
 	Queue        string       `json:"queue"`
@@ -134,17 +134,17 @@ type Comparison struct {
 	Speedup Statistic `json:"speedup"`
 }
 
-// AoMReduction is 100·(1 − AoM of the queue / AoM of the other) under each reading of what an age belongs to.
+// AoMReduction is 100·(1 − AoM of the queue / AoM of the other) for each reading of the age.
 type AoMReduction struct {
-	// WorkerCluster takes the other queue per worker and this queue per cluster; it is the one that fits the paper.
+	// WorkerCluster uses the other queue's age per worker and this queue's per cluster. It fits the paper.
 	WorkerCluster Statistic `json:"worker_cluster"`
-	// ClusterCluster is the literal text of §8.1: both per cluster.
+	// ClusterCluster uses both per cluster, as in the text of §8.1.
 	ClusterCluster Statistic `json:"cluster_cluster"`
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
 
-// BesideMixed finds the published number that was judged by the mixed reading of c, which appears beside it alone; nil where
-// there is none.
+// BesideMixed returns the published number that was judged by the mixed reading of c and is its only reference; nil
+// if there is none.
 func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
 	reading := &c.AoMReduction.WorkerCluster
 	for i := range rows {
@@ -155,7 +155,7 @@ func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
 	return nil
 }
 
-// PaperRow is one published number or statement beside ours.
+// PaperRow is one published number or statement next to ours.
 type PaperRow struct {
 	ID       string `json:"id"`
 	Artefact string `json:"artefact"` // table1, fig6, …
@@ -163,65 +163,68 @@ type PaperRow struct {
 	Column   string `json:"column"`
 	Unit     string `json:"unit"`
 	Source   string `json:"source"`
-	Basis    string `json:"basis"` // on what ours rests: calibrated, predicted, arithmetic, measured
+	Basis    string `json:"basis"` // basis of ours: calibrated, predicted, arithmetic, measured
 	Kind     string `json:"kind"`  // value, bound, trend
-	// Side is where the paper puts a bound's or a trend's result: above or below.
+	// Side is the paper's side of a bound or trend: above or below.
 	Side string `json:"side,omitempty"`
-	// Published is missing where the paper only draws or says it; Rounding is half a unit of its last printed digit.
+	// Published is missing if the paper only draws or describes it; Rounding is half a unit of its last printed
+	// digit.
 	Published Float `json:"published"`
 	Rounding  Float `json:"rounding"`
-	// Neighbour is the id of what the paper sets this beside; Than is the number instead, of which a trend claims a side.
+	// Neighbour is the id of the number that the paper compares this with. Than is the reference of a trend instead.
 	Neighbour string `json:"neighbour,omitempty"`
 	Than      Float  `json:"than"`
-	// Ours is the number, or of a trend what is set beside Than.
+	// Ours is our number or, for a trend, the number to compare with Than.
 	Ours Statistic `json:"ours"`
-	// DeviationPct is ours relative to the published number; of a fairness index, what both lack to 1.
+	// DeviationPct is our deviation from the published number in percent; for a fairness index, of the differences
+	// to 1.
 	DeviationPct Float  `json:"deviation_pct"`
-	Verdict      string `json:"verdict"` // one of package paper's words
-	// SameAs is the id of an earlier row of the same artefact with the very same number of ours, which counts once.
+	Verdict      string `json:"verdict"` // one of package paper's verdicts
+	// SameAs is the id of an earlier row of the same artefact with the same number of ours; the pair counts once.
 	SameAs   string `json:"same_as,omitempty"`
-	Expected string `json:"expected"` // what is known to be reached; a worse verdict is a miss
+	Expected string `json:"expected"` // known result; a worse verdict is a miss
 	Note     string `json:"note,omitempty"`
-	// Contradiction says where the paper disagrees with itself on this; the verdict of that name is only of what nobody can reach.
+	// Contradiction describes how the paper contradicts itself here. The verdict of that name is only for numbers
+	// that cannot be reached.
 	Contradiction string `json:"contradiction,omitempty"`
 	// Sensitivity is the same number under other assumptions.
 	Sensitivity []Sensitivity `json:"sensitivity,omitempty"`
 }
 
-// Sensitivity is our number under another assumption than the one that is judged.
+// Sensitivity is our number under an assumption other than the judged one.
 type Sensitivity struct {
 	Assumption string    `json:"assumption"`
 	Ours       Statistic `json:"ours"`
-	Verdict    string    `json:"verdict,omitempty"` // absent where none is given
+	Verdict    string    `json:"verdict,omitempty"` // absent if it is not judged
 }
 
-// Run is what one run yields.
+// Run is the result of one run.
 type Run struct {
 	Queue      string `json:"queue"`
 	OutRateBPS int64  `json:"out_rate_bps"`
-	Index      int    `json:"index"` // runs of the same index share a seed and are compared in pairs
+	Index      int    `json:"index"` // runs with the same index share a seed and are compared in pairs
 	Seed       uint64 `json:"seed"`
-	// Declared says what the counters and metrics are; nil of a run that was read and not yet given its declaration.
+	// Declared declares the counters and metrics; nil for a run that was read and not yet declared.
 	Declared *metric.Declaration `json:"-"`
 	Counters olaf.Counts         `json:"counters"`
 	Metrics  metric.Values       `json:"metrics"`
-	// Aggregations counts outgoing updates by how many aggregations they carried: Aggregations[k] carried k.
+	// Aggregations[k] is the number of outgoing updates with k aggregations.
 	Aggregations []int64         `json:"aggregations"`
 	Clusters     []ClusterMetric `json:"clusters,omitempty"`
-	// Missing says why a metric of that name is missing.
+	// Missing maps missing metrics to reasons.
 	Missing map[string]string `json:"missing,omitempty"`
-	// Withheld says why the run's ages are not told, though frames were timed; see Withhold.
+	// Withheld is the reason why the run has no ages although frames were timed; see Withhold.
 	Withheld string `json:"withheld,omitempty"`
-	// Decisions, LatenessNS, BurstRate and Beside are of runs on real wires; see Row.
+	// Decisions, LatenessNS, BurstRate and Beside are for runs on real wires; see Row.
 	Decisions  *olaf.Decisions   `json:"decisions,omitempty"`
 	LatenessNS *olaf.Quantiles   `json:"lateness_ns,omitempty"`
-	BurstRate  Float             `json:"burst_rate_bps,omitempty"` // 0 where updates come in no bursts
+	BurstRate  Float             `json:"burst_rate_bps,omitempty"` // 0 without bursts
 	Beside     map[string]Beside `json:"beside,omitempty"`
-	// Invalid lists why the run must not enter a mean; empty when it may.
+	// Invalid lists why the run must not enter a mean; empty if it may.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// Valid says whether the run may enter statistics.
+// Valid reports whether the run may enter statistics.
 func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
 
 // ClusterMetric is one cluster of a Run.
@@ -231,6 +234,6 @@ type ClusterMetric struct {
 	AoM        Float `json:"aom_ns"`
 	PeakAoM    Float `json:"peak_aom_ns"`
 	AoMWorker  Float `json:"aom_worker_ns"`
-	// Beside is each of these ages that was set beside the twin's, by its name here.
+	// Beside contains the ages compared with the twin's, by name.
 	Beside map[string]Beside `json:"beside,omitempty"`
 }

@@ -2,17 +2,17 @@ package results
 
 import "math/bits"
 
-// ageBuckets is how many buckets an ageHistogram has: exact below 128 ps, then 64 per octave up to 2^63 ps, so that a
-// bucket is at most 1/64 of the ages in it wide.
+// ageBuckets is the number of buckets of an ageHistogram: exact below 128 ps, then 64 per octave up to 2^63 ps, so
+// that a bucket is at most 1/64 of its ages wide.
 const (
 	ageBuckets    = 57*64 + 64
 	perOctaveBits = 6
 )
 
-// ageHistogram holds for how long an age lay in each bucket. A tooth crosses many buckets at unit speed, so it is entered
-// in constant time: the buckets it crosses whole by a difference of counts, the two at its ends by their share.
+// ageHistogram contains the time that an age spent in each bucket. A tooth crosses many buckets at unit speed and is
+// added in constant time: fully crossed buckets by a difference of counts, the two at its ends by their share.
 type ageHistogram struct {
-	crossed [ageBuckets + 1]int64 // differences of how many teeth cross a bucket whole
+	crossed [ageBuckets + 1]int64 // differences of the number of teeth that cross a bucket fully
 	part    [ageBuckets]int64     // ps
 	total   int64                 // ps
 }
@@ -25,7 +25,7 @@ func ageBucket(ps int64) int {
 	return exp<<perOctaveBits + int(uint64(ps)>>exp)
 }
 
-// ageBounds is the lower bound and the width of bucket i in ps.
+// ageBounds returns the lower bound and the width of bucket i in ps.
 func ageBounds(i int) (low, width int64) {
 	if i < 2<<perOctaveBits {
 		return int64(i), 1
@@ -34,7 +34,7 @@ func ageBounds(i int) (low, width int64) {
 	return int64(i-exp<<perOctaveBits) << exp, 1 << exp
 }
 
-// add enters a tooth; what lies below age 0 counts as age 0.
+// add adds a tooth; ages below 0 count as 0.
 func (h *ageHistogram) add(t tooth) {
 	if t.length <= 0 {
 		return
@@ -60,7 +60,8 @@ func (h *ageHistogram) add(t tooth) {
 	h.crossed[last]--
 }
 
-// belowNS is the age, in ns, below which a share of the time was spent, taking ages within a bucket as even.
+// belowNS returns the age in ns below which the given share of the time was spent, with ages within a bucket spread
+// evenly.
 func (h *ageHistogram) belowNS(share float64) Float {
 	want := float64(share * float64(h.total))
 	var below, crossing int64

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Leaves lists the leaves of a JSON document as dotted paths, in the document's order.
+// Leaves returns the leaves of a JSON document as dotted paths, in document order.
 func Leaves(raw json.RawMessage) (out [][2]string) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -2,20 +2,21 @@ package results
 
 import "github.com/olafctl/olaf"
 
-// places numbers clusters and workers without gaps, in the order of their jobs. The zero places leave ids as they are.
+// places numbers clusters and workers without gaps, in the order of their jobs. The zero places leaves ids
+// unchanged.
 type places struct {
-	byID    []int32 // index of a cluster by its id, -1 where there is none; nil without jobs
+	byID    []int32 // index of a cluster by id, -1 if there is none; nil without jobs
 	ids     []int
 	first   []int // index of worker 0, by cluster
 	workers int
 }
 
-// place is where a frame belongs: its cluster's index and that of the cluster's worker 0.
+// place is the index of a frame's cluster and of that cluster's worker 0.
 type place struct{ cluster, first int }
 
 func (p place) worker(id olaf.WorkerID) int { return p.first + int(id) }
 
-// lay numbers the jobs of a configuration, which then says how many clusters and workers there are.
+// assign numbers the jobs of a configuration and sets its numbers of clusters and workers.
 func (p *places) lay(cfg *Config) {
 	*p = places{byID: p.byID[:0], ids: p.ids[:0], first: p.first[:0]}
 	if len(cfg.Jobs) == 0 {
@@ -36,7 +37,7 @@ func (p *places) lay(cfg *Config) {
 	cfg.Clusters, cfg.Workers = len(p.ids), p.workers
 }
 
-// end is the index after the last worker of the cluster at i.
+// end returns the index after the last worker of the cluster at i.
 func (p *places) end(i int) int {
 	if i+1 < len(p.first) {
 		return p.first[i+1]
@@ -44,7 +45,7 @@ func (p *places) end(i int) int {
 	return p.workers
 }
 
-// id is that of the cluster at an index.
+// id returns the id of the cluster at i.
 func (p *places) id(i int) int {
 	if p.byID == nil {
 		return i
@@ -52,7 +53,7 @@ func (p *places) id(i int) int {
 	return p.ids[i]
 }
 
-// of is where a frame belongs; false where no job has its cluster or one of the workers inside.
+// placeOf returns a frame's place, or false if no job has its cluster or one of its workers.
 func (p *places) of(o *olaf.Observation) (place, bool) {
 	if p.byID == nil {
 		return place{cluster: int(o.Update.Cluster)}, true

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// shownReasons and shownRuns bound what Why lists; the document's invalid_reasons have them all.
+// shownReasons and shownRuns bound the output of Why; the document's invalid_reasons are complete.
 const (
 	shownReasons = 3
 	shownRuns    = 3
 )
 
-// Why says in words why runs of the row are left out: each of the first few reasons once, with the runs it was given for. It reads
-// what Summarise wrote before a reason, which also a kept document holds.
+// Why describes why runs of the row were excluded: the first few reasons, each with its runs. It parses the prefix
+// that Summarise wrote, which stored documents contain too.
 func (r *Row) Why() []string {
 	var order []string
 	runs := map[string][]string{}
@@ -44,7 +44,7 @@ func (r *Row) Why() []string {
 	return lines
 }
 
-// named lists the first few runs before a reason.
+// joinRuns lists the first few runs as the prefix of a reason.
 func named(runs []string) string {
 	switch {
 	case runs[0] == "":

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sum128 is a signed 128-bit sum: an age of a minute squared in ps² does not fit 64 bits.
+// sum128 is a signed 128-bit sum: an age of a minute squared in ps² exceeds 64 bits.
 type sum128 struct {
 	hi int64
 	lo uint64
@@ -35,7 +35,7 @@ func (s *sum128) addProduct(x uint64, y int64) {
 	s.add(int64(hi), lo)
 }
 
-// float is the nearest float64 but for one rounding of each half.
+// float returns the nearest float64, except for one rounding of each half.
 func (s sum128) float() float64 {
 	if s.hi < 0 {
 		lo, borrow := bits.Sub64(0, s.lo, 0)
@@ -45,19 +45,19 @@ func (s sum128) float() float64 {
 	return math.Ldexp(float64(s.hi), 64) + float64(s.lo)
 }
 
-// saw is one age sawtooth: Δ(t) = t − newest, where newest is the latest generation time delivered so far. All times are
-// ps since the run's origin.
+// saw is one age sawtooth: Δ(t) = t − newest, where newest is the latest generation time delivered so far. All times
+// are in ps since the run's origin.
 type saw struct {
 	newest     int64
-	since      int64 // the integral reaches up to here
-	start      int64 // and begins here
+	since      int64 // end of the integral so far
+	start      int64 // start of the integral
 	deliveries int64 // within the window
 	twiceArea  sum128
-	running    bool // newest and since hold
-	delivered  bool // something was delivered, within the window or before it
+	running    bool // newest and since are valid
+	delivered  bool // there was a delivery, within the window or before it
 }
 
-// tooth is one straight piece of a sawtooth: the age grows from age for length.
+// tooth is one straight piece of a sawtooth: the age grows from age during length.
 type tooth struct{ age, length int64 }
 
 // advance integrates up to at, clipped to the window's start, and returns the piece.
@@ -73,7 +73,7 @@ func (s *saw) advance(from, at int64) tooth {
 	return t
 }
 
-// deliver lets the age fall at time at to that of an update generated at gen, if that is newer.
+// deliver lowers the age at time at to that of an update generated at gen, if that is newer.
 func (s *saw) deliver(from, at, gen int64) {
 	if !s.running {
 		*s = saw{newest: gen, since: at, start: max(at, from), running: true, deliveries: s.deliveries}
@@ -84,7 +84,7 @@ func (s *saw) deliver(from, at, gen int64) {
 	}
 }
 
-// meanNS is the time average in ns over what was integrated; missing when that is nothing.
+// meanNS returns the time average in ns; missing if nothing was integrated.
 func (s *saw) meanNS() Float {
 	length := s.since - s.start
 	if length <= 0 {
@@ -93,25 +93,26 @@ func (s *saw) meanNS() Float {
 	return Float(s.twiceArea.float() / 2 / float64(length) / float64(olaf.Nanosecond))
 }
 
-// generated unwraps a generation stamp, which is modulo 2^48 ns, to the instant nearest to at, in ps.
+// unwrapGeneration converts a generation stamp, which is modulo 2^48 ns, to the instant nearest to at, in ps.
 func generated(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - 48
 	ageNS := int64((uint64(at.NS())-genNS)<<shift) >> shift
 	return (at.NS() - ageNS) * int64(olaf.Nanosecond)
 }
 
-// AgeOf is how old the newest update inside a frame was when it was delivered.
+// AgeOf returns the age of the newest update in a frame at its delivery.
 func AgeOf(o *olaf.Observation) olaf.Duration {
 	return olaf.Duration(int64(o.At) - generated(o.At, o.Update.GenNS))
 }
 
-// Vertex is a corner of a sawtooth: the age at an instant. Two vertices at one instant are a delivery's fall.
+// Vertex is a corner of a sawtooth: the age at an instant. Two vertices at one instant are the fall at a delivery.
 type Vertex struct {
 	At  olaf.Time
 	Age olaf.Duration
 }
 
-// Sawtooth draws the age of one cluster from its deliveries, in order, for plots. Those of other clusters are passed over.
+// Sawtooth returns the corners of one cluster's age for plots, from its deliveries in order. Deliveries of other
+// clusters are skipped.
 func Sawtooth(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex {
 	var out []Vertex
 	var s saw

@@ -2,16 +2,17 @@ package results
 
 import "github.com/olafctl/olaf"
 
-// Vector is what somebody has of an update that comes in segments. The zero value has nothing.
+// Vector tracks an update that arrives in segments. The zero value has none.
 type Vector struct {
-	newest  []int64 // generation in ps by segment, of those that came
+	newest  []int64 // generation in ps of the segments received
 	there   []bool
 	missing int
-	oldest  int64 // the least of newest, once none is missing, and
-	behind  int   // how many segments are that old
+	oldest  int64 // minimum of newest, once none is missing
+	behind  int   // number of segments with that age
 }
 
-// Put takes a segment that was generated at gen, in ps. It says how old the whole is, if that became whole or younger by it.
+// Put adds a segment generated at gen, in ps. It returns the age of the complete vector if the segment completed it
+// or made it younger.
 func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bool) {
 	if v.newest == nil {
 		v.newest, v.there, v.missing = make([]int64, segments), make([]bool, segments), segments
@@ -38,7 +39,8 @@ func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bo
 	return v.oldest, true
 }
 
-// look finds the oldest segments. A vector becomes younger when all of them were replaced, so that this is rare.
+// findOldest finds the oldest segments. It is rarely called: a vector becomes younger only when all of them were
+// replaced.
 func (v *Vector) look() {
 	v.oldest, v.behind = v.newest[0], 0
 	for _, gen := range v.newest {
@@ -51,7 +53,8 @@ func (v *Vector) look() {
 	}
 }
 
-// ageSegments moves the sawtooths of the cluster and of the workers inside where a segment makes their vector whole or younger.
+// ageSegments updates the sawtooths of the cluster and the workers whose vector the segment completes or makes
+// younger.
 func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64) {
 	from, n := int64(c.cfg.Window.From), c.cfg.Segments
 	u := c.cluster(place.cluster)
@@ -60,7 +63,7 @@ func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64)
 	}
 	one := [1]olaf.Contributor{{GenNS: o.Update.GenNS, Seq: o.Update.Seq, Worker: o.Update.Worker}}
 	inside := o.Contributors
-	if inside == nil { // of a merged frame this is not all; no metric of workers comes out of such a run
+	if inside == nil { // incomplete for a merged frame, but such a run has no metrics of workers
 		inside = one[:]
 	}
 	for i := range inside {
@@ -72,7 +75,7 @@ func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64)
 	}
 }
 
-// came notes that a segment of a worker's update was delivered.
+// countPart counts a delivered segment of a worker's update.
 func (c *Collector) came(worker int, seq uint32) {
 	w, update := c.worker(worker), int(seq)/c.cfg.Segments
 	if have := len(w.parts); update >= have {
@@ -81,7 +84,8 @@ func (c *Collector) came(worker int, seq uint32) {
 	w.parts[update]++
 }
 
-// torn is how many updates arrived in part; missing where an update is one frame, or nobody knows who was inside.
+// countTorn returns the number of updates that arrived in part; missing if an update is one frame, or contributors
+// are unknown.
 func (c *Collector) torn() Float {
 	if c.cfg.Segments < 2 || c.lackProvenance {
 		return Missing()

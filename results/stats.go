@@ -15,11 +15,11 @@ type Stat struct {
 	Statistic
 }
 
-// Stats are a row's statistics by name, in the order in which their metrics are declared. Times are ns, rates and shares
-// are as the names say; docs/reference/metrics.md defines each.
+// Stats are a row's statistics by name, in declaration order. Times are in ns, rates and shares as their names say;
+// docs/reference/metrics.md defines each.
 type Stats []Stat
 
-// Of is the statistic of a metric, with no mean where there is none of that name.
+// Of returns the statistic of a metric, without a mean if there is none with this name.
 func (s Stats) Of(name string) *Statistic {
 	for i := range s {
 		if s[i].Name == name {
@@ -30,7 +30,7 @@ func (s Stats) Of(name string) *Statistic {
 	return &none
 }
 
-// MarshalJSON writes an object of the statistics in their order.
+// MarshalJSON writes the statistics as an object, in order.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -52,11 +52,11 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ofRows are the members of a row that are objects and no statistics.
+// ofRows are the members of a row that are objects but not statistics.
 var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps"}
 
-// UnmarshalJSON reads those members of an object that are objects themselves: the statistics of a whole row. Names are all
-// that is known of their metrics; see Row.Declare.
+// UnmarshalJSON reads the members of a row that are statistics. Only the names of their metrics are known then; see
+// Row.Declare.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
 	*s = nil
 	return metric.Members(raw, func(name string, value json.RawMessage) error {
@@ -72,13 +72,13 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// plainRow is a Row as encoding/json sees it.
+// plainRow is a Row for encoding/json, without its methods.
 type plainRow Row
 
-// MarshalJSON writes the statistics among the row's own members.
+// MarshalJSON writes the statistics as members of the row.
 func (r Row) MarshalJSON() ([]byte, error) { return metric.Inline(plainRow(r)) }
 
-// UnmarshalJSON reads a row and whatever statistics it has.
+// UnmarshalJSON reads a row with its statistics.
 func (r *Row) UnmarshalJSON(raw []byte) error {
 	var plain plainRow
 	if err := json.Unmarshal(raw, &plain); err != nil {
@@ -88,7 +88,7 @@ func (r *Row) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &r.Stats)
 }
 
-// Value is what a run has of a metric, missing where it has nothing.
+// Value returns a run's value of a metric, missing if it has none.
 func (r *Run) Value(m *metric.Metric) Float {
 	switch {
 	case m.Counter != "" && !m.Sparse && r.Counters.Index(m.Counter) < 0:
@@ -99,8 +99,8 @@ func (r *Run) Value(m *metric.Metric) Float {
 	return r.Metrics.Of(m.Name)
 }
 
-// MetricsOf lists the metrics of which a table of these runs shows anything: all that any of them declares and of which
-// there is a statistic, in the order of their declarations, but for sparse ones of which no run has anything.
+// MetricsOf returns the metrics for a table of these runs: all declared ones with statistics, in declaration order,
+// except sparse ones without a value in any run.
 func MetricsOf(runs []Run) []*metric.Metric {
 	var union union
 	var last *metric.Declaration
@@ -115,7 +115,7 @@ func MetricsOf(runs []Run) []*metric.Metric {
 	})
 }
 
-// MetricsIn lists the metrics of which any row has a statistic, in the order of the rows' own.
+// MetricsIn returns the metrics with a statistic in any row, in the rows' order.
 func MetricsIn(rows []Row) []*metric.Metric {
 	var union union
 	for i := range rows {
@@ -128,7 +128,7 @@ func MetricsIn(rows []Row) []*metric.Metric {
 	return union.metrics
 }
 
-// union lists the metrics of several lists, each name once: what only a later list has stands where that list has it.
+// union merges lists of metrics, each name once. A metric that only a later list has keeps its position there.
 type union struct{ metrics []*metric.Metric }
 
 func (u *union) add(list []*metric.Metric) {
@@ -143,13 +143,13 @@ func (u *union) add(list []*metric.Metric) {
 	}
 }
 
-// Declare gives a run that was read the rows of d for the names that it has.
+// Declare gives a run read from a document the rows of d for its names.
 func (r *Run) Declare(d *metric.Declaration) {
 	r.Counters, r.Metrics = r.Counters.Under(d.Ledger), r.Metrics.Under(d)
 	r.Declared = d.Among(r.Counters, r.Metrics)
 }
 
-// Declare gives a row that was read the rows of d for the names of its statistics.
+// Declare gives a row read from a document the rows of d for its statistics.
 func (r *Row) Declare(d *metric.Declaration) {
 	for k := range r.Stats {
 		if m := d.Metric(r.Stats[k].Name); m != nil {

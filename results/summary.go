@@ -8,8 +8,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Summarise makes the row of one configuration from its runs, in the order given, with a statistic of every metric of d that
-// is not aside; runs that are not valid are counted and stay out of every statistic. All runs must be of one queue and rate.
+// Summarise returns the row of one configuration from its runs, in the given order, with a statistic for every
+// metric of d that is not aside. Invalid runs are counted and excluded from all statistics. All runs must have the
+// same queue and rate.
 func Summarise(d *metric.Declaration, runs []Run) Row {
 	row := Row{Valid: len(runs) > 0}
 	valid := make([]*Run, 0, len(runs))
@@ -36,7 +37,7 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 	return row
 }
 
-// over describes one metric over runs; what is missing carries the first run's reason.
+// metricOver returns the statistic of one metric over runs; a missing one has the first run's reason.
 func over(runs []*Run, m *metric.Metric) Statistic {
 	values := make([]Float, len(runs))
 	reason := "no valid run"
@@ -75,7 +76,7 @@ func CDF(counts []int64) []CDFPoint {
 	return points
 }
 
-// clusterOf is what a run has of one cluster.
+// clusterOf is one cluster of a run.
 type clusterOf struct {
 	*ClusterMetric
 	run *Run
@@ -101,8 +102,8 @@ func clusterRows(runs []*Run) []ClusterRow {
 	return rows
 }
 
-// clusterRow describes a cluster over its runs. An age that is missing is so for the reason of the metric over all clusters in the first run without
-// it, where that is missing too.
+// clusterRow returns the statistics of a cluster over its runs. A missing age has the reason of the metric over all
+// clusters in the first run that lacks it, if that metric is missing too.
 func clusterRow(id int, runs []clusterOf) ClusterRow {
 	values := make([]Float, len(runs))
 	for k, c := range runs {
@@ -127,8 +128,8 @@ func clusterRow(id int, runs []clusterOf) ClusterRow {
 	return row
 }
 
-// CompareRuns sets the runs of one queue against another's at the same output rate, pairing runs of equal index, so that
-// each pair saw the same traffic. Pairs with a run that is not valid or not there are left out.
+// CompareRuns compares the runs of one queue with another's at the same output rate, in pairs of equal index, so
+// that each pair had the same traffic. Pairs with an invalid or absent run are excluded.
 func CompareRuns(queue, versus []Run) Comparison {
 	var c Comparison
 	pairs := pairRuns(queue, versus)
@@ -184,7 +185,7 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 	return Describe(values, reason)
 }
 
-// lacks says why a run has no value of a metric, which may be none of its system's.
+// whyMissing returns why a run has no value of a metric, which its system may not have at all.
 func (r *Run) lacks(name string) string {
 	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

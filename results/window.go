@@ -9,20 +9,21 @@ import (
 // UnknownAge as a Window's InitialAge leaves ages undefined until the first delivery.
 const UnknownAge olaf.Duration = -1
 
-// Window is the span over which ages are averaged (docs/reference/semantics.md, AoM window). The zero Window means from the first
-// to the last delivery of each sawtooth, the micro-benchmark's. A Window with a To is a fixed span of the run.
+// Window is the span over which ages are averaged (docs/reference/semantics.md, AoM window). The zero Window, as in
+// the micro-benchmark, lasts from the first to the last delivery of each sawtooth. A Window with a To is a fixed
+// span of the run.
 type Window struct {
 	From olaf.Time `json:"from_ps"`
 	To   olaf.Time `json:"to_ps"`
-	// InitialAge is the age at From of whatever had nothing newer delivered before; UnknownAge starts its sawtooth at its
+	// InitialAge is the age at From of sawtooths without an earlier delivery; with UnknownAge they start at their
 	// first delivery.
 	InitialAge olaf.Duration `json:"initial_age"`
 }
 
-// FirstToLast says whether the window is that of each sawtooth's own deliveries.
+// FirstToLast reports whether the window is that of each sawtooth's deliveries.
 func (w Window) FirstToLast() bool { return w.To == 0 }
 
-// String tells the window in words.
+// String describes the window in words.
 func (w Window) String() string {
 	switch {
 	case w.FirstToLast():

@@ -1,7 +1,7 @@
 package results
 
-// Withhold takes everything out of the run that is made of ages, because of clocks that were not good enough for it, and
-// gives each the reason why. What was counted, and when updates arrived, stays.
+// Withhold removes everything derived from ages, because the clocks were not good enough, and stores the reason for
+// each metric. Counts and arrival times stay.
 func (r *Run) Withhold(why string) {
 	r.Withheld = why
 	if r.Missing == nil {

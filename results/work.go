@@ -2,13 +2,13 @@ package results
 
 import "math"
 
-// workTolerance is how far the gradients in an update may differ between rows that count the same work: what a run's first and last
-// updates add to a mean.
+// workTolerance is how much the gradients per update may differ between rows that count the same work: the effect of
+// a run's first and last updates on a mean.
 const workTolerance = 0.01
 
-// SameWork reports whether one update of the weights is the same work in every row: as many gradients. Only then may numbers
-// that count updates stand side by side, such as the time of an iteration. Rows that tell no time per gradient, as those of earlier
-// builds, are alike only where all have the same name.
+// SameWork reports whether an update of the weights has the same number of gradients in every row. Only then can
+// numbers per update be compared, such as the time of an iteration. Rows without a time per gradient, as from
+// earlier builds, are the same work only if all have the same name.
 func SameWork(rows []Row) bool {
 	first, name, known := Missing(), "", 0
 	for i := range rows {
@@ -17,7 +17,7 @@ func SameWork(rows []Row) bool {
 			continue
 		}
 		known++
-		work := iteration / gradient // not a number where a row tells no time per gradient
+		work := iteration / gradient // NaN if a row has no time per gradient
 		switch {
 		case known == 1:
 			first, name = work, rows[i].Queue
@@ -32,7 +32,7 @@ func SameWork(rows []Row) bool {
 	return true
 }
 
-// The times of an update of the weights and of a gradient.
+// Metrics for the time of an update of the weights and of a gradient.
 const (
 	iterationName = "iteration_ns"
 	gradientName  = "gradient_ns"

@@ -1,10 +1,10 @@
-// Package columns is the compact form in which delivered frames are kept: blocks of at most 8,192 observations, each field
-// in a column of its own, as differences in variable-length integers, compressed with S2. Writing costs a few
-// tens of nanoseconds an observation, reading needs no more memory than one block.
+// Package columns implements the compact format for stored deliveries: blocks of at most 8,192 observations, with
+// each field in its own column, as differences in variable-length integers, compressed with S2. Writing costs a few
+// tens of nanoseconds per observation; reading needs memory for one block.
 //
 // A block is a header of six little-endian 32-bit words (magic "OLB1", run, observations, bytes of columns, bytes
-// compressed, CRC-32C of the columns), then the compressed columns, each preceded by its length. Blocks stand on their own; a file is blocks one
-// after the other, and those of one run follow each other.
+// compressed, CRC-32C of the columns), then the compressed columns, each preceded by its length. Blocks are
+// independent. A file is a sequence of blocks, and those of one run are adjacent.
 package columns
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFormat is the kind of every file that is not whole blocks of observations.
+// ErrFormat: the file does not consist of complete blocks of observations.
 var ErrFormat = olaf.NewError(olaf.Failed, "columns: not a file of observations, or a damaged one")
 
 const (
 	magic       = 0x31424c4f // "OLB1"
 	headerBytes = 24
-	// A block ends at this many observations or contributors, whichever comes first.
+	// A block ends at this many observations or contributors, whichever is reached first.
 	maxObservations = 1 << 13
 	maxContributors = 1 << 15
-	// maxRaw bounds what a reader unpacks: far above what a block can take.
+	// maxRaw bounds the unpacked size, far above that of any block.
 	maxRaw = 64 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The columns of a block, in the order of the file.
+// The columns of a block, in file order.
 const (
 	colAt = iota
 	colQueued
@@ -45,7 +45,7 @@ const (
 	colCount
 	colLanes
 	colFlags
-	colInside // 0 without provenance, 1 for the update itself alone, else contributors + 2
+	colInside // 0 without provenance, 1 for the update alone, else contributors + 2
 	rowColumns
 )
 
@@ -59,10 +59,10 @@ const (
 
 const columnCount = rowColumns + insideColumns
 
-// Encoder turns the observations of one run after the other into blocks. It keeps its memory and is not safe for
-// concurrent use. The zero Encoder is ready for Begin.
+// Encoder encodes the observations of successive runs as blocks. It reuses its memory and is not safe for concurrent
+// use. The zero Encoder is ready for Begin.
 type Encoder struct {
-	// The open block, a row an observation and a row a contributor; signed values are folded so that small ones are small.
+	// The open block, with a row per observation and per contributor; signed values are zigzag-encoded.
 	rows   [][rowColumns]uint64
 	inside [][insideColumns]uint64
 
@@ -74,7 +74,7 @@ type Encoder struct {
 	lastLanes   uint16
 }
 
-// Begin starts a run, which the caller numbers.
+// Begin starts the run with this number.
 func (e *Encoder) Begin(run uint32) {
 	e.run, e.out = run, e.out[:0]
 	e.clear()
@@ -84,12 +84,12 @@ func (e *Encoder) clear() {
 	e.rows, e.inside, e.lastAt, e.lastLanes = e.rows[:0], e.inside[:0], 0, 0
 }
 
-// folded maps 0, −1, 1, −2, … to 0, 1, 2, 3, …
+// zigzag maps 0, −1, 1, −2, … to 0, 1, 2, 3, …
 func folded(v int64) uint64 { return uint64(v<<1 ^ v>>63) }
 
 func unfolded(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// Append takes the next observation of the run. o is not kept.
+// Append adds the next observation of the run. o is not retained.
 func (e *Encoder) Append(o *olaf.Observation) {
 	u := &o.Update
 	e.rows = append(e.rows, [rowColumns]uint64{
@@ -111,7 +111,7 @@ func (e *Encoder) Append(o *olaf.Observation) {
 	}
 }
 
-// appendInside takes the contributors and returns their code in colInside.
+// appendInside adds the contributors and returns their code for colInside.
 func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
 	u := &o.Update
 	switch {
@@ -131,7 +131,7 @@ func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
 	return uint64(len(o.Contributors)) + 2
 }
 
-// appendNumber is binary.AppendUvarint with a short way for the many small numbers.
+// appendNumber is binary.AppendUvarint with a fast path for small numbers.
 func appendNumber(b []byte, v uint64) []byte {
 	if v < 0x80 {
 		return append(b, byte(v))
@@ -171,17 +171,17 @@ func (e *Encoder) flush() {
 	e.clear()
 }
 
-// Take returns the blocks that are whole, which are valid until the next call, and forgets them.
+// Take returns the complete blocks, which are valid until the next call, and drops them.
 func (e *Encoder) Take() []byte {
 	whole := e.out
 	e.out = e.out[:0]
 	return whole
 }
 
-// Whole is how many bytes Take would return.
+// PendingBytes returns the number of bytes that Take would return.
 func (e *Encoder) Whole() int { return len(e.out) }
 
-// End ends the run and returns its blocks, without those that were taken; they are valid until the next Begin.
+// End ends the run and returns its blocks except those already taken. They are valid until the next Begin.
 func (e *Encoder) End() []byte {
 	if len(e.rows) > 0 {
 		e.flush()
@@ -189,7 +189,7 @@ func (e *Encoder) End() []byte {
 	return e.out
 }
 
-// Reader reads observations back. It holds one block at a time.
+// Reader reads observations. It keeps one block in memory.
 type Reader struct {
 	r            io.Reader
 	packed, raw  []byte
@@ -200,11 +200,11 @@ type Reader struct {
 	contributors []olaf.Contributor
 }
 
-// NewReader makes a Reader of blocks from r.
+// NewReader returns a Reader for blocks from r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 
-// Next fills o with the next observation and returns the number of its run. The contributors are reused by the next call.
-// It ends with io.EOF; a damaged or truncated file gives an error that matches ErrFormat.
+// Next fills o with the next observation and returns the number of its run. The next call reuses the contributors.
+// The end is io.EOF; a damaged or truncated file gives an error that matches ErrFormat.
 func (r *Reader) Next(o *olaf.Observation) (run uint32, err error) {
 	for r.left == 0 {
 		if err := r.block(); err != nil {
@@ -258,7 +258,7 @@ func (r *Reader) inside(d *fields, u *olaf.Update) []olaf.Contributor {
 	return r.contributors
 }
 
-// block reads and unpacks the next block.
+// readBlock reads and unpacks the next block.
 func (r *Reader) block() error {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r.r, header[:]); err == io.EOF {
@@ -271,12 +271,12 @@ func (r *Reader) block() error {
 	if word(0) != magic || observations == 0 || observations > maxObservations || raw > maxRaw || packed > maxRaw {
 		return fmt.Errorf("%w: no block's header where one should be", ErrFormat)
 	}
-	// The length is a claim: read as it comes rather than make room for it first.
+	// The length is only a claim: read step by step instead of allocating it first.
 	var err error
 	if r.packed, err = readUpTo(r.r, r.packed[:0], int(packed)); err != nil {
 		return fmt.Errorf("%w: a block is cut (%w)", ErrFormat, err)
 	}
-	// Only what passes for the claimed length is unpacked.
+	// Unpack only data with the claimed length.
 	if n, err := s2.DecodedLen(r.packed); err != nil || n != int(raw) {
 		return fmt.Errorf("%w: a block does not unpack to the %d bytes it claims (%v)", ErrFormat, raw, err)
 	}
@@ -310,7 +310,7 @@ func readUpTo(r io.Reader, dst []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// fields takes values off the columns and remembers when one was not there.
+// fields takes values from the columns and records whether one was missing or out of range.
 type fields struct {
 	column  *[columnCount][]byte
 	damaged bool

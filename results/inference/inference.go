@@ -1,8 +1,8 @@
-// Package inference decides whether numbers differ: tests of paired differences and of independent samples, exact where
-// ties or small samples make approximations wrong, and the correction for asking many questions at once.
+// Package inference tests whether numbers differ: tests for paired differences and independent samples, exact where
+// ties or small samples make approximations wrong, and a correction for multiple tests.
 //
-// Every test is two-sided and symmetric in its arguments, and says the least p that samples of these sizes could have
-// shown, so that nobody takes silence of two runs for equality.
+// Every test is two-sided and symmetric in its arguments. It also returns the smallest p that the sample sizes
+// allow, so that an insignificant result of two runs is not taken for equality.
 package inference
 
 import (
@@ -15,15 +15,15 @@ import (
 
 // Result is the outcome of one test.
 type Result struct {
-	P     float64 // not a number where there is nothing to test
-	Least float64 // the least P that these sample sizes allow
+	P     float64 // NaN if there is nothing to test
+	Least float64 // smallest P that the sample sizes allow
 }
 
-// TooFew says that no data of this size could have come out below alpha.
+// TooFew reports whether no data of this size could have given a P below alpha.
 func (r Result) TooFew(alpha float64) bool { return r.Least >= alpha || math.IsNaN(r.P) }
 
-// PairedT is Student's t test of the hypothesis that the mean of paired differences is 0. Differences without spread need
-// no assumption about one: all 0 give 1, a constant gives the chance that so many signs agree.
+// PairedT is Student's t test of the hypothesis that the mean of paired differences is 0. Constant differences need
+// no assumption about their spread: all 0 give 1, any other constant gives the probability that all signs agree.
 func PairedT(differences []float64) Result {
 	n := len(differences)
 	if n == 0 {
@@ -44,11 +44,12 @@ func PairedT(differences []float64) Result {
 	return Result{2 * exactmath.StudentSurvival(float64(n-1), t), 0}
 }
 
-// exactTo is the sample size up to which distributions are counted out; beyond it they are normal to many digits.
+// exactTo is the sample size up to which distributions are enumerated; beyond it the normal approximation is
+// accurate to many digits.
 const exactTo = 120
 
-// SignedRank is Wilcoxon's signed-rank test of paired differences. Differences of 0 say nothing and are left out; ties
-// share their mean rank. Up to 120 differences the distribution of the rank sum over all signs is counted out.
+// SignedRank is Wilcoxon's signed-rank test for paired differences. Differences of 0 are dropped; ties share their
+// mean rank. Up to 120 differences, the distribution of the rank sum over all signs is exact.
 func SignedRank(differences []float64) Result {
 	var sizes []float64
 	for _, d := range differences {
@@ -84,7 +85,7 @@ func SignedRank(differences []float64) Result {
 		}
 		return Result{normalTail(math.Abs(float64(positive)-float64(float64(total)/2))-1, variance), least}
 	}
-	ways := make([]float64, total+1) // probability of every sum
+	ways := make([]float64, total+1) // probability of each sum
 	ways[0] = 1
 	for _, r := range ranks {
 		for s := total; s >= 0; s-- {
@@ -97,13 +98,13 @@ func SignedRank(differences []float64) Result {
 	return Result{twoSided(ways, positive), least}
 }
 
-// RankSum is the permutation test of the rank sum of two independent samples, which is Mann-Whitney's without its
-// assumption that there are no ties. Up to 120 values together the distribution over all ways to part them is counted out.
+// RankSum is the permutation test of the rank sum of two independent samples: Mann-Whitney's test without the
+// assumption that there are no ties. Up to 120 values in total, the distribution over all partitions is exact.
 func RankSum(a, b []float64) Result {
 	if len(a) == 0 || len(b) == 0 {
 		return Result{math.NaN(), 1}
 	}
-	if len(a) > len(b) { // the same question, with less to count
+	if len(a) > len(b) { // equivalent, with less to count
 		a, b = b, a
 	}
 	all := slices.Concat(a, b)
@@ -130,13 +131,13 @@ func RankSum(a, b []float64) Result {
 	return Result{twoSided(subsetSums(ranks, n), observed), least}
 }
 
-// subsetSums is the probability of every sum of n of the ranks, all choices being equally likely.
+// subsetSums returns the probability of each sum of n ranks, with all choices equally likely.
 func subsetSums(ranks []int, n int) []float64 {
 	total := 0
 	for _, r := range ranks {
 		total += r
 	}
-	// chosen[k][s] is the probability, after some ranks, that k of them were taken and sum to s.
+	// chosen[k][s] is the probability, after the ranks so far, that k of them were chosen and sum to s.
 	chosen := make([][]float64, n+1)
 	for k := range chosen {
 		chosen[k] = make([]float64, total+1)
@@ -145,7 +146,7 @@ func subsetSums(ranks []int, n int) []float64 {
 	for seen, r := range ranks {
 		left := float64(len(ranks) - seen)
 		for k := min(n, seen+1); k >= 0; k-- {
-			stay := 1 - float64(n-k)/left // this one is not taken, k being taken already
+			stay := 1 - float64(n-k)/left // this one is not chosen, with k chosen already
 			for s := total; s >= 0; s-- {
 				p := 0.0
 				if stay > 0 {
@@ -161,8 +162,8 @@ func subsetSums(ranks []int, n int) []float64 {
 	return chosen[n]
 }
 
-// twoSided is the probability of a sum as far out as the observed one, on either side. A hair of room keeps sums that are
-// equally likely together in spite of rounding.
+// twoSided returns the probability of a sum at least as extreme as the observed one, on either side. It includes
+// sums of equal probability in spite of rounding.
 func twoSided(probability []float64, observed int) float64 {
 	below, above := 0.0, 0.0
 	for s, p := range probability {
@@ -176,7 +177,8 @@ func twoSided(probability []float64, observed int) float64 {
 	return min(1, 2*min(below, above))
 }
 
-// normalTail is the probability of a deviate of this variance at least so far from 0 on either side; 1 where nothing varies.
+// normalTail returns the probability that a normal deviate with this variance is at least distance from 0 on either
+// side; 1 for variance 0.
 func normalTail(distance, variance float64) float64 {
 	if variance == 0 {
 		return 1
@@ -184,7 +186,7 @@ func normalTail(distance, variance float64) float64 {
 	return 2 * exactmath.NormalSurvival(max(0, distance)/math.Sqrt(variance))
 }
 
-// doubleRanks are twice the mean ranks of values, so that they are whole.
+// doubleRanks returns twice the mean ranks of values, which are integers.
 func doubleRanks(values []float64) []int {
 	order := make([]int, len(values))
 	for i := range order {
@@ -213,8 +215,8 @@ func choose(n, k int) float64 {
 	return ways
 }
 
-// Holm adjusts p values of questions that were asked together, in their order: each may be held against the level that
-// one question would have. What is not a number stays so and counts for nothing.
+// Holm adjusts the p values of simultaneous tests, in order, so that each can be compared with the level of a single
+// test. NaN values stay and do not count.
 func Holm(p []float64) []float64 {
 	order := make([]int, 0, len(p))
 	adjusted := slices.Clone(p)
@@ -223,7 +225,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) }) // equal ones are adjusted to the same in any order
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) }) // equal ones get the same adjustment in any order
 	highest := 0.0
 	for rank, i := range order {
 		highest = max(highest, min(1, p[i]*float64(len(order)-rank)))

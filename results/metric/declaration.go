@@ -7,22 +7,22 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Declaration is everything that is counted and measured of a run, in the order of documents.
+// Declaration lists the counters and metrics of a run, in document order.
 type Declaration struct {
-	System  string // whose it is; empty for what passes one queue
+	System  string // system it belongs to; empty for a single queue
 	Ledger  *olaf.Ledger
 	Metrics []*Metric
 }
 
-// OfQueue declares a run through one queue, which itself declares what it counts of arrivals and frames (flow) and of the
-// updates inside of them (sums).
+// OfQueue declares a run through one queue. The queue declares its counters of arrivals and frames (flow) and of the
+// updates inside (sums).
 func OfQueue(flow, sums *olaf.Ledger) *Declaration {
 	sending := sendingTo("in")
 	d := &Declaration{Ledger: olaf.JoinLedgers(sending, astray, flow, captured, sums)}
 	return d.measuring(sending, captured, flow, astray, sums)
 }
 
-// measuring adds the metrics: the counters of the ledger's parts, in the order of documents, and what is measured.
+// withMetrics adds the metrics: the counters of the ledger's parts in document order, and the measured metrics.
 func (d *Declaration) measuring(parts ...*olaf.Ledger) *Declaration {
 	l := d.Ledger
 	for _, part := range parts {
@@ -41,7 +41,7 @@ func (d *Declaration) measuring(parts ...*olaf.Ledger) *Declaration {
 	return d
 }
 
-// counted is the metric that a counter is, of a part of what was lost or not.
+// counterMetric returns the metric of a counter; part means that it is a part of the total loss.
 func counted(c *olaf.Counter, part bool) *Metric {
 	m := &Metric{Name: c.Name, Title: c.Title, Unit: c.Unit, Doc: c.Doc, Paper: c.Paper, Counter: c.Name, Column: c.Column, Sparse: c.Sparse}
 	if part {
@@ -50,10 +50,10 @@ func counted(c *olaf.Counter, part bool) *Metric {
 	return m
 }
 
-// CountOf is the metric that a counter is.
+// CountOf returns the metric of a counter.
 func CountOf(c *olaf.Counter) *Metric { return counted(c, false) }
 
-// Evaluate computes metrics of what was measured, counts as well.
+// Evaluate computes metrics from a measured run, including counts.
 func Evaluate(rows []*Metric, m *Measured) Values {
 	return Listed(rows, func(i int) Float {
 		if rows[i].Counted() {
@@ -63,7 +63,7 @@ func Evaluate(rows []*Metric, m *Measured) Values {
 	})
 }
 
-// Listed are values that their owner computes, by the index of their metric.
+// NewValues returns values that the caller computes, by the index of their metric.
 func Listed(rows []*Metric, value func(int) Float) Values {
 	v := Values{rows, make([]Float, len(rows))}
 	for i := range rows {
@@ -72,7 +72,7 @@ func Listed(rows []*Metric, value func(int) Float) Values {
 	return v
 }
 
-// Measure evaluates every metric that is measured, and gives the reasons of those that are missing.
+// Measure evaluates all measured metrics and returns the reasons for the missing ones.
 func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string) {
 	missing = map[string]string{}
 	if d == nil {
@@ -96,8 +96,8 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 	return v, missing
 }
 
-// Among is the part of the declaration that concerns a stored run with these counts, which are declared, and values: the
-// rows that d has for their names. Names that d does not have keep a row with nothing but the name.
+// Among returns the part of the declaration for a stored run with these declared counts and values: the rows of d
+// for their names. Names unknown to d get a row with only the name.
 func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	part := &Declaration{System: d.System, Ledger: c.Ledger()}
 	for _, row := range d.Metrics {
@@ -123,7 +123,7 @@ func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	return part
 }
 
-// United has every metric that one of some declarations has, each name once.
+// Union returns every metric of the declarations, each name once.
 func United(all ...*Declaration) *Declaration {
 	united := new(Declaration)
 	for _, d := range all {
@@ -136,7 +136,7 @@ func United(all ...*Declaration) *Declaration {
 	return united
 }
 
-// Metric finds a row by its name; nil where there is none.
+// Metric returns the metric with this name, or nil.
 func (d *Declaration) Metric(name string) *Metric {
 	for _, row := range d.Metrics {
 		if row.Name == name {

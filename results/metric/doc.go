@@ -1,3 +1,3 @@
-// Package metric holds the rows of what is counted and measured: names, units, formulas, and what the documentation says of
-// each, once. Documents, tables, workbook, report, dashboard and docs/reference/metrics.md list these rows and no others.
+// Package metric defines all counters and metrics in one place: names, units, formulas and documentation. Documents,
+// tables, workbook, report, dashboard and docs/reference/metrics.md list these rows and no others.
 package metric

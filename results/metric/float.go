@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Float is a number that may be missing: not a number in memory, null in JSON. Infinities are missing as well.
+// Float is a number that may be missing: NaN in memory, null in JSON. Infinities count as missing.
 type Float float64
 
-// Missing is the Float that is not there.
+// Missing returns the missing Float.
 func Missing() Float { return Float(math.NaN()) }
 
-// Known says whether there is a number.
+// Known reports whether there is a number.
 func (f Float) Known() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// MarshalJSON writes the shortest form that reads back to the same number, or null.
+// MarshalJSON writes the shortest form that reads back as the same number, or null.
 func (f Float) MarshalJSON() ([]byte, error) {
 	if !f.Known() {
 		return []byte("null"), nil

@@ -2,14 +2,13 @@ package metric
 
 import "github.com/olafctl/olaf"
 
-// Host is what a number of hosts that wait for answers is called, and what it is, wherever they play: beside a device in a bench, or around
-// switches of their own in a job.
+// Host describes a metric of hosts that wait for answers, on a bench's device or around the switches of a job.
 type Host struct{ Name, Title, Unit, Doc string }
 
-// PerUpdate reports whether it counts or times updates of the weights, whose size differs between systems.
+// PerUpdate reports whether the metric counts or times updates of the weights, whose size differs between systems.
 func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "staleness_updates" }
 
-// ofHosts are those that both have. A number that only one of them has is declared there.
+// ofHosts are the metrics that benches and jobs share. Metrics of only one of them are declared there.
 var ofHosts = []Host{
 	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +
 		"every gradient, else the workers. An update is one gradient of an asynchronous server and several of other systems"},
@@ -27,7 +26,7 @@ var ofHosts = []Host{
 	{"wire_bytes", "Bytes", "B", "of frames handed to links, without what is beside a frame"},
 }
 
-// OfHosts finds one by its name; one without a title where there is none.
+// OfHosts returns the shared metric with this name, or one without a title if there is none.
 func OfHosts(name string) Host {
 	for _, h := range ofHosts {
 		if h.Name == name {
@@ -37,14 +36,14 @@ func OfHosts(name string) Host {
 	return Host{Name: name}
 }
 
-// ofHost completes a metric that is one of them.
+// ofHost completes a shared metric.
 func ofHost(m Metric) *Metric {
 	h := OfHosts(m.Name)
 	m.Title, m.Unit, m.Doc, m.PerUpdate = h.Title, h.Unit, h.Doc, h.PerUpdate()
 	return &m
 }
 
-// countedOf completes a counter that is one of them.
+// countedOf completes a shared counter.
 func countedOf(c olaf.Counter) olaf.Counter {
 	h := OfHosts(c.Name)
 	c.Title, c.Unit, c.Doc = h.Title, h.Unit, h.Doc

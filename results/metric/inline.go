@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Here is the JSON name of a field whose members Inline writes in its place, as those of an embedded struct: an ordered
-// set of numbers by name among the fields of a document.
+// Here is the JSON name of a field whose members Inline writes in its place, like those of an embedded struct: an
+// ordered set of named numbers among the fields of a document.
 const Here = "*"
 
 var here = []byte(`"` + Here + `":{`)
@@ -17,7 +17,7 @@ var here = []byte(`"` + Here + `":{`)
 func Inline(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // whoever writes the whole document escapes
+	e.SetEscapeHTML(false) // the writer of the complete document escapes
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func Inline(v any) ([]byte, error) {
 		from := at + len(here)
 		to := from + closing(raw[from:])
 		inner, rest := raw[from:to], raw[to+1:]
-		if len(inner) == 0 { // neither does it leave a comma
+		if len(inner) == 0 { // no members, so no comma either
 			if bytes.HasPrefix(rest, []byte(",")) {
 				rest = rest[1:]
 			} else if raw[at-1] == ',' {
@@ -41,7 +41,7 @@ func Inline(v any) ([]byte, error) {
 	}
 }
 
-// closing is where the object ends whose inside raw begins with.
+// closing returns the end of the object whose content raw begins with.
 func closing(raw []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -62,7 +62,7 @@ func closing(raw []byte) int {
 	return len(raw)
 }
 
-// Members calls take with every member of a JSON object, in their order.
+// Members calls take for every member of a JSON object, in order.
 func Members(raw []byte, take func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); open != json.Delim('{') {

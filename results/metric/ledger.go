@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sendingTo declares what is sent: it reaches what has these classes of arrivals, or nothing.
+// sendingTo declares the sent updates, which become one of these classes of arrivals or are lost.
 func sendingTo(arrivals ...string) *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{
@@ -32,7 +32,7 @@ var astray = &olaf.Ledger{
 	Parts: []string{"bypassed", "malformed", "lost_before_engine"},
 }
 
-// captured declares what a capture behind the output saw of it.
+// captured declares the counters of a capture behind the output.
 var captured = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "received", Title: "Received", Unit: "frames", Doc: "handed over by the capture; Table 1's \"received at PS\"", Paper: "Table 1", Column: "RECEIVED"},

@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfLoop declares the runs of hosts that wait for what the program of a switch sends back. program declares what the switch
-// counts, the classes of its arrivals first, and endpoints what hosts count. Everything is a count, so that a kept run can be
-// measured again: what is measured by the links and hosts of a run is counted in ps and in bits.
+// OfLoop declares the runs of hosts that wait for answers of a switch's program. program declares the counters of
+// the switch, the classes of its arrivals first; endpoints those of the hosts. Everything is a count, so that a
+// stored run can be measured again: links and hosts measure in ps and bits.
 func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -36,7 +36,7 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 	return d
 }
 
-// links declares what is counted and measured of a loop beside its hosts and its switch.
+// links declares the counters of a loop other than those of its hosts and switch.
 var links = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "received", Title: "Rounds", Unit: "updates", Doc: "of the weights of a job, when the last of its workers had them; where workers do not wait for all and a server has the weights, when that had them"},
@@ -66,7 +66,7 @@ var links = &olaf.Ledger{
 	Identities: []olaf.Identity{{Left: []string{"frames"}, Right: []string{"frames_arrived", "frames_lost", "frames_underway"}}},
 }
 
-// looped are the metrics of loops that are no plain counts, in the order of documents. A new one is a row here.
+// looped are the metrics of loops that are not plain counts, in document order. A new metric is a new row here.
 var looped = slices.Concat([]*Metric{
 	ofHost(Metric{Name: "iteration_ns", Column: "ITERATION", Why: because("needs two updates"), Of: picoseconds("iteration_ps")}),
 	ofHost(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: because("needs two updates"), Of: picoseconds("gradient_ps")}),
@@ -94,7 +94,7 @@ var looped = slices.Concat([]*Metric{
 		Doc: "packets sent again, of the packets of all vectors", Of: func(m *Measured) Float { return 100 * share(m, "packets_resent", "vector_packets", 1) }},
 }, Named("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
 
-// staleness is that of the contributions that were applied.
+// staleness returns the mean staleness of the applied contributions.
 func staleness(m *Measured) Float {
 	if m.Counts.Of("updates_applied") == 0 {
 		return Missing()
@@ -102,7 +102,7 @@ func staleness(m *Measured) Float {
 	return Float(m.Counts.Of("stale_micro")) / 1e6
 }
 
-// slotsHeld is the mean over time; missing where there are none to hold.
+// slotsHeld returns the mean number of used slots over time; missing without a table.
 func slotsHeld(m *Measured) Float {
 	if m.Counts.Of("slots_built") == 0 {
 		return Missing()
@@ -110,7 +110,7 @@ func slotsHeld(m *Measured) Float {
 	return share(m, "held_slot_ns", "span_ps", 1000)
 }
 
-// noSlots says why no slots were held.
+// noSlots returns why no slots were held.
 func noSlots(m *Measured) string {
 	if m.Counts.Of("slots_built") == 0 {
 		return "the switch has no table"
@@ -118,7 +118,7 @@ func noSlots(m *Measured) string {
 	return "no time passed"
 }
 
-// picoseconds is a time that is counted, where there is one.
+// picoseconds returns the formula of a counted time in ns; missing if it is 0.
 func picoseconds(counter string) func(*Measured) Float {
 	return func(m *Measured) Float {
 		if n := m.Counts.Of(counter); n > 0 {
@@ -128,7 +128,7 @@ func picoseconds(counter string) func(*Measured) Float {
 	}
 }
 
-// share is by times one counter over another.
+// share returns one counter over another, times by.
 func share(m *Measured, counter, of string, by Float) Float {
 	if n := m.Counts.Of(of); n > 0 {
 		return by * Float(m.Counts.Of(counter)) / Float(n)

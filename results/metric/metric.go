@@ -6,52 +6,51 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Metric declares one number of a run and its statistic over runs. It is either a count or computed from what was measured.
+// Metric declares one number of a run and its statistic over runs. It is a count, or computed from measurements.
 type Metric struct {
-	Name  string // in documents and on docs/reference/metrics.md
-	Title string // as a column header, without the unit
+	Name  string // in documents and in docs/reference/metrics.md
+	Title string // column header, without the unit
 	Unit  string // updates, frames, %, ns, …; empty for a plain number
-	Doc   string // what it is, with its formula
-	Paper string // where the paper has it
-	// Column heads its column in the table that a bench prints first, Part that in the table of what was lost, where
-	// metrics with one header are added up. Without either it is printed by --explain alone.
+	Doc   string // meaning and formula
+	Paper string // place in the paper
+	// Column is its header in a bench's first table, Part its header in the table of losses, where metrics with the
+	// same header are added. Without either only --explain prints it.
 	Column, Part string
 
-	// One of these says how it is had: the counter that it is, the sum of counters that it is, or its formula over what
-	// was measured.
+	// The source of the value, one of: a counter, a sum of counters, or a formula over the measurements.
 	Counter string
 	Sum     func(olaf.Counts) int64
 	Of      func(*Measured) Float
 
-	// Why says why it is missing, empty or nil for no special reason.
+	// Why returns why it is missing; empty or nil for no special reason.
 	Why func(*Measured) string
 
-	// Zeroed says that earlier versions kept 0 where it is missing now.
+	// Zeroed means that earlier versions stored 0 where it is missing now.
 	Zeroed bool
 
-	// Over is the counter that it is divided by where there is one. A run that was kept before it was counted has its number over something
-	// else, which one that is made again does not come to.
+	// Over is the counter that it is divided by, if that exists. A run stored before that counter existed used
+	// another denominator, so that recomputing gives another number.
 	Over string
 
-	// PerUpdate says that it counts or times updates of the weights. An update holds one gradient in some systems and several in
-	// others, so that it is compared only where these are as many.
+	// PerUpdate means that it counts or times updates of the weights. Systems have one or several gradients per
+	// update, so it is compared only between systems with the same number.
 	PerUpdate bool
 
-	// Age says that it is made of ages, which are withheld where clocks are not good enough for them.
+	// Age means that it is derived from ages, which are withheld if the clocks are not good enough.
 	Age bool
-	// Sparse metrics are shown where a run has something of them; see olaf.Counter.
+	// Sparse metrics are shown only if a run has a value; see olaf.Counter.
 	Sparse bool
-	// Aside metrics are kept with every run, but there is no statistic of them over runs.
+	// Aside metrics are stored with every run but have no statistic over runs.
 	Aside bool
 }
 
-// Counted says whether it is a count, which is had from counters alone, whenever it is asked for.
+// IsCount reports whether it is a count, computed from counters alone.
 func (m *Metric) Counted() bool { return m.Counter != "" || m.Sum != nil }
 
-// Declared says whether this olafctl can compute it; otherwise nothing but its name is known, from a document.
+// IsDeclared reports whether this olafctl can compute it; otherwise only its name is known, from a document.
 func (m *Metric) Declared() bool { return m.Counted() || m.Of != nil }
 
-// Count is the number of a count.
+// Count returns the value of a count.
 func (m *Metric) Count(c olaf.Counts) int64 {
 	if m.Sum != nil {
 		return m.Sum(c)
@@ -59,29 +58,29 @@ func (m *Metric) Count(c olaf.Counts) int64 {
 	return c.Of(m.Counter)
 }
 
-// Measured is what was measured of one run, before it has names. Ages are in ns.
+// Measured contains the measurements of one run for the metrics. Ages are in ns.
 type Measured struct {
 	Counts olaf.Counts
-	// The time averages of the sawtooths of clusters and of workers, the clusters' means over their workers, and the mean
-	// peaks of the clusters.
+	// The time averages of the sawtooths of clusters and workers, the clusters' means over their workers, and the
+	// clusters' mean peaks.
 	Clusters, Workers, WorkerMeans, Peaks Series
-	// The clusters' sawtooths by the mean and by the oldest stamp inside a frame, where such are declared.
+	// The clusters' sawtooths by the mean and the oldest stamp inside a frame, if declared.
 	MeanStamps, OldestStamps Series
-	// Nameless says that merged frames did not tell who was inside, so that nothing is known of single workers.
+	// Nameless means that merged frames did not list their contributors, so that single workers are unknown.
 	Nameless bool
 	Never    int // workers with fewer than two deliveries
-	// AgeBelow is the age below which the clusters' sawtooths were for a share of the time.
+	// AgeBelow returns the age below which the clusters' sawtooths were for a share of the time.
 	AgeBelow    func(share float64) Float
 	Utilisation Float
 	Delay       Float // in the queue, ns
 	DelayMax    Float
 	TimeToN     Float  // ns
-	WhyNoTimeN  string // why that is missing
+	WhyNoTimeN  string // why TimeToN is missing
 	Duration    Float  // first to last delivery, ns
-	Torn        Float  // updates of which some segments arrived and others did not; missing where an update is one frame
+	Torn        Float  // updates of which only some segments arrived; missing if an update is one frame
 }
 
-// ofWorkers is v, unless nothing is known of single workers.
+// ofWorkers returns v, or a missing value if single workers are unknown.
 func (m *Measured) ofWorkers(v Float) Float {
 	if m.Nameless {
 		return Missing()
@@ -89,7 +88,8 @@ func (m *Measured) ofWorkers(v Float) Float {
 	return v
 }
 
-// NeedsProvenance is why a metric of single workers is missing when merged frames don't say who was inside.
+// NeedsProvenance is the reason why a metric of single workers is missing if merged frames do not list their
+// contributors.
 const NeedsProvenance = "needs provenance"
 
 const needsTwo = "needs two deliveries"
@@ -103,7 +103,7 @@ func whyNoWorkers(m *Measured) string {
 	return needsTwo
 }
 
-// measured are the metrics that are measured, in the order of documents. A new one is a row here.
+// measured are the measured metrics in document order. A new metric is a new row here.
 var measured = []*Metric{
 	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER", Why: because(needsTwo),
 		Doc: "one sawtooth per cluster, which any of its workers' deliveries resets; the mean over clusters. The wording of §8.1",
@@ -155,7 +155,7 @@ var measured = []*Metric{
 		Of:  func(m *Measured) Float { return m.Duration }},
 }
 
-// Named lists measured metrics by their names. It panics where there is none of a name.
+// ByName returns measured metrics by name. It panics on an unknown name.
 func Named(names ...string) []*Metric {
 	rows := make([]*Metric, len(names))
 	for i, name := range names {

@@ -2,8 +2,8 @@ package metric
 
 import "github.com/olafctl/olaf"
 
-// windowed declares what a network counts after the warm-up. The other counters of a network cover the whole run, because
-// only these balance, so each of these has its own name.
+// windowed declares what a network counts after the warm-up. All other counters cover the whole run, because only
+// these balance, so each of these has a separate name.
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates", Doc: "made by workers after the warm-up"},
@@ -23,7 +23,7 @@ var windowed = &olaf.Ledger{
 	MaySilent:  true,
 }
 
-// windowShares are counts of the window as shares of the updates that were sent in it.
+// windowShares are counts of the window as shares of the updates sent in it.
 var windowShares = []*Metric{
 	windowShare("window_dropped_frames", Metric{Name: "loss_packets_pct", Title: "Frames dropped after the warm-up",
 		Doc: "100 · window_dropped_frames / window_sent; it leaves out what links lost and what was on its way at the end"}),
@@ -45,11 +45,11 @@ func windowShare(count string, row Metric) *Metric {
 	return &row
 }
 
-// Network names the declaration of networks in stored runs.
+// Network is the system name of networks in stored runs.
 const Network = "network"
 
-// OfNetwork declares a run through a network of queues: that of one queue over the whole run, and what is counted after the
-// warm-up beside it.
+// OfNetwork declares a run through a network of queues: the counters of one queue over the whole run, and the
+// counters after the warm-up.
 func OfNetwork(queue *Declaration) *Declaration {
 	d := &Declaration{System: Network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
 	d.Metrics = append(d.Metrics, queue.Metrics...)
@@ -60,10 +60,10 @@ func OfNetwork(queue *Declaration) *Declaration {
 	return d
 }
 
-// OfWindow lists the counters of OfNetwork that cover the time after the warm-up.
+// OfWindow returns the counters of OfNetwork after the warm-up.
 func OfWindow() *olaf.Ledger { return windowed }
 
-// WindowShare returns the share of a name among those of OfNetwork; it panics where there is none.
+// WindowShare returns a share of OfNetwork by name. It panics on an unknown name.
 func WindowShare(name string) *Metric {
 	for _, m := range windowShares {
 		if m.Name == name {

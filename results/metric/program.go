@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfProgram declares the runs of a system whose switches have a program in front of their queue. The program declares what it
-// counts, the classes of its arrivals first; flow and sums are the queue's. What is lost is told in updates, whether they
-// left by themselves or inside of a sum.
+// OfProgram declares the runs of a system whose switches have a program in front of their queue. program declares
+// its counters, the classes of its arrivals first; flow and sums are the queue's. Losses count updates, whether they
+// left alone or in a sum.
 func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -33,10 +33,10 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	return d
 }
 
-// OldestStamp is the metric by whose declaration a run's sawtooths by other stamps than the newest are asked for.
+// OldestStamp is the metric whose declaration enables the sawtooths by other stamps than the newest.
 const OldestStamp = "aom_oldest_ns"
 
-// summed are the metrics of frames that are sums, whose age depends on which contribution is asked.
+// summed are the metrics of frames that are sums, whose age depends on the contribution.
 var summed = []*Metric{
 	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
 		Doc: "as `aom_cluster_ns`, a sum being as old as its contributions are on average, to 1 ps",
@@ -46,10 +46,10 @@ var summed = []*Metric{
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
 }
 
-// overCycles is the counter of the cycles that what is held was counted over.
+// overCycles is the number of cycles over which held slots were counted.
 const overCycles = "held_cycles"
 
-// tableHeld is what the program's table held.
+// tableHeld declares the counters of the program's table.
 var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true, Register: "aggregator.peak_occupied", Doc: "at a time"},
 	{Name: "slots_built", Title: "Slots", Unit: "slots", Sparse: true, Doc: "of the table"},
@@ -58,14 +58,14 @@ var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 	{Name: overCycles, Title: "Cycles of that", Unit: "cycles", Aside: true, Register: "aggregator.occupancy_cycles", Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 where the card's map is older than 1.4"},
 }}
 
-// held are the metrics of what the table held.
+// held are the metrics of the program's table.
 var held = []*Metric{
 	ofHost(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
 	ofHost(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles, Of: func(m *Measured) Float { return slotsInFront(m) * share(m, "memory_bytes", "slots_built", 1) }}),
 }
 
-// slotsInFront is the mean over the time that the card counted. One of map 1.3 does not say how long that was: there it is over the time
-// from the first to the last delivery. Missing where the card counts nothing.
+// slotsInFront returns the mean number of used slots over the time that the card counted. A card with map 1.3 does
+// not report that time; then it is the time from first to last delivery. It is missing if the card counts nothing.
 func slotsInFront(m *Measured) Float {
 	held, cycles := m.Counts.Of("held_slot_cycles"), m.Counts.Of(overCycles)
 	if cycles > 0 {
@@ -77,7 +77,7 @@ func slotsInFront(m *Measured) Float {
 	return Float(held) * Float(olaf.Cycle) / Float(olaf.Nanosecond) / m.Duration
 }
 
-// noCycles says why it is not known how long slots were held.
+// noCycles returns why the time that slots were held is unknown.
 func noCycles(m *Measured) string {
 	if m.Duration > 0 {
 		return "the card does not count it: its register aggregator.occupancy_integral is of map 1.3"
@@ -85,7 +85,7 @@ func noCycles(m *Measured) string {
 	return needsTwo
 }
 
-// whyNoStamps says why other stamps than the newest tell no age.
+// whyNoStamps returns why other stamps than the newest give no age.
 func whyNoStamps(m *Measured) string {
 	switch {
 	case m.Nameless:
@@ -96,7 +96,7 @@ func whyNoStamps(m *Measured) string {
 	return needsTwo
 }
 
-// behind is what a queue counts of the sums that a program sends: kept with every run, and no statistic of it.
+// queueBehind declares the queue's counters for the sums of a program: stored with every run, without statistics.
 func behind(flow *olaf.Ledger) *olaf.Ledger {
 	queue := &olaf.Ledger{Counters: slices.Clone(flow.Counters), Identities: slices.Clone(flow.Identities)}
 	for i := range queue.Counters {
@@ -105,7 +105,7 @@ func behind(flow *olaf.Ledger) *olaf.Ledger {
 	return queue
 }
 
-// insideOf is what is inside of these sums: all that the program sent has left, waits, or was dropped.
+// insideOf declares the updates inside these sums: all that the program sent have left, wait, or were dropped.
 func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 	inside := &olaf.Ledger{Identities: []olaf.Identity{{
 		Left:  []string{"vectors_out"},
@@ -114,7 +114,7 @@ func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 	}}}
 	for _, c := range sums.Counters {
 		if c.Sparse {
-			continue // what an earlier hop merged: vectors_out tells of it
+			continue // merged by an earlier hop; vectors_out covers it
 		}
 		c.Aside = c.Aside && c.Name != "count_delivered"
 		inside.Counters = append(inside.Counters, c)

@@ -1,13 +1,13 @@
 package metric
 
-// Series sums values up in the order in which they come; missing ones are passed over.
+// Series sums values in order and skips missing ones.
 type Series struct {
 	n           int
 	sum, square float64
 	max         Float
 }
 
-// Add takes the next value.
+// Add adds the next value.
 func (s *Series) Add(v Float) {
 	if !v.Known() {
 		return
@@ -19,10 +19,10 @@ func (s *Series) Add(v Float) {
 	s.square += float64(float64(v) * float64(v))
 }
 
-// Mean is missing, as 0/0, where there were no values.
+// Mean returns the mean; missing (0/0) without values.
 func (s *Series) Mean() Float { return Float(s.sum / float64(s.n)) }
 
-// Max is missing where there were no values.
+// Max returns the maximum; missing without values.
 func (s *Series) Max() Float {
 	if s.n == 0 {
 		return Missing()
@@ -30,6 +30,6 @@ func (s *Series) Max() Float {
 	return s.max
 }
 
-// Jain is Jain's fairness index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²); missing, as 0/0, where there were
-// no values or all are 0.
+// Jain returns Jain's fairness index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²); missing (0/0)
+// without values or if all are 0.
 func (s *Series) Jain() Float { return Float(s.sum * s.sum / (float64(s.n) * s.square)) }

@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// Values are the measured metrics of one run, by name, in the order of their declaration. A copy shares the values with
-// its original.
+// Values are the measured metrics of one run, by name, in declaration order. A copy shares the values with its
+// original.
 type Values struct {
 	metrics []*Metric
 	values  []Float
 }
 
-// Of is a metric's value, missing where there is none of that name.
+// Of returns a metric's value, missing if there is none with this name.
 func (v Values) Of(name string) Float {
 	if i := v.index(name); i >= 0 {
 		return v.values[i]
@@ -22,7 +22,7 @@ func (v Values) Of(name string) Float {
 	return Missing()
 }
 
-// Has says whether there is a metric of that name, known or missing.
+// Has reports whether there is a metric with this name, known or missing.
 func (v Values) Has(name string) bool { return v.index(name) >= 0 }
 
 func (v Values) index(name string) int {
@@ -34,7 +34,7 @@ func (v Values) index(name string) int {
 	return -1
 }
 
-// All calls yield with every metric and its value, in their order.
+// All calls yield for every metric and its value, in order.
 func (v Values) All(yield func(*Metric, Float) bool) {
 	for i, m := range v.metrics {
 		if !yield(m, v.values[i]) {
@@ -43,7 +43,7 @@ func (v Values) All(yield func(*Metric, Float) bool) {
 	}
 }
 
-// Withhold takes out what is made of ages and calls told with the name of each that was known.
+// Withhold removes the values derived from ages and calls told for each of them that was known.
 func (v Values) Withhold(told func(name string)) {
 	for i, m := range v.metrics {
 		if m.Age && v.values[i].Known() {
@@ -53,7 +53,7 @@ func (v Values) Withhold(told func(name string)) {
 	}
 }
 
-// Under gives values that were read from a document the rows of d, as far as it has them.
+// Under returns values read from a document with the metrics of d, where it has them.
 func (v Values) Under(d *Declaration) Values {
 	out := Values{make([]*Metric, len(v.metrics)), v.values}
 	for i, m := range v.metrics {
@@ -64,7 +64,7 @@ func (v Values) Under(d *Declaration) Values {
 	return out
 }
 
-// MarshalJSON writes an object of the values in their order.
+// MarshalJSON writes the values as an object, in order.
 func (v Values) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -83,7 +83,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads an object of numbers; names are all that is known of them, see Under.
+// UnmarshalJSON reads an object of numbers. Only the names of the metrics are known then; see Under.
 func (v *Values) UnmarshalJSON(raw []byte) error {
 	*v = Values{}
 	return Members(raw, func(name string, value json.RawMessage) error {
