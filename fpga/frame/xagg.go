@@ -39,7 +39,7 @@ func xaggFormat() *Format {
 	control("first", xagg.First, "the epoch of the job's first vector", false)
 	control("still", xagg.Still, "vectors of the job", false)
 	control("leave", xagg.Leave, "vectors of the job; 0 where another one took its place", false)
-	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left", false)
+	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left, 4 a worker left, 5 too many fragments", false)
 	return f
 }
 

@@ -275,9 +275,7 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 		return
 	}
 	if p.Action == xagg.Refuse {
-		if w.stage == joining && p.Seg == uint64(w.xagg.Ticket) {
-			w.refused = xagg.Answer(p.Value).String()
-		}
+		w.refuse(p)
 		return
 	}
 	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
@@ -299,6 +297,30 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 			w.stage, w.due, w.checked = sending, max(now, w.due), false
 		}
 	}
+}
+
+// leavers is how many silences in a row a worker waits for the last sums of a job that another worker left.
+const leavers = 4
+
+// refuse takes a refusal of the question or the vector at hand. That a worker left is none before the first sum, as it may begin again, nor
+// while sums still come.
+func (w *treeWorker) refuse(p *program.Packet) {
+	why := xagg.Answer(p.Value)
+	switch why {
+	case xagg.TooManyFragments:
+		if w.stage <= joining || p.Round != w.epoch() {
+			return
+		}
+	case xagg.WorkerLeft:
+		if p.Seg != uint64(w.ticket) || w.xagg.Ticket != 0 || w.quiet < leavers {
+			return
+		}
+	default:
+		if w.stage != joining || p.Seg != uint64(w.xagg.Ticket) {
+			return
+		}
+	}
+	w.refused = why.String()
 }
 
 // pace takes on another rate, for the fragment that left last too.

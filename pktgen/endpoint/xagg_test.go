@@ -125,3 +125,53 @@ func TestRefusedTicket(t *testing.T) {
 		t.Errorf("the refusal gives the reason %q, want %q", why, xagg.EpochsSpent)
 	}
 }
+
+// TestJobOfALeaver ends a worker whose job another one left, once sums came and none comes any more.
+func TestJobOfALeaver(t *testing.T) {
+	c := new(clerk)
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9, Timeout: olaf.Millisecond}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := olaf.Time(0)
+	control := func(action uint8, value uint64) {
+		e.Receive(now, &program.Packet{Kind: program.Control, Action: action, Seg: 9, Value: value}, nil)
+	}
+	e.Start(now)
+	e.Computed(now, []uint32{1, 2})
+	control(xagg.First, 0)
+	silence := func() {
+		for range 2 * leavers {
+			now = max(now, e.Next())
+			e.Timer(now)
+		}
+		control(xagg.Refuse, uint64(xagg.WorkerLeft))
+	}
+	if silence(); e.(Leaver).Refused() != "" {
+		t.Error("it ends before its first sum, though the other may begin again")
+	}
+	e.Receive(now, &program.Packet{Kind: program.Result, Lanes: 1}, []uint32{1})
+	if control(xagg.Refuse, uint64(xagg.WorkerLeft)); e.(Leaver).Refused() != "" {
+		t.Error("it ends while sums still come")
+	}
+	if silence(); e.(Leaver).Refused() == "" {
+		t.Error("it waits for sums that never come")
+	}
+}
+
+// TestTooManyFragments ends a worker whose vector does not fit into the model.
+func TestTooManyFragments(t *testing.T) {
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Epoch: 5}, new(clerk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Start(0)
+	e.Computed(0, []uint32{1, 2})
+	refuse := func(epoch uint16) string {
+		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Round: epoch, Value: uint64(xagg.TooManyFragments)}, nil)
+		return e.(Leaver).Refused()
+	}
+	if refuse(4) != "" || refuse(5) == "" {
+		t.Error("it ends by the refusal of another vector, or goes on after that of its own")
+	}
+}

@@ -72,7 +72,8 @@ type epochs struct {
 type begun struct {
 	vectors uint64
 	first   uint16
-	left    bool // by one of them, before its end
+	before  uint16 // newest epoch that any program had met when it began
+	left    bool   // by one of them, before its end
 }
 
 // seat is a worker's place in the tree.
@@ -99,7 +100,10 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 		return 0, err
 	}
 	first = e.next
-	if ahead(newest, first-1) {
+	switch b := &e.begun; {
+	case b.vectors == process.MaxVectors && b.first+process.MaxVectors+renewals == e.next && newest != b.before:
+		first = newest + renewals // a job without end may be anywhere by now, and goes on for a vector at most
+	case ahead(newest, first-1):
 		first = newest + 1
 	}
 	next := first + uint16(vectors) + renewals
@@ -125,6 +129,8 @@ func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (ui
 		said.left = true
 		e.seated[at] = said
 		return 0, xagg.Unanswered
+	case sits && action == xagg.Still && e.begun.left && said.first == e.begun.first:
+		return 0, xagg.WorkerLeft
 	case sits:
 		return said.first, xagg.Answered
 	case action != xagg.Begin: // the seat is another worker's by now
@@ -145,7 +151,11 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answ
 		if err != nil {
 			return 0, xagg.EpochsSpent
 		}
-		e.begin(begun{vectors: vectors, first: first}, at)
+		before, err := e.newest()
+		if err != nil {
+			return 0, xagg.EpochsSpent
+		}
+		e.begin(begun{vectors: vectors, first: first, before: before}, at)
 	}
 	e.seated[at] = answer{ticket: ticket, first: e.begun.first}
 	return e.begun.first, xagg.Answered

@@ -30,7 +30,8 @@ func held(t *testing.T, p *Plan) *Holder {
 	return h
 }
 
-// TestJoin tells workers that ask from jobs: of each question who asks under which ticket for how many vectors, and what is said.
+// TestJoin tells workers that ask from jobs: of each question who asks under which ticket for how many vectors, and
+// what is said.
 func TestJoin(t *testing.T) {
 	newest := ^uint16(0)
 	summed := func(uint16) (bool, error) { return true, nil }
@@ -69,8 +70,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came, or that needs more
-// of who was started, is told of the next one, and nobody in one that ends by itself, or of another length.
+// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came, or that needs
+// more of who was started, is told of the next one, and nobody in one that ends by itself, or of another length.
 func TestMoved(t *testing.T) {
 	a, b, c := seat{4, 0}, seat{4, 1}, seat{5, 0}
 	for name, x := range map[string]struct {
@@ -119,7 +120,8 @@ func TestMoved(t *testing.T) {
 // nothing is lacked by a job.
 func nothing(seat, uint16, uint16) (bool, error) { return false, nil }
 
-// TestLeft lets a worker give its job up: whoever begins after it is of the next one, and who left under another ticket is not believed.
+// TestLeft lets a worker give its job up: whoever begins after it is of the next one, and who left under another
+// ticket is not believed.
 func TestLeft(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing, seated: map[seat]answer{}}
 	a, b := seat{4, 0}, seat{4, 1}
@@ -149,7 +151,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestRestartIsOneJob stops all workers of a job as Ctrl-C does and starts them again: they begin one job, and it takes one job's epochs.
+// TestRestartIsOneJob stops all workers of a job as Ctrl-C does and starts them again: they begin one job, and it
+// takes one job's epochs.
 func TestRestartIsOneJob(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
 		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -169,7 +172,8 @@ func TestRestartIsOneJob(t *testing.T) {
 	}
 }
 
-// TestOneWorkerRestarts stops one worker of a job as Ctrl-C does and starts it again: the others, which wait for it, move to its new job.
+// TestOneWorkerRestarts stops one worker of a job as Ctrl-C does and starts it again: the others, which wait for it,
+// move to its new job.
 func TestOneWorkerRestarts(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
 		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -177,13 +181,34 @@ func TestOneWorkerRestarts(t *testing.T) {
 	e.asked(a, xagg.Begin, 3, 1)
 	e.asked(b, xagg.Begin, 3, 2)
 	e.asked(a, xagg.Leave, 3, 1)
+	if _, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.WorkerLeft {
+		t.Errorf("the worker that waits gets answer %d, want that the other left", answer)
+	}
 	first, _ := e.asked(a, xagg.Begin, 3, 3)
 	if moved, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.Answered || moved != first || first == 0 {
 		t.Errorf("the worker that waited gets epoch %d, answer %d; the restarted one has %d, and the job before had 0", moved, answer, first)
 	}
 }
 
-// TestJobs lets workers in a tree play three jobs one after the other, which ask for their epochs themselves, and one by hand between them.
+// TestJobWithoutEnd lets a job without a last vector go on for longer than epochs go round: the next job begins
+// behind it all the same.
+func TestJobWithoutEnd(t *testing.T) {
+	newest := ^uint16(0)
+	e := epochs{newest: func() (uint16, error) { return newest, nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing,
+		seated: map[seat]answer{}}
+	at := seat{4, 0}
+	for start, vectors := range []uint16{60_000, 3, 40_000, 30_000, 65_535} {
+		first, answer := e.asked(at, xagg.Begin, process.MaxVectors, uint32(start+1))
+		if ahead := first - newest; answer != xagg.Answered || ahead == 0 || ahead > half {
+			t.Errorf("start %d: the job begins with epoch %d, answer %d, after %d", start, first, answer, newest)
+		}
+		newest = first + vectors
+		e.asked(at, xagg.Leave, process.MaxVectors, uint32(start+1))
+	}
+}
+
+// TestJobs lets workers in a tree play three jobs one after the other, which ask for their epochs themselves, and one
+// by hand between them.
 func TestJobs(t *testing.T) {
 	l := up(t, "tree: {workers: 3, children: 2}\njob: {lanes: 8, fragments: 4}")
 	ground := new(ground)
@@ -219,8 +244,8 @@ func TestEpochsOfAQueue(t *testing.T) {
 	}
 }
 
-// TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and each another one where
-// many ask at once. Jobs that use them add up one after the other.
+// TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and
+// each another one where many ask at once. Jobs that use them add up one after the other.
 func TestEpochs(t *testing.T) {
 	p := plan(t, "name: "+nameFor("epochs")+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
 	h := held(t, p)

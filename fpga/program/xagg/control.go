@@ -83,6 +83,12 @@ func (s *Server) divide(k *program.Tenant, asker int, epoch uint16, out program.
 // well.
 func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	end := int(min(p.Seg, uint64(k.Slots)))
+	if s.epochs != nil && p.Seg > uint64(k.Slots) {
+		s.out = program.Packet{Kind: program.Control, Action: Refuse, Job: k.ID, Seg: p.Seg,
+			Value: uint64(TooManyFragments), Round: p.Round}
+		out.Emit(program.Dest(from), &s.out, nil)
+		return
+	}
 	if !s.check(k, child, from, p.Round, 0, end, out) {
 		return
 	}

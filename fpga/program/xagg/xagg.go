@@ -215,10 +215,12 @@ type Answer uint8
 
 // Answers. Unanswered leaves the child in silence: its question is not one of the job's workers any more.
 const (
-	Answered    Answer = iota
-	Unanswered         // no packet leaves
-	TooLong            // the job has more vectors than epochs can be kept apart for, or none
-	EpochsSpent        // too many epochs went to jobs that never began
+	Answered         Answer = iota
+	Unanswered              // no packet leaves
+	TooLong                 // the job has more vectors than epochs can be kept apart for, or none
+	EpochsSpent             // too many epochs went to jobs that never began
+	WorkerLeft              // a worker of the job gave up or ended, so that no more sums come
+	TooManyFragments        // the vector has more fragments than the model
 )
 
 // String returns the reason of a refusal and what to do about it.
@@ -228,6 +230,11 @@ func (a Answer) String() string {
 		return "the aggregator counts epochs for 1 to 16384 vectors in a job; use fewer with --vectors"
 	case EpochsSpent:
 		return "the aggregator gave all epochs to jobs that did not begin; take the testbed down and up"
+	case WorkerLeft:
+		return "a worker left the job, and no more sums come without it"
+	case TooManyFragments:
+		return "the vector has more fragments than the aggregator has room for; raise job.fragments in the testbed's " +
+			"file, or use fewer --values"
 	}
 	return fmt.Sprintf("the aggregator refuses for reason %d", uint8(a))
 }
