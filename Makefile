@@ -19,7 +19,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 	qemu-user-static:qemu-aarch64-static clang-14:clang-14 llvm-14:llvm-strip-14 shellcheck:shellcheck
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
-RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl/... ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
+RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/bench/slowmotion ./p4ctl/... ./cmd/olafctl/... ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
@@ -124,8 +124,8 @@ N    ?= 100
 SEED ?= 1
 SEEN ?=
 MUTATED := fpga/engine fpga/twin fpga/program fpga/program/atp fpga/program/iswitch fpga/program/p4inc fpga/program/switchml fpga/program/vector fpga/program/xagg \
-	results results/archive results/columns results/compare results/export results/inference results/metric results/paper results/report results/sheets results/store results/table results/xlsx \
-	experiments/netsim experiments/netsim/closed experiments/netsim/node experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
+	results results/archive results/obsfile results/compare results/export results/inference results/metric results/paper results/report results/sheets results/store results/table results/xlsx \
+	experiments/netsim experiments/netsim/closedloop experiments/netsim/node experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
 
 mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
 	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./mutate
@@ -144,7 +144,7 @@ campaign: ## a million packets over an unreliable way to every switch program, s
 	$(GO) test ./experiments/paper/p4inc -run PredictionsDependOnInputs -campaign -timeout 30m
 
 exactly: ## every sum of 300 seeds, five losses and three topologies holds each gradient once (docs/notes/reliability.md)
-	@set -o pipefail; $(GO) test ./experiments/netsim/closed -run ExactlyOnce -v -count=1 -timeout 30m | grep -v '^ \+--- PASS\|^=== '
+	@set -o pipefail; $(GO) test ./experiments/netsim/closedloop -run ExactlyOnce -v -count=1 -timeout 30m | grep -v '^ \+--- PASS\|^=== '
 
 peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
 	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || [ -e $${p#*:} ] || missing+=($${p%%:*}); done; \

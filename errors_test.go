@@ -65,9 +65,9 @@ var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks",
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
-	"experiments/live.ErrOwnTime",
+	"experiments/bench/slowmotion.ErrOwnTime",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
-	"experiments/speedup.ErrUnfinished",
+	"experiments/rl/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
 	"fpga/pcie.ErrDenied", // of the kind that it unwraps to
 	"internal/lockfile.ErrHeld",

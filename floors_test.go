@@ -23,12 +23,11 @@ var rooms = []struct {
 	{"fpga/regmap/gen", 2}, {"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/netsim/calendar", 3}, {"experiments/yamlfile", 3},
-	{"experiments/axis", 3}, {"experiments/ktree", 3},
+	{"experiments/sweep/grid", 3}, {"experiments/testbed/ktree", 3},
+	{"experiments/rl/speedup", 4}, {"experiments/bench/expect", 4}, {"experiments/bench/job", 5}, {"experiments/sched/play", 5},
+	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the rooms that they are in
 	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},
-	{"experiments/speedup", 4}, {"experiments/expect", 4},
-	{"experiments/bench", 5}, {"experiments/job", 5}, {"experiments/enact", 5},
-	{"experiments/versus", 7}, {"experiments/field", 7}, {"experiments/lot", 8}, // before the room above them
-	{"experiments/live", 6}, {"experiments/sweep", 6}, {"experiments", 6},
+	{"experiments/bench", 5}, {"experiments/sweep", 6}, {"experiments", 6},
 	{"experiments/paper", 7},
 	{"tui", 8},
 	{"cmd", 9}, {"docs", 9},

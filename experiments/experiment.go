@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -138,7 +138,7 @@ func (s Set) suggest(typed string) string {
 		}
 	}
 	var meant []string
-	for _, near := range nearby.Names(typed, names, 3) {
+	for _, near := range suggest.Names(typed, names, 3) {
 		for i, name := range names {
 			if name == near && !slices.Contains(meant, full[i]) {
 				meant = append(meant, full[i])

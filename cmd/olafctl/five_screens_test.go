@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/store"
@@ -204,7 +204,7 @@ func (k *kept) lastFrame() string {
 		k.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(k.t.Context())
-	player, err := live.NewPlayer(ctx, plan, live.Options{Device: "twin:"}, live.AsFastAsPossible, false, watch.NewClock(k.env.Now))
+	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: "twin:"}, slowmotion.AsFastAsPossible, false, watch.NewClock(k.env.Now))
 	if err != nil {
 		stop()
 		k.t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
@@ -101,10 +101,10 @@ func metricListPage(t *testing.T) string {
 		}
 	}
 	section("Numbers of a closed loop", "Of jobs on simulated hosts, and of a bench in a closed loop under the same names.")
-	for _, r := range closed.Rows() {
+	for _, r := range closedloop.Rows() {
 		row(r.Name, r.Unit, r.Doc)
 	}
-	row("ceiling_bps", "bit/s", closed.CeilingAbout)
+	row("ceiling_bps", "bit/s", closedloop.CeilingAbout)
 	section("Counters of hosts", "What workers and servers count.")
 	counters(endpoint.Describe())
 	return b.String()

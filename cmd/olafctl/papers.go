@@ -7,16 +7,16 @@ import (
 	simulatecmd "github.com/olafctl/olaf/cmd/olafctl/simulate"
 	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/olaf"
 	"github.com/olafctl/olaf/experiments/paper/p4inc"
 	"github.com/olafctl/olaf/experiments/paper/switchml"
+	"github.com/olafctl/olaf/experiments/paper/versus"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/testbed/feed"
-	"github.com/olafctl/olaf/experiments/versus"
+	"github.com/olafctl/olaf/experiments/testbed/saturate"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/sweep"
@@ -36,7 +36,7 @@ func readers() result.Readers {
 		"olafctl.figure":          result.Read,
 		"olafctl.table":           result.Read,
 		job.EarlierSchema:         job.ReadEarlier,
-		feed.EarlierSchema:        feed.ReadEarlier,
+		saturate.EarlierSchema:    saturate.ReadEarlier,
 		olaf.EarlierSchema:        olaf.ReadEarlier,
 		traincmd.EarlierSchema:    traincmd.ReadEarlier,
 		traincmd.EarlierJobSchema: traincmd.ReadEarlier,

@@ -29,7 +29,7 @@ import (
 	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
 	tuicmd "github.com/olafctl/olaf/cmd/olafctl/tui"
 	verifycmd "github.com/olafctl/olaf/cmd/olafctl/verify"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -185,7 +185,7 @@ func meantFlag(cmd *cobra.Command, err error) string {
 			names = append(names, f.Name)
 		}
 	})
-	if near := nearby.Names(unknown.GetSpecifiedName(), names, 1); len(near) > 0 {
+	if near := suggest.Names(unknown.GetSpecifiedName(), names, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean --%s?", near[0])
 	}
 	return ""

@@ -69,7 +69,7 @@ func randomProblem(rng *rand.Rand, model Model) Problem {
 
 // grid enumerates every path of p whose phases and jitters are whole steps, with every send decision that the control
 // leaves free, until visit returns false.
-func grid(p *Problem, step olaf.Duration, visit func(*Path) bool) {
+func gridOf(p *Problem, step olaf.Duration, visit func(*Path) bool) {
 	tick := p.tick()
 	s := int64(step / tick)
 	path := &Path{PerTick: 1}
@@ -131,7 +131,7 @@ func decisions(p *Problem, path *Path, u, k int, visit func(*Path) bool) bool {
 // bruteForce says whether any grid path breaks the objective, and how many paths there are.
 func bruteForce(t *testing.T, p *Problem, step olaf.Duration) (broken bool, paths int) {
 	t.Helper()
-	grid(p, step, func(path *Path) bool {
+	gridOf(p, step, func(path *Path) bool {
 		run, err := allowedRun(p, path)
 		if err != nil {
 			return true // the control or the spacing forbids this path

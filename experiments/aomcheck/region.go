@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
 // Axis is one parameter that Region varies.
@@ -73,11 +73,11 @@ func listedAxis(name, values string) (Axis, error) {
 	if err := a.choose(); err != nil {
 		return a, err
 	}
-	of := axis.Duration
+	of := grid.Duration
 	if a.Name == "slots" {
-		of = axis.Whole
+		of = grid.Whole
 	}
-	listed, err := axis.New(name, of, values)
+	listed, err := grid.New(name, of, values)
 	if err != nil {
 		return a, bad("vary "+name, err.Error())
 	}

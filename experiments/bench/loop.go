@@ -8,7 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench/wired"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -36,7 +36,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	watch := b.watchRounds(id)
 	watch.listen(c, &job, &parts)
 	if b.stream.records(id) {
-		watch.framer = closed.NewFramer(parts.Frame, &net, parts.Server != nil)
+		watch.framer = closedloop.NewFramer(parts.Frame, &net, parts.Server != nil)
 		job.Tap = watch.hear
 	}
 	played, err := b.hostsPlay(ctx, id, net, job, parts)
@@ -62,24 +62,24 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 }
 
 // hostsPlay lets the hosts of a loop play, in virtual time or on wires.
-func (b *station) hostsPlay(ctx context.Context, id RunID, net closed.Network, job closed.Job, parts system.Parts) (*wired.Played, error) {
+func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Network, job closedloop.Job, parts system.Parts) (*wired.Played, error) {
 	if b.measured {
 		return wired.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	}
-	result, err := closed.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
+	result, err := closedloop.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	return &wired.Played{Result: result}, err
 }
 
 // PlayLoop plays a run of a plan's loop around the program alone, which gives what the same hosts give beside the twin, and lets it be
 // followed; nobody follows nil.
-func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closed.Follow) (*closed.Result, error) {
+func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]
 	net, job, parts, err := p.hosts(c)
 	if err != nil {
 		return nil, err
 	}
 	job.Follow = follow
-	return closed.Run(ctx, net, job, parts, c.mode.Sync, p.Seeds[index])
+	return closedloop.Run(ctx, net, job, parts, c.mode.Sync, p.Seeds[index])
 }
 
 // rounds watches a loop: what it knows of a job's round becomes an observation when the last worker has applied it.
@@ -91,13 +91,13 @@ type rounds struct {
 	had     [][2]int    // by job: workers that have applied an even and an odd round
 	inside  []olaf.Contributor
 	pending []olaf.Observation
-	framer  *closed.Framer // nil where nobody records
+	framer  *closedloop.Framer // nil where nobody records
 	err     error
 	ahead   *ahead // nil where all wait for the sum of all
 }
 
 // listen lets it hear what a job's hosts do.
-func (r *rounds) listen(c *Config, job *closed.Job, parts *system.Parts) {
+func (r *rounds) listen(c *Config, job *closedloop.Job, parts *system.Parts) {
 	if c.mode.Sync {
 		job.Values, job.Applied = r.computed, r.applied
 		return
@@ -171,7 +171,7 @@ func (r *rounds) flush() error {
 }
 
 // hear hands on a frame in its own format; the first error ends that.
-func (r *rounds) hear(f *closed.Frame) {
+func (r *rounds) hear(f *closedloop.Frame) {
 	if r.err != nil {
 		return
 	}
@@ -183,7 +183,7 @@ func (r *rounds) hear(f *closed.Frame) {
 }
 
 // loopCounts puts together what the device's registers, the hosts and the links of a run counted.
-func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Network, parts *system.Parts) olaf.Counts {
+func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network, parts *system.Parts) olaf.Counts {
 	counts := b.accounts[b.config].Of(c)
 	for i := range r.Endpoints.Ledger().Counters {
 		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
@@ -209,7 +209,7 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
 		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
-		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closed.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
+		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closedloop.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
 		{"gradient_ps", whole(r.Gradient, 1000)},
 		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
 		{"stale_micro", whole(r.StaleUpdates, 1e6)},
@@ -235,7 +235,7 @@ func whole(v results.Float, by float64) int64 {
 
 // loopDoubts are the reasons for which a run of a loop must not be used. Of a system that is published to be inexact where frames
 // are lost, and where nobody waits for the sum of all, what its sums hold is what was measured.
-func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration, inexactly bool) []string {
+func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"
 	if b.measured {

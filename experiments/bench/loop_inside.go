@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 )
@@ -51,7 +51,7 @@ func (s sums) note(parts *system.Parts) {
 
 // told says whether an update is told by a packet, and of which sum that would be.
 func told(p *program.Packet) (of sumOf, is bool) {
-	return sumOf{int(p.Job - closed.FirstJob), p.Inside}, p.Seg == 0 && (p.Kind == program.Data || p.Kind == program.Result)
+	return sumOf{int(p.Job - closedloop.FirstJob), p.Inside}, p.Seg == 0 && (p.Kind == program.Data || p.Kind == program.Result)
 }
 
 // Receive implements program.Program.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
@@ -298,12 +298,12 @@ func (s *Spec) settle(given func(field string) bool) {
 }
 
 // keepsPace refuses gradients that come faster than links carry them, of workers whom no answer holds back.
-func (s *Spec) keepsPace(c *Config, net *closed.Network, parts *system.Parts) error {
+func (s *Spec) keepsPace(c *Config, net *closedloop.Network, parts *system.Parts) error {
 	if c.mode.Sync || parts.Server != nil {
 		return nil
 	}
 	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
-	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closed.Ceiling(net, parts)))
+	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closedloop.Ceiling(net, parts)))
 	if s.Loop.Compute >= takes {
 		return nil
 	}
@@ -326,7 +326,7 @@ func (s *Spec) numbered(of *system.System) error {
 }
 
 // hosts are a configuration's, with their links and what they do.
-func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts system.Parts, err error) {
+func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, parts system.Parts, err error) {
 	s := &p.Spec
 	l := s.Loop
 	if parts, err = s.parts(c.system); err != nil {
@@ -338,15 +338,15 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 	if parts.Program == nil {
 		parts.Program, parts.Passes = c.system.Switched(), true
 	}
-	net = closed.Network{
+	net = closedloop.Network{
 		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
-		Link: closed.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
+		Link: closedloop.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
 	}
-	updates, err := closed.Rounds(s.Workload.UpdatesPerWorker)
+	updates, err := closedloop.Rounds(s.Workload.UpdatesPerWorker)
 	if err != nil {
 		return net, job, parts, err
 	}
-	job = closed.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
+	job = closedloop.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
 	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
 	return net, job, parts, s.keepsPace(c, &net, &parts)
 }
@@ -367,7 +367,7 @@ func (s *Spec) Patience() error {
 		if err != nil {
 			return err
 		}
-		one, err := closed.EffortOf(net, job, parts)
+		one, err := closedloop.EffortOf(net, job, parts)
 		if err != nil {
 			return err
 		}
@@ -396,13 +396,13 @@ func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closed.Jobs(net, job, parts, c.mode.Sync)
+	return closedloop.Jobs(net, job, parts, c.mode.Sync)
 }
 
 // cluster is how tables number a cluster: jobs of a loop have the numbers that are on the wire.
 func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
 	if p.Spec.Loop != nil {
-		return c + closed.FirstJob
+		return c + closedloop.FirstJob
 	}
 	return c
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
@@ -82,7 +82,7 @@ func alone(t *testing.T, p *Plan, run *results.Run) {
 	t.Helper()
 	net, job, parts, err := p.hosts(&p.Configs[0])
 	must(t, err)
-	r, err := closed.Run(t.Context(), net, job, parts, p.Configs[0].mode.Sync, run.Seed)
+	r, err := closedloop.Run(t.Context(), net, job, parts, p.Configs[0].mode.Sync, run.Seed)
 	must(t, err)
 	for i, c := range r.Program.Ledger().Counters {
 		if have, want := run.Counters.Of(c.Name), r.Program.At(i); have != want {

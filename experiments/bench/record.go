@@ -6,7 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -58,7 +58,7 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 		Name: format.Name, SnapBytes: int(olaf.MaxFrame), Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
 	}
 	if s.Loop != nil {
-		from.SnapBytes, from.Comment = closed.Kept(false), format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
+		from.SnapBytes, from.Comment = closedloop.Kept(false), format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
 	}
 	r.file, err = capture.CreateFrom(path, force, from)
 	return r, err

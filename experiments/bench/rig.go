@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
@@ -149,7 +149,7 @@ func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts)
 	if err != nil || wire == (pktgen.Wire{}) { // nothing that a card knew
 		return err
 	}
-	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(parts.PerPacket)}
+	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(parts.PerPacket)}
 	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressing(), Size: parts.Size(&full, false), Wire: wire}
 	if err := r.Generator.Describe(ctx, job); err != nil {
 		return fmt.Errorf("describe the hosts: %w", err)

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ear measures one run of jobs by what it hears of them. It implements closed.Observer.
+// ear measures one run of jobs by what it hears of them. It implements closedloop.Observer.
 type ear struct {
 	*Jobs
 	opt     Options
@@ -75,7 +75,7 @@ func (e *ear) begin(worker int, _ uint32) olaf.Duration {
 	return takes
 }
 
-// Computed implements closed.Observer. One that was not sent until the next is ready was kept back.
+// Computed implements closedloop.Observer. One that was not sent until the next is ready was kept back.
 func (e *ear) Computed(now olaf.Time, worker int) {
 	if e.pending[worker] {
 		e.outside.withheld(worker, e.gens[worker])
@@ -83,7 +83,7 @@ func (e *ear) Computed(now olaf.Time, worker int) {
 	e.gens[worker], e.pending[worker] = now, true
 }
 
-// Sent implements closed.Observer.
+// Sent implements closedloop.Observer.
 func (e *ear) Sent(_ olaf.Time, worker int) {
 	if !e.pending[worker] {
 		return
@@ -95,9 +95,9 @@ func (e *ear) Sent(_ olaf.Time, worker int) {
 	e.seqs[worker]++
 }
 
-// Whole implements closed.Observer: the server has a sum when it has all packets of it.
+// Whole implements closedloop.Observer: the server has a sum when it has all packets of it.
 func (e *ear) Whole(now olaf.Time, p *program.Packet) {
-	job := int(p.Job - closed.FirstJob)
+	job := int(p.Job - closedloop.FirstJob)
 	d := &e.heard[job]
 	if e.Mode.Sync && !d.renews(p) {
 		return
@@ -181,13 +181,13 @@ func (d *delivery) take(inside []olaf.Contributor, p *program.Packet) (_ []olaf.
 	return inside, newest, n
 }
 
-// Dropped implements closed.Observer.
+// Dropped implements closedloop.Observer.
 func (e *ear) Dropped(now olaf.Time, p *program.Packet) {
 	n := e.without(p, &e.dropped)
-	e.outside.dropped(int(p.Job-closed.FirstJob), n, now)
+	e.outside.dropped(int(p.Job-closedloop.FirstJob), n, now)
 }
 
-// Lost implements closed.Observer.
+// Lost implements closedloop.Observer.
 func (e *ear) Lost(_ olaf.Time, p *program.Packet) { e.without(p, &e.lost) }
 
 // without takes what is lost for good off what is on its way: workers that wait send it again, and what comes down was at the
@@ -196,7 +196,7 @@ func (e *ear) without(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
 	}
-	_, _, n = e.heard[p.Job-closed.FirstJob].take(e.inside[:0], p)
+	_, _, n = e.heard[p.Job-closedloop.FirstJob].take(e.inside[:0], p)
 	of.updates += uint64(n)
 	of.frames += uint64(min(n, 1))
 	return n
@@ -205,14 +205,14 @@ func (e *ear) without(p *program.Packet, of *gone) (n int) {
 func nanoseconds(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
 // record takes what the server receives, in the system's own frames: what reaches the root, or the servers in it.
-func (e *ear) record() func(*closed.Frame) {
-	framer := closed.NewFramer(e.parts.Frame, &e.Network, e.parts.Server != nil)
+func (e *ear) record() func(*closedloop.Frame) {
+	framer := closedloop.NewFramer(e.parts.Frame, &e.Network, e.parts.Server != nil)
 	workers := e.Network.Jobs * e.Network.Workers
 	from, to := workers, workers+1
 	if e.parts.Server != nil {
 		to = workers + e.Network.Jobs
 	}
-	return func(f *closed.Frame) {
+	return func(f *closedloop.Frame) {
 		if f.To < from || f.To >= to || e.err != nil {
 			return
 		}
@@ -225,7 +225,7 @@ func (e *ear) record() func(*closed.Frame) {
 }
 
 // follow lets the watcher look at the run, and tells how far it is.
-func (e *ear) follow(last, next olaf.Time, look *closed.Look) (until olaf.Time, on bool) {
+func (e *ear) follow(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
 	if e.opt.Progress != nil && look.Events() > 0 {
 		e.opt.Progress(float64(next) / float64(e.Job.Limit))
 	}
@@ -241,7 +241,7 @@ func (e *ear) follow(last, next olaf.Time, look *closed.Look) (until olaf.Time, 
 }
 
 // look takes a picture of the run.
-func (e *ear) look(at olaf.Time, look *closed.Look) *Snapshot {
+func (e *ear) look(at olaf.Time, look *closedloop.Look) *Snapshot {
 	v := e.outside.sim.look(at)
 	v.Waits, v.Fate, v.Ports = e.topology.Title(), e.fate(), nil
 	ports := look.Ports(at)
@@ -278,7 +278,7 @@ func (e *ear) stalled(end olaf.Time) (n int) {
 }
 
 // result is what was measured, with the ports towards the server.
-func (e *ear) result(run *closed.Result) (*Result, error) {
+func (e *ear) result(run *closedloop.Result) (*Result, error) {
 	for worker, kept := range e.pending {
 		if kept {
 			e.outside.withheld(worker, e.gens[worker])
@@ -301,7 +301,7 @@ func (e *ear) result(run *closed.Result) (*Result, error) {
 
 // check verifies that every gradient is somewhere, and, where workers wait for each other and every sum was exact, that no worker
 // has more than one on its way. The error matches ErrAccounting.
-func (e *ear) check(run *closed.Result) error {
+func (e *ear) check(run *closedloop.Result) error {
 	if f := e.fate(); f.Sent != f.accounted() {
 		return fmt.Errorf("%w: gradients sent = delivered + dropped + lost on links + on their way: %d ≠ %d + %d + %d + %d",
 			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.LostOnLinks, f.Flying)
@@ -335,7 +335,7 @@ func (e *ear) totals(window metric.Values) olaf.Counts {
 }
 
 // port is the port of a switch towards the server. Nothing is merged in it, and no link fails.
-func (e *ear) port(i int, p *closed.Port) PortResult {
+func (e *ear) port(i int, p *closedloop.Port) PortResult {
 	sw := &e.way.switches[i]
 	values := map[string]results.Float{
 		"in": results.Float(p.In), "appended": results.Float(p.In - p.Dropped), "dropped": results.Float(p.Dropped), "left": results.Float(p.Left),

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
@@ -17,8 +17,8 @@ type Jobs struct {
 	System  *system.System
 	Mode    *system.Mode
 	Options system.Options
-	Network closed.Network
-	Job     closed.Job
+	Network closedloop.Network
+	Job     closedloop.Job
 
 	topology *Topology
 	way      *way
@@ -27,7 +27,7 @@ type Jobs struct {
 }
 
 // NewJobs prepares them of a topology that is Waiting. Errors match ErrTopology where the network has what such workers cannot,
-// and system.ErrOptions or closed.ErrConfig where options do not fit it.
+// and system.ErrOptions or closedloop.ErrConfig where options do not fit it.
 func NewJobs(t *Topology) (*Jobs, error) {
 	way, err := t.way()
 	if err != nil {
@@ -50,7 +50,7 @@ func NewJobs(t *Topology) (*Jobs, error) {
 
 // try says why hosts and switches can't be built. Nothing plays.
 func (j *Jobs) try() error {
-	_, err := closed.Jobs(j.Network, j.Job, j.parts, j.Mode.Sync)
+	_, err := closedloop.Jobs(j.Network, j.Job, j.parts, j.Mode.Sync)
 	return err
 }
 
@@ -61,10 +61,10 @@ const unlimited = 1_000_000 * olaf.Gbps
 func (j *Jobs) network() {
 	t := j.topology
 	access := &t.Clusters[0].Access
-	j.Network = closed.Network{
+	j.Network = closedloop.Network{
 		Workers: t.Clusters[0].Workers, Jobs: len(j.way.homes),
-		Link: closed.Link{Rate: access.Rate, Delay: access.Delay, Overhead: access.Overhead, Loss: access.Loss},
-		Hops: &closed.Hops{Switches: make([]closed.Hop, 1, 1+len(j.way.switches))},
+		Link: closedloop.Link{Rate: access.Rate, Delay: access.Delay, Overhead: access.Overhead, Loss: access.Loss},
+		Hops: &closedloop.Hops{Switches: make([]closedloop.Hop, 1, 1+len(j.way.switches))},
 	}
 	if access.Rate == 0 {
 		j.Network.Link.Rate = unlimited
@@ -74,8 +74,8 @@ func (j *Jobs) network() {
 		if sw.HoldTx {
 			slots-- // the frame on the wire has one
 		}
-		j.Network.Hops.Switches = append(j.Network.Hops.Switches, closed.Hop{
-			Parent: sw.parent + 1, Slots: slots, Up: closed.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead, Loss: sw.up.Loss},
+		j.Network.Hops.Switches = append(j.Network.Hops.Switches, closedloop.Hop{
+			Parent: sw.parent + 1, Slots: slots, Up: closedloop.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead, Loss: sw.up.Loss},
 		})
 	}
 	for _, home := range j.way.homes {
@@ -125,7 +125,7 @@ func (j *Jobs) roundTrip() (most olaf.Duration) {
 // job is what the workers do until the topology's time is over.
 func (j *Jobs) job() {
 	t := j.topology
-	j.Job = closed.Job{Limit: t.Warmup + t.Duration, ServerApply: t.Servers[0].Processing}
+	j.Job = closedloop.Job{Limit: t.Warmup + t.Duration, ServerApply: t.Servers[0].Processing}
 	j.Job.Layout.Values, j.Job.PerPacket = int((t.Update-olaf.HeaderBytes)/olaf.LaneBytes), j.parts.PerPacket
 	shortest, _ := t.periods()
 	// With random gaps there can be more than the time holds periods, but not many times as many.
@@ -138,7 +138,7 @@ func (j *Jobs) job() {
 
 // Waited is what hosts that wait for answers counted and measured beside a Result, over the whole run.
 type Waited struct {
-	*closed.Result
+	*closedloop.Result
 	Stalled int // clusters that the server had not heard of for long when time was over
 }
 
@@ -156,7 +156,7 @@ func (j *Jobs) run(ctx context.Context, opt Options) (*Result, error) {
 	if opt.Record != nil {
 		job.Tap = e.record()
 	}
-	run, err := closed.Run(ctx, j.Network, job, j.parts, j.Mode.Sync, j.topology.Seed)
+	run, err := closedloop.Run(ctx, j.Network, job, j.parts, j.Mode.Sync, j.topology.Seed)
 	if err != nil {
 		return nil, err
 	}

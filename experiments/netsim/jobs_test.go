@@ -13,7 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	wire "github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
@@ -315,7 +315,7 @@ func TestTheSameFourAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent, heard := map[uint64]int{}, map[uint64]int{} // by job, sequence number and worker
-	j.Job.Tap = func(f *closed.Frame) {
+	j.Job.Tap = func(f *closedloop.Frame) {
 		if f.At < olaf.Time(10*olaf.Second) || f.Packet.Kind != program.Data {
 			return
 		}
@@ -357,7 +357,7 @@ func TestClustersRefuse(t *testing.T) {
 	if err := waitingHop(t, Waiting{System: "ring"}).Resolve(); !errors.Is(err, system.ErrOptions) {
 		t.Errorf("a ring: %v", err)
 	}
-	if err := waitingHop(t, Waiting{System: "iswitch", H: 11}).Resolve(); !errors.Is(err, closed.ErrConfig) {
+	if err := waitingHop(t, Waiting{System: "iswitch", H: 11}).Resolve(); !errors.Is(err, closedloop.ErrConfig) {
 		t.Errorf("H of 11: %v", err)
 	}
 	for name, change := range map[string]func(*Topology){

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
 const (
@@ -18,10 +18,10 @@ const (
 
 // Efforts add up what runs of jobs take that are played one after the other, each for so many seeds, of which some are played at a
 // time.
-type Efforts struct{ total closed.Effort }
+type Efforts struct{ total closedloop.Effort }
 
 // Add counts runs of a job of which each takes so much.
-func (e *Efforts) Add(one closed.Effort, runs int) {
+func (e *Efforts) Add(one closedloop.Effort, runs int) {
 	e.total.Packets += float64(one.Packets * float64(runs))
 	e.total.Memory = max(e.total.Memory, one.Memory*float64(min(runs, runtime.GOMAXPROCS(0))))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -45,14 +45,14 @@ func Sweepable() []string {
 // ParseSweep reads what is varied in the grammar of all sweeps, such as phase=0..100ms/20. The error matches ErrTopology.
 func ParseSweep(s string) (Sweep, error) {
 	bad := func(err error) (Sweep, error) { return Sweep{}, &Error{What: err.Error()} }
-	name, values, err := axis.Split(s)
+	name, values, err := grid.Split(s)
 	if err != nil {
 		return bad(err)
 	}
 	if !slices.Contains(Sweepable(), name) {
 		return bad(fmt.Errorf("sweep %q: %q is not one of %s", s, name, strings.Join(Sweepable(), ", ")))
 	}
-	a, err := axis.New(name, axis.Duration, values)
+	a, err := grid.New(name, grid.Duration, values)
 	if err != nil {
 		return bad(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -507,7 +507,7 @@ func TestTitles(t *testing.T) {
 		}
 	}
 	top := waitingHop(t, Waiting{System: "switchml"})
-	if from, err := top.Hears(); err != nil || from == nil || *from != closed.Heard("ps", mustJobs(t, top).parts.Frame, false) {
+	if from, err := top.Hears(); err != nil || from == nil || *from != closedloop.Heard("ps", mustJobs(t, top).parts.Frame, false) {
 		t.Errorf("%+v, %v", from, err)
 	}
 	top.Waiting.System = "unheard"
@@ -663,7 +663,7 @@ func TestWhatIsLostForGood(t *testing.T) {
 		want int
 	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
 		e := &ear{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
-		p := program.Packet{Job: closed.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
+		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
 		e.Lost(0, &p)
 		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
 			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].out))
@@ -931,7 +931,7 @@ func TestRunsRefuse(t *testing.T) {
 		}
 	}
 	waits = waitingHop(t, Waiting{System: "iswitch", H: 11})
-	if r, err := Run(t.Context(), waits, Options{}); r != nil || !errors.Is(err, closed.ErrConfig) {
+	if r, err := Run(t.Context(), waits, Options{}); r != nil || !errors.Is(err, closedloop.ErrConfig) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

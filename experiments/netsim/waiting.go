@@ -7,7 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
@@ -143,6 +143,6 @@ func (t *Topology) Hears() (*capture.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := closed.Heard(t.Servers[0].Name, j.parts.Frame, false)
+	from := closedloop.Heard(t.Servers[0].Name, j.parts.Frame, false)
 	return &from, nil
 }

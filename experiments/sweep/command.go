@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/axis"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -38,7 +38,7 @@ type Option struct {
 // Field is an option that can be varied.
 type Field struct {
 	Name string
-	Type axis.Type
+	Type grid.Type
 }
 
 // Command is a command whose runs can be swept.
@@ -72,7 +72,7 @@ type Command struct {
 // Resolver makes cells.
 type Resolver interface {
 	// Axes are those that a command has of itself, such as the systems that it compares; those in given are not among them.
-	Axes(given []string) []axis.Axis
+	Axes(given []string) []grid.Axis
 	// Cell is everything that decides the numbers of a cell but the number of runs: equal cells, equal bytes.
 	Cell(values []Option) (json.RawMessage, error)
 }
@@ -132,7 +132,7 @@ const mostListed = 12
 // near says which names may have been meant, or which there are.
 func near(name string, names []string) string {
 	const some = 3
-	if n := nearby.Names(name, names, some); len(n) > 0 {
+	if n := suggest.Names(name, names, some); len(n) > 0 {
 		return "near are " + strings.Join(n, ", ")
 	}
 	more := ""

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -123,9 +123,9 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 		given = append(given, a.Name)
 	}
 	own := r.Axes(given)
-	n := axis.Cells(own)
+	n := grid.Cells(own)
 	if cells == nil {
-		n *= axis.Cells(axes)
+		n *= grid.Cells(axes)
 	} else {
 		n *= float64(len(cells))
 	}
@@ -133,7 +133,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
 	}
 	if cells == nil {
-		cells = axis.Grid(axes)
+		cells = grid.Grid(axes)
 	}
 	for _, a := range append(slices.Clone(axes), own...) {
 		p.axis(c, a)
@@ -142,7 +142,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	if p.Config, err = f.config(options, p); err != nil {
 		return nil, err
 	}
-	if err := p.resolve(r, cells, axis.Grid(own)); err != nil || large {
+	if err := p.resolve(r, cells, grid.Grid(own)); err != nil || large {
 		return p, err
 	}
 	return p, p.patience()
@@ -204,7 +204,7 @@ func (f *File) options(c *Command) (options []Option, err error) {
 }
 
 // axes reads what is varied: a grid, or a list of cells, which has the axes of the values in it.
-func (f *File) axes(c *Command) (axes []axis.Axis, cells [][]string, err error) {
+func (f *File) axes(c *Command) (axes []grid.Axis, cells [][]string, err error) {
 	switch {
 	case len(f.Sweep) > 0 && len(f.List) > 0:
 		return nil, nil, f.in("list", fmt.Errorf("%w: give a grid (sweep) or a list, not both", ErrSpec))
@@ -224,19 +224,19 @@ func (f *File) axes(c *Command) (axes []axis.Axis, cells [][]string, err error) 
 }
 
 // one reads one axis.
-func (f *File) one(c *Command, before []axis.Axis, text string) (axis.Axis, error) {
-	name, values, err := axis.Split(text)
+func (f *File) one(c *Command, before []grid.Axis, text string) (grid.Axis, error) {
+	name, values, err := grid.Split(text)
 	if err != nil {
-		return axis.Axis{}, err
+		return grid.Axis{}, err
 	}
 	field, err := f.varied(c, name)
 	if err != nil {
-		return axis.Axis{}, err
+		return grid.Axis{}, err
 	}
-	if slices.ContainsFunc(before, func(a axis.Axis) bool { return a.Name == name }) {
-		return axis.Axis{}, fmt.Errorf("%w: %s is varied twice; put all its values into one", ErrSpec, name)
+	if slices.ContainsFunc(before, func(a grid.Axis) bool { return a.Name == name }) {
+		return grid.Axis{}, fmt.Errorf("%w: %s is varied twice; put all its values into one", ErrSpec, name)
 	}
-	return axis.New(name, field.Type, values)
+	return grid.New(name, field.Type, values)
 }
 
 // varied finds a field that is not an option of all cells as well.
@@ -254,7 +254,7 @@ func (f *File) varied(c *Command, name string) (Field, error) {
 }
 
 // listed are the cells of a list. Each must give the same options.
-func (f *File) listed(c *Command) (axes []axis.Axis, cells [][]string, err error) {
+func (f *File) listed(c *Command) (axes []grid.Axis, cells [][]string, err error) {
 	names := slices.Sorted(maps.Keys(f.List[0]))
 	for i, listed := range f.List {
 		in := func(err error) error { return f.in(fmt.Sprintf("list[%d]", i), err) }
@@ -267,7 +267,7 @@ func (f *File) listed(c *Command) (axes []axis.Axis, cells [][]string, err error
 			if err != nil {
 				return nil, nil, in(err)
 			}
-			one, err := axis.New(field.Name, field.Type, listed[name])
+			one, err := grid.New(field.Name, field.Type, listed[name])
 			if err != nil {
 				return nil, nil, in(err)
 			}
@@ -275,7 +275,7 @@ func (f *File) listed(c *Command) (axes []axis.Axis, cells [][]string, err error
 				return nil, nil, in(fmt.Errorf("%w: %s: %s; a cell of a list has one value of each, a grid (sweep) has several", ErrSpec, name, listed[name]))
 			}
 			if i == 0 {
-				axes = append(axes, axis.Axis{Name: field.Name})
+				axes = append(axes, grid.Axis{Name: field.Name})
 			}
 			if !slices.Contains(axes[k].Values, one.Values[0]) {
 				axes[k].Values = append(axes[k].Values, one.Values[0])

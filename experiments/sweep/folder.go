@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/internal/lockfile"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/sweep"
@@ -175,7 +175,7 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 		return "", fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
 	}
 	const some = 3
-	if near := nearby.Names(name, ids, some); len(near) > 0 {
+	if near := suggest.Names(name, ids, some); len(near) > 0 {
 		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
 	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists those that are not finished, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -63,7 +63,7 @@ func Pieces(c *Command, names []string, specs []json.RawMessage) *Plan {
 }
 
 // axis adds an axis.
-func (p *Plan) axis(c *Command, a axis.Axis) {
+func (p *Plan) axis(c *Command, a grid.Axis) {
 	at := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == a.Name })
 	one := sweep.Axis{Name: a.Name, Values: a.Values}
 	if at >= 0 {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/store"
@@ -25,7 +25,7 @@ import (
 // toy is a command whose runs draw numbers around n by their seed.
 func toy() *Command {
 	return &Command{Name: "toy", Subject: "kind", Headline: []string{"m"}, Runs: 3,
-		Fields:  []Field{{"n", axis.Whole}, {"kind", axis.Word}, {"hard", axis.Word}},
+		Fields:  []Field{{"n", grid.Whole}, {"kind", grid.Word}, {"hard", grid.Word}},
 		Options: []string{"n", "kind", "hard", "seed"},
 		Metrics: []*metric.Metric{{Name: "m", Title: "M", Unit: "ns"}, {Name: "other"}},
 		Resolve: func(_ string, options []Option) (Resolver, error) { return toyCells{options}, nil },
@@ -34,13 +34,13 @@ func toy() *Command {
 
 type toyCells struct{ given []Option }
 
-func (c toyCells) Axes(given []string) []axis.Axis {
+func (c toyCells) Axes(given []string) []grid.Axis {
 	for _, name := range given {
 		if name == "kind" {
 			return nil
 		}
 	}
-	return []axis.Axis{{Name: "kind", Values: []string{"a", "b"}}}
+	return []grid.Axis{{Name: "kind", Values: []string{"a", "b"}}}
 }
 
 func (c toyCells) Cell(values []Option) (json.RawMessage, error) {

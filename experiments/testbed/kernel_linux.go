@@ -11,7 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments/testbed/ends"
+	"github.com/olafctl/olaf/experiments/testbed/tap"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/host"
@@ -98,7 +98,7 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 type realtimeCard struct {
 	*realtime.Card
 	tap  *cardTap
-	ends *ends.Capture // nil while nobody asks for it
+	ends *tap.Capture // nil while nobody asks for it
 }
 
 // RecordEnds captures what workers send and what reaches the server, or stops to.
@@ -114,8 +114,8 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	if err != nil || !on {
 		return err
 	}
-	at := []ends.End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
-	c.ends, err = ends.Open(at...)
+	at := []tap.End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
+	c.ends, err = tap.Open(at...)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
@@ -363,7 +363,7 @@ func Fields(t reflect.Type) []reflect.StructField {
 
 // Suggest proposes the nearest of names, or lists them all, as the end of a message.
 func Suggest(got string, names []string) string {
-	if near := nearby.Names(got, names, 1); len(near) > 0 {
+	if near := suggest.Names(got, names, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])
 	}
 	if len(names) == 0 || len(names) > 20 {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 )
 
 //go:generate go run ./gen
@@ -170,7 +170,7 @@ func Lookup(name string) (Ref, error) {
 		}
 	}
 	if len(near) == 0 {
-		near = nearby.Names(strings.ToLower(name), all, 3)
+		near = suggest.Names(strings.ToLower(name), all, 3)
 	}
 	if len(near) > 0 {
 		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name,

@@ -15,8 +15,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/columns"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/obsfile"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
@@ -89,8 +89,8 @@ type Recorder struct {
 	mu      sync.Mutex
 	file    *store.File
 	buffer  *bufio.Writer
-	free    []*columns.Encoder
-	open    map[uint32]*columns.Encoder
+	free    []*obsfile.Encoder
+	open    map[uint32]*obsfile.Encoder
 	waiting map[uint32][]byte // ended runs whose turn has not come
 	next    uint32
 	begun   *store.Mark // where the next run begins, once part of it is written
@@ -105,7 +105,7 @@ func NewRecorder(w *store.Writer) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*columns.Encoder{}, waiting: map[uint32][]byte{}}, nil
+	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*obsfile.Encoder{}, waiting: map[uint32][]byte{}}, nil
 }
 
 // Observe takes the next deliveries of a run. The slice is not kept.
@@ -121,7 +121,7 @@ func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) erro
 }
 
 // write writes what there is of a run whose turn it is, so that memory stays flat however long it goes on.
-func (r *Recorder) write(ordinal uint32, e *columns.Encoder) error {
+func (r *Recorder) write(ordinal uint32, e *obsfile.Encoder) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ordinal != r.next {
@@ -141,13 +141,13 @@ func (r *Recorder) write(ordinal uint32, e *columns.Encoder) error {
 	return err
 }
 
-func (r *Recorder) encoder(ordinal uint32) *columns.Encoder {
+func (r *Recorder) encoder(ordinal uint32) *obsfile.Encoder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.open[ordinal]; e != nil {
 		return e
 	}
-	e := new(columns.Encoder)
+	e := new(obsfile.Encoder)
 	if n := len(r.free); n > 0 {
 		e, r.free = r.free[n-1], r.free[:n-1]
 	}
@@ -374,7 +374,7 @@ func Observations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observatio
 		return err
 	}
 	defer file.Close()
-	reader := columns.NewReader(bufio.NewReaderSize(file, 1<<16))
+	reader := obsfile.NewReader(bufio.NewReaderSize(file, 1<<16))
 	var o olaf.Observation
 	for {
 		ordinal, err := reader.Next(&o)

@@ -30,7 +30,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/lockfile"
-	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -432,7 +432,7 @@ func (s *Store) unknown(id string) error {
 	if len(all) == 0 {
 		return fmt.Errorf("%w: %q; the store in %s is empty, so make one with olafctl bench", ErrUnknown, id, s.dir)
 	}
-	if near := nearby.Names(id, all, 3); len(near) > 0 {
+	if near := suggest.Names(id, all, 3); len(near) > 0 {
 		return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
 	}
 	return fmt.Errorf("%w: %q; olafctl runs lists those that there are", ErrUnknown, id)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -13,7 +13,7 @@ import (
 )
 
 // MaxMeanAge returns the largest mean age of any queue in a span, rounded up, for a common axis.
-func MaxMeanAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
+func MaxMeanAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		for _, p := range s.Queues[i].Series {
@@ -29,7 +29,7 @@ func MaxMeanAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64
 }
 
 // MaxSawtooth is like MaxMeanAge for sawtooths.
-func MaxSawtooth(s *live.Snapshot, span chart.Span) float64 {
+func MaxSawtooth(s *slowmotion.Snapshot, span chart.Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		teeth := s.Queues[i].Teeth
@@ -46,13 +46,13 @@ func MaxSawtooth(s *live.Snapshot, span chart.Span) float64 {
 }
 
 // stillAges reports whether the watched cluster still ages behind queue.
-func stillAges(s *live.Snapshot, queue int) bool {
+func stillAges(s *slowmotion.Snapshot, queue int) bool {
 	clusters := s.Queues[queue].Clusters
 	return int(s.Watched) >= len(clusters) || !clusters[s.Watched].Done
 }
 
 // AgeSeries returns the age of a cluster over time, where it has one.
-func AgeSeries(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
+func AgeSeries(s *slowmotion.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
 	q := &s.Queues[queue]
 	points := make([]chart.Point, 0, len(q.Series)+1)
 	for i := range q.Series {
@@ -67,7 +67,7 @@ func AgeSeries(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf
 }
 
 // MaxAge returns the largest age of any cluster in a span, behind any queue.
-func MaxAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
+func MaxAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	take := func(age float64) {
 		if age > top {
@@ -91,7 +91,7 @@ func MaxAge(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 }
 
 // DrawMean draws the age averaged over the clusters that have one, behind queue, over time.
-func DrawMean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading,
+func DrawMean(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading,
 	style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
@@ -112,7 +112,7 @@ func DrawMean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top
 
 // DrawSawtooth draws the watched cluster's age behind queue: it rises one second per second, drops at each delivery,
 // and ends at the last one when the cluster is done.
-func DrawSawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
+func DrawSawtooth(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
 	for i, t := range q.Teeth {
@@ -148,7 +148,7 @@ func clipLine(p []chart.Point, x float64) []chart.Point {
 }
 
 // FormatTitle returns the current age, while there is one, and its time average, abbreviated to fit width.
-func FormatTitle(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
+func FormatTitle(q *slowmotion.QueueSnapshot, reading olaf.Reading, width int) string {
 	now, mean := " now "+num.FormatNS(float64(q.AoMNow[reading])), ", mean "+num.FormatNS(float64(q.MeanAoM[reading]))
 	if !q.AoMNow[reading].Known() {
 		now = ""

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/queue"
@@ -27,7 +27,7 @@ var columns = []list.Column{
 }
 
 // LogRows returns the events in a run that ends at end, newest first. A row's id is the update's number.
-func LogRows(q *live.QueueSnapshot, end olaf.Time) list.Rows {
+func LogRows(q *slowmotion.QueueSnapshot, end olaf.Time) list.Rows {
 	n := len(q.Log)
 	rows := list.Rows{Len: n, Row: func(i int) list.Row { return eventRow(&q.Log[n-1-i], end) }}
 	if q.Events > int64(n) {
@@ -36,7 +36,7 @@ func LogRows(q *live.QueueSnapshot, end olaf.Time) list.Rows {
 	return rows
 }
 
-func eventRow(e *live.Event, end olaf.Time) list.Row {
+func eventRow(e *slowmotion.Event, end olaf.Time) list.Row {
 	text, style := queue.DescribeFate(e)
 	frame := num.Unknown
 	if e.Frame >= 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
@@ -31,7 +31,7 @@ func (s *story) addAt(t olaf.Time, style screen.Style, format string, args ...an
 }
 
 // DescribeLife returns the life of an update, in sentences, for a run that ends at end.
-func DescribeLife(l *live.Life, end olaf.Time) []screen.Phrase {
+func DescribeLife(l *slowmotion.Life, end olaf.Time) []screen.Phrase {
 	s := &story{end: end}
 	s.addLine(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
 	s.addLine(theme.Text, "")
@@ -55,7 +55,7 @@ func DescribeLife(l *live.Life, end olaf.Time) []screen.Phrase {
 }
 
 // addCompany lists the other updates in the frame.
-func (s *story) addCompany(l *live.Life) {
+func (s *story) addCompany(l *slowmotion.Life) {
 	if len(l.With) == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *story) addCompany(l *live.Life) {
 	}
 }
 
-func (s *story) addLeaving(l *live.Life) {
+func (s *story) addLeaving(l *slowmotion.Life) {
 	if l.Started >= 0 {
 		s.addAt(l.Started, theme.Text, "the frame began to leave, %s after the update came",
 			num.FormatDuration(l.Started.Sub(l.Arrived)))
@@ -88,7 +88,7 @@ func (s *story) addLeaving(l *live.Life) {
 	}
 }
 
-func describeEffect(l *live.Life) string {
+func describeEffect(l *slowmotion.Life) string {
 	switch {
 	case l.AoMBefore < 0:
 		return fmt.Sprintf("The cluster's first delivery: its Age of Model starts at %s.", num.FormatDuration(l.AoMAfter))
@@ -99,7 +99,7 @@ func describeEffect(l *live.Life) string {
 		num.FormatDuration(l.AoMAfter))
 }
 
-func describeArrival(l *live.Life) (string, screen.Style) {
+func describeArrival(l *slowmotion.Life) (string, screen.Style) {
 	switch {
 	case l.Kind.Dropped():
 		return "arrived at the queue: " + l.Kind.String(), theme.Bad

@@ -3,7 +3,7 @@ package loops
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
@@ -34,12 +34,12 @@ func (s *session) hostsPage() tui.Page {
 // sortings are the sort orders of the hosts, descending.
 var sortings = []struct {
 	name string
-	key  func(*closed.HostSnapshot) float64 // nil for the order of jobs
+	key  func(*closedloop.HostSnapshot) float64 // nil for the order of jobs
 }{
 	{"job", nil},
-	{"sent again", func(h *closed.HostSnapshot) float64 { return float64(h.Counts.Of("packets_resent")) }},
-	{"lost", func(h *closed.HostSnapshot) float64 { return float64(h.Up.Lost + h.Down.Lost) }},
-	{"updates", func(h *closed.HostSnapshot) float64 { return float64(h.Counts.Of("updates_applied")) }},
+	{"sent again", func(h *closedloop.HostSnapshot) float64 { return float64(h.Counts.Of("packets_resent")) }},
+	{"lost", func(h *closedloop.HostSnapshot) float64 { return float64(h.Up.Lost + h.Down.Lost) }},
+	{"updates", func(h *closedloop.HostSnapshot) float64 { return float64(h.Counts.Of("updates_applied")) }},
 }
 
 func (s *session) drawHosts(f *tui.Frame, r screen.Region) {
@@ -79,10 +79,10 @@ func (s *session) hostRows(span chart.Span) list.Rows {
 }
 
 // doing maps host states to styles.
-var doing = map[closed.Doing]screen.Style{closed.Talking: theme.Good, closed.Computing: theme.Text,
-	closed.Applying: theme.Text, closed.Finished: theme.Dim}
+var doing = map[closedloop.Doing]screen.Style{closedloop.Talking: theme.Good, closedloop.Computing: theme.Text,
+	closedloop.Applying: theme.Text, closedloop.Finished: theme.Dim}
 
-func (s *session) hostRow(h *closed.HostSnapshot, place int, span chart.Span) list.Row {
+func (s *session) hostRow(h *closedloop.HostSnapshot, place int, span chart.Span) list.Row {
 	style := theme.ClusterStyle(h.Job)
 	again, lost := list.Cell{Text: num.FormatCount(h.Counts.Of("packets_resent"))},
 		list.Cell{Text: num.FormatCount(int64(h.Up.Lost + h.Down.Lost))}

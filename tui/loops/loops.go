@@ -10,7 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
@@ -23,7 +23,7 @@ import (
 // Source is the run to show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
-	Snapshot() *closed.Snapshot // nil before the first
+	Snapshot() *closedloop.Snapshot // nil before the first
 	History() *History
 	End() olaf.Time
 }
@@ -46,7 +46,7 @@ type Options struct {
 // session is the state of the pages: the last look at the source, and the view settings.
 type session struct {
 	options  Options
-	snapshot *closed.Snapshot
+	snapshot *closedloop.Snapshot
 	history  *History
 	hand     pace.Hand
 	runs     Runs
@@ -154,7 +154,7 @@ func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) 
 }
 
 // FormatLine describes a run that ends at end in one line, for output without a screen.
-func FormatLine(v *closed.Snapshot, end olaf.Time) string {
+func FormatLine(v *closedloop.Snapshot, end olaf.Time) string {
 	rounds, held := uint32(0), 0
 	for i := range v.Jobs {
 		rounds += v.Jobs[i].Rounds

@@ -13,7 +13,7 @@ import (
 	"github.com/charmbracelet/x/exp/teatest"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
@@ -31,14 +31,14 @@ type loop struct {
 }
 
 // play runs the loop.
-func (l loop) play(follow closed.Follow) *closed.Result {
+func (l loop) play(follow closedloop.Follow) *closedloop.Result {
 	found, err := system.All().Find(l.of)
 	if err != nil {
 		panic(err) // fails the test with the place
 	}
 	l.o.Jobs = l.jobs
-	net := closed.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle,
-		Link: closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
+	net := closedloop.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle,
+		Link: closedloop.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
 	if l.racks > 1 {
 		net.PerRack = l.workers / l.racks
 		l.o.PerRack = net.PerRack
@@ -47,9 +47,9 @@ func (l loop) play(follow closed.Follow) *closed.Result {
 	if err != nil {
 		panic(err)
 	}
-	job := closed.Job{Updates: 5, Compute: 20 * olaf.Microsecond, Jitter: 0.5, Limit: olaf.Second, Follow: follow}
+	job := closedloop.Job{Updates: 5, Compute: 20 * olaf.Microsecond, Jitter: 0.5, Limit: olaf.Second, Follow: follow}
 	job.Layout.Values, job.PerPacket = 20_000, parts.PerPacket
-	r, err := closed.Run(context.Background(), net, job, parts, true, 1)
+	r, err := closedloop.Run(context.Background(), net, job, parts, true, 1)
 	if err != nil {
 		panic(err)
 	}
@@ -64,10 +64,10 @@ func (l loop) end() olaf.Time {
 type glance struct {
 	*Player
 	at      olaf.Time
-	picture *closed.Snapshot
+	picture *closedloop.Snapshot
 }
 
-func (g *glance) Follow(last, next olaf.Time, look *closed.Look) (olaf.Time, bool) {
+func (g *glance) Follow(last, next olaf.Time, look *closedloop.Look) (olaf.Time, bool) {
 	if next < g.at {
 		until, on := g.Player.Follow(last, next, look)
 		return min(until, g.at), on
@@ -80,14 +80,14 @@ func (g *glance) Follow(last, next olaf.Time, look *closed.Look) (olaf.Time, boo
 // still is a paused run with one snapshot.
 type still struct {
 	tuitest.Still
-	snapshot *closed.Snapshot
+	snapshot *closedloop.Snapshot
 	history  *History
 	end      olaf.Time
 }
 
-func (s *still) Snapshot() *closed.Snapshot { return s.snapshot }
-func (s *still) History() *History          { return s.history }
-func (s *still) End() olaf.Time             { return s.end }
+func (s *still) Snapshot() *closedloop.Snapshot { return s.snapshot }
+func (s *still) History() *History              { return s.history }
+func (s *still) End() olaf.Time                 { return s.end }
 
 // at returns a source that shows a loop when a part of its time has passed.
 func (l loop) at(part float64) *still {

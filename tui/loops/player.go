@@ -4,13 +4,13 @@ import (
 	"sync/atomic"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui/pace"
 )
 
 // Player runs a closed loop at a pace.
 type Player struct {
-	*pace.Player[closed.Snapshot]
+	*pace.Player[closedloop.Snapshot]
 	end olaf.Time
 	log *chronicle
 }
@@ -23,7 +23,7 @@ func NewPlayer(end olaf.Time, p pace.Pace, c pace.Clock) *Player {
 }
 
 // Follow is the run's watcher function.
-func (p *Player) Follow(last, next olaf.Time, look *closed.Look) (until olaf.Time, on bool) {
+func (p *Player) Follow(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
 	return p.Before(last, next, look.Snapshot)
 }
 
@@ -54,7 +54,7 @@ type chronicle struct {
 func (c *chronicle) Next() olaf.Time { return c.grid.Next() }
 
 // Take implements pace.Log.
-func (c *chronicle) Take(v *closed.Snapshot) {
+func (c *chronicle) Take(v *closedloop.Snapshot) {
 	i := Instant{At: v.Now, Underway: int32(v.Underway)}
 	for k := range v.Switches {
 		i.Held = append(i.Held, int32(v.Switches[k].Held))

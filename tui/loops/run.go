@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
@@ -69,7 +69,7 @@ func (s *session) jobRows() list.Rows {
 func (s *session) jobRow(i int) list.Row {
 	v := s.snapshot
 	j := &v.Jobs[i]
-	var doing [closed.Finished + 1]int
+	var doing [closedloop.Finished + 1]int
 	sent, again := int64(0), int64(0)
 	for k := range v.Hosts {
 		h := &v.Hosts[k]
@@ -91,8 +91,8 @@ func (s *session) jobRow(i int) list.Row {
 		{Text: fmt.Sprint(i + 1), Style: style},
 		{Draw: func(r screen.Region) { chart.DrawGauge(r, float64(j.Rounds), float64(v.Rounds), style) }},
 		{Text: fmt.Sprintf("%d/%d", j.Rounds, v.Rounds)}, {Text: num.FormatCount(int64(j.Ahead))},
-		{Text: num.FormatCount(int64(doing[closed.Computing] + doing[closed.Applying]))},
-		{Text: num.FormatCount(int64(doing[closed.Talking]))}, {Text: num.FormatCount(sent)}, resent, {},
+		{Text: num.FormatCount(int64(doing[closedloop.Computing] + doing[closedloop.Applying]))},
+		{Text: num.FormatCount(int64(doing[closedloop.Talking]))}, {Text: num.FormatCount(sent)}, resent, {},
 	}}
 }
 

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
@@ -60,7 +60,7 @@ func (s *session) slotRows() list.Rows {
 		held += sw.Held
 		for k := range sw.Table {
 			h := &sw.Table[k]
-			style := theme.ClusterStyle(int(h.Job) - int(closed.FirstJob))
+			style := theme.ClusterStyle(int(h.Job) - int(closedloop.FirstJob))
 			rows = append(rows, list.Row{ID: int64(i)<<32 | int64(h.Place), Cells: []list.Cell{
 				{Text: sw.Name}, {Text: fmt.Sprint(h.Place)}, {Text: fmt.Sprint(h.Job), Style: style},
 				{Text: fmt.Sprint(h.Seg)}, {Text: fmt.Sprint(h.Count)},

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
@@ -61,7 +61,7 @@ func DrawBars(r screen.Region, sent int64, fates []Fate) {
 }
 
 // Draw draws the fates of a queue's updates, which add up to the number sent, and the reasons for losses below.
-func Draw(r screen.Region, q *live.QueueSnapshot) {
+func Draw(r screen.Region, q *slowmotion.QueueSnapshot) {
 	c := q.Counters
 	fates := []Fate{
 		{Mark: "✗", Name: "lost", Count: c.Lost() - c.Inside(), Style: theme.Bad},
@@ -86,7 +86,7 @@ func counterTitle(c *olaf.Counter) string {
 }
 
 // DropsOverTime returns the number of dropped updates in each of n equal parts of a span.
-func DropsOverTime(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
+func DropsOverTime(q *slowmotion.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	for _, p := range q.Series {
 		if p.At > from && p.At <= to && n > 0 {
@@ -98,7 +98,7 @@ func DropsOverTime(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 }
 
 // DrawCounters draws the queue's counters by register name, in columns.
-func DrawCounters(r screen.Region, q *live.QueueSnapshot) {
+func DrawCounters(r screen.Region, q *slowmotion.QueueSnapshot) {
 	const width = 28
 	for i, c := range byRegister(q.Counters) {
 		x, y := i/max(r.H, 1)*(width+2), i%max(r.H, 1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -21,7 +21,7 @@ const (
 )
 
 // Draw draws q. selected is the slot under the cursor in departure order, or -1.
-func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
+func Draw(r screen.Region, q *slowmotion.QueueSnapshot, sampled bool, selected int) {
 	if r.H < 1 {
 		return
 	}
@@ -38,12 +38,12 @@ func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
 }
 
 // sampledSlots draws what counters alone show.
-func sampledSlots(r screen.Region, q *live.QueueSnapshot) {
+func sampledSlots(r screen.Region, q *slowmotion.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
 	chart.DrawGauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
 }
 
-func drawBoxes(r screen.Region, q *live.QueueSnapshot, selected int) {
+func drawBoxes(r screen.Region, q *slowmotion.QueueSnapshot, selected int) {
 	w := min(r.W/q.Slots, boxWidest)
 	y := (r.H - boxHeight) / 2
 	for i := range q.Slots {
@@ -78,7 +78,7 @@ func drawProgress(r screen.Region, sent float64) {
 	}
 }
 
-func drawCells(r screen.Region, q *live.QueueSnapshot, selected int) {
+func drawCells(r screen.Region, q *slowmotion.QueueSnapshot, selected int) {
 	perRow := max(r.W/(cellWidth+1), 1)
 	lines := 1
 	if rows := (q.Slots + perRow - 1) / perRow; r.H >= 2*rows {
@@ -110,17 +110,17 @@ func drawCells(r screen.Region, q *live.QueueSnapshot, selected int) {
 }
 
 // slotLabel returns the cluster and the number of merged updates.
-func slotLabel(s *live.SlotSnapshot) string {
+func slotLabel(s *slowmotion.SlotSnapshot) string {
 	if s.Count == 1 {
 		return fmt.Sprintf("c%d", s.Cluster)
 	}
 	return fmt.Sprintf("c%d×%d", s.Cluster, s.Count)
 }
 
-func slotAge(s *live.SlotSnapshot) string { return num.FormatShort(s.Age) }
+func slotAge(s *slowmotion.SlotSnapshot) string { return num.FormatShort(s.Age) }
 
 // drawSummary draws one line with the fill level and the last event. The bar is dropped if the text needs its room.
-func drawSummary(r screen.Region, q *live.QueueSnapshot) {
+func drawSummary(r screen.Region, q *slowmotion.QueueSnapshot) {
 	style, full := theme.Good, ""
 	if q.Occupancy >= q.Slots {
 		style, full = theme.Bad, " FULL"
@@ -143,9 +143,9 @@ func drawSummary(r screen.Region, q *live.QueueSnapshot) {
 }
 
 // latestFate describes the last arrival; empty before the first.
-func latestFate(q *live.QueueSnapshot) (string, screen.Style) {
+func latestFate(q *slowmotion.QueueSnapshot) (string, screen.Style) {
 	for i := len(q.Log) - 1; i >= 0; i-- {
-		if e := &q.Log[i]; e.Kind < live.Started {
+		if e := &q.Log[i]; e.Kind < slowmotion.Started {
 			return DescribeFate(e)
 		}
 	}
@@ -153,14 +153,14 @@ func latestFate(q *live.QueueSnapshot) (string, screen.Style) {
 }
 
 // DescribeFate describes the outcome of an arrival with a mark and words.
-func DescribeFate(e *live.Event) (string, screen.Style) {
+func DescribeFate(e *slowmotion.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {
 	case e.Kind.Dropped():
 		return "✗ " + who + " " + strings.ReplaceAll(e.Kind.String(), "_", " "), theme.Bad
-	case e.Kind == live.Delivered:
+	case e.Kind == slowmotion.Delivered:
 		return fmt.Sprintf("◀ c%d ×%d delivered", e.Cluster, e.Count), theme.Strong
-	case e.Kind == live.Started:
+	case e.Kind == slowmotion.Started:
 		return fmt.Sprintf("▶ c%d ×%d leaves", e.Cluster, e.Count), theme.Dim
 	case e.Count > 1:
 		return fmt.Sprintf("⊕ %s merged, ×%d", who, e.Count), theme.Good

@@ -7,7 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
@@ -29,7 +29,7 @@ func (s *session) clustersPage() tui.Page {
 		Draw: s.drawClusters,
 		Rows: func() list.Rows { return s.clusterRows(0, chart.Span{}, 0) },
 		Open: func(f *tui.Frame, id int64) tea.Cmd {
-			s.options.Source.Do(live.Watch{Cluster: olaf.ClusterID(id)})
+			s.options.Source.Do(slowmotion.Watch{Cluster: olaf.ClusterID(id)})
 			f.ShowNote(fmt.Sprintf("cluster %d is watched, here and on the Run page", id))
 			return nil
 		},
@@ -57,14 +57,14 @@ func clusterHeads(top float64) []list.Column {
 // sortings are the sort orders of the clusters, descending.
 var sortings = []struct {
 	name string
-	key  func(*live.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
+	key  func(*slowmotion.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
 }{
 	{"id", nil},
-	{"AoM now", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
-	{"mean AoM", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.Mean[r]) }},
-	{"peak AoM", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Peak) }},
-	{"lost", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return c.LostPct() }},
-	{"merged", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
+	{"AoM now", func(c *slowmotion.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
+	{"mean AoM", func(c *slowmotion.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.Mean[r]) }},
+	{"peak AoM", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Peak) }},
+	{"lost", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return c.LostPct() }},
+	{"merged", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
 // besideWidth is the minimum width of a queue's list next to another one.
@@ -98,7 +98,7 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 // span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
 
-func (s *session) sawTitle(f *tui.Frame, q *live.QueueSnapshot) string {
+func (s *session) sawTitle(f *tui.Frame, q *slowmotion.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
 }
 
@@ -120,7 +120,7 @@ func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.R
 	}
 }
 
-func (s *session) clusterRow(queue int, c *live.ClusterSnapshot, span chart.Span, oldest float64) list.Row {
+func (s *session) clusterRow(queue int, c *slowmotion.ClusterSnapshot, span chart.Span, oldest float64) list.Row {
 	name := fmt.Sprintf("c%d", c.ID)
 	if c.ID == s.snapshot.Watched {
 		name += " ◎"

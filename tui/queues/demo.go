@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 )
 
@@ -15,10 +15,10 @@ func (s *session) demo() []tui.Scene {
 		return tui.Scene{Length: time.Duration(seconds) * time.Second, Caption: caption, Begin: func() {
 			s.whole = whole
 			if seek >= 0 {
-				s.options.Source.Do(live.Seek{To: olaf.Time(seek)})
+				s.options.Source.Do(slowmotion.Seek{To: olaf.Time(seek)})
 			}
-			s.options.Source.Do(live.SetSpeed{Speed: live.Speed(speed)})
-			s.options.Source.Do(live.Pause{On: false})
+			s.options.Source.Do(slowmotion.SetSpeed{Speed: slowmotion.Speed(speed)})
+			s.options.Source.Do(slowmotion.Pause{On: false})
 		}}
 	}
 	return []tui.Scene{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
@@ -17,7 +17,7 @@ import (
 func (s *session) devicesPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Testbed",
-		head: func(in *live.Inspection) screen.Phrase {
+		head: func(in *slowmotion.Inspection) screen.Phrase {
 			head := fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target)
 			if on := s.options.Measured; on != "" {
 				head = fmt.Sprintf("%s measures; beside it the plan plays on %s", on, head)
@@ -25,7 +25,7 @@ func (s *session) devicesPage() tui.Page {
 			return screen.Phrase{Text: head, Style: theme.Dim}
 		},
 		columns: []list.Column{{Name: "device", Width: 20}, {Name: "what", Width: 14}, {Name: "value"}},
-		rows: func(in *live.Inspection) list.Rows {
+		rows: func(in *slowmotion.Inspection) list.Rows {
 			return list.FromRows(append(s.measuredRows(),
 				deviceRows(in)...))
 		}, below: s.drawRates,
@@ -43,7 +43,7 @@ func (s *session) measuredRows() []list.Row {
 		{Text: fmt.Sprintf("%d of %d runs done; page Twin has their ages", s.bench.Done, s.bench.Total)}}}}
 }
 
-func deviceRows(in *live.Inspection) []list.Row {
+func deviceRows(in *slowmotion.Inspection) []list.Row {
 	var rows []list.Row
 	for i := range in.Cards {
 		l := &in.Cards[i]
@@ -69,7 +69,7 @@ func deviceRows(in *live.Inspection) []list.Row {
 	return rows
 }
 
-func linkText(l *live.CardState) string {
+func linkText(l *slowmotion.CardState) string {
 	if l.Virtual {
 		return "virtual, always up"
 	}
@@ -104,7 +104,7 @@ func (s *session) drawRates(r screen.Region) {
 }
 
 // rateSeries returns the bits per second in and out, by interval.
-func rateSeries(series []live.SeriesPoint, span chart.Span) (in, out []chart.Point) {
+func rateSeries(series []slowmotion.SeriesPoint, span chart.Span) (in, out []chart.Point) {
 	last := olaf.Time(0)
 	for _, p := range series {
 		if seconds := p.At.Sub(last).Seconds(); seconds > 0 && span.Contains(p.At) {

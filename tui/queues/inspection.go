@@ -5,7 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
@@ -15,7 +15,7 @@ import (
 
 // inspecting is the last state of tables, registers and devices, which cost more than a snapshot.
 type inspecting struct {
-	seen    *live.Inspection
+	seen    *slowmotion.Inspection
 	changed map[uint32]bool // registers, by address
 	wanted  bool            // a page has shown it since the last look
 	asking  bool
@@ -39,7 +39,7 @@ func (s *session) inspect() tea.Cmd {
 	}
 }
 
-func (s *session) storeInspection(seen *live.Inspection, err error) {
+func (s *session) storeInspection(seen *slowmotion.Inspection, err error) {
 	in := &s.inspects
 	in.asking = false
 	if err != nil {
@@ -52,11 +52,11 @@ func (s *session) storeInspection(seen *live.Inspection, err error) {
 // inspection defines a page of an inspection.
 type inspection struct {
 	title   string
-	head    func(*live.Inspection) screen.Phrase
+	head    func(*slowmotion.Inspection) screen.Phrase
 	columns []list.Column
-	rows    func(*live.Inspection) list.Rows
-	about   func(*live.Inspection, list.Row) string // full text of a line, below the list; may be nil
-	below   func(screen.Region)                     // charts, if rows are left; may be nil
+	rows    func(*slowmotion.Inspection) list.Rows
+	about   func(*slowmotion.Inspection, list.Row) string // full text of a line, below the list; may be nil
+	below   func(screen.Region)                           // charts, if rows are left; may be nil
 }
 
 // inspectionPage returns the page of an inspection.

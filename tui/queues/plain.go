@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/tui/num"
@@ -20,7 +20,7 @@ type Plain struct {
 	started bool
 	full    map[int]bool
 	paired  map[int]bool // queues whose ages next to the twin's were printed
-	state   live.State
+	state   slowmotion.State
 }
 
 // NewPlain returns a stream that writes to out.
@@ -29,7 +29,7 @@ func NewPlain(out io.Writer) *Plain {
 }
 
 // Show writes the news in s: a heading once, one line per queue, and state changes in words.
-func (p *Plain) Show(s *live.Snapshot) error {
+func (p *Plain) Show(s *slowmotion.Snapshot) error {
 	var b strings.Builder
 	if !p.started {
 		p.started = true
@@ -51,14 +51,14 @@ func (p *Plain) Show(s *live.Snapshot) error {
 	return err
 }
 
-func samplingText(s *live.Snapshot) string {
+func samplingText(s *slowmotion.Snapshot) string {
 	if s.Sampled {
 		return "sampled counters"
 	}
 	return "every event observed"
 }
 
-func (p *Plain) writeQueue(b *strings.Builder, i int, q *live.QueueSnapshot) {
+func (p *Plain) writeQueue(b *strings.Builder, i int, q *slowmotion.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model%s\n",
 		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), agesText(q))
@@ -104,7 +104,7 @@ func writePair(b *strings.Builder, name string, r *results.Row) {
 }
 
 // agesText returns the age of model under every reading: the current one, while there is one, and the average.
-func agesText(q *live.QueueSnapshot) string {
+func agesText(q *slowmotion.QueueSnapshot) string {
 	var parts []string
 	for reading := range olaf.Reading(olaf.Readings) {
 		part := " " + reading.String()

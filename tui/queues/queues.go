@@ -10,7 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/form"
@@ -21,12 +21,12 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run to show; live.Player implements it.
+// Source is the run to show; slowmotion.Player implements it.
 type Source interface {
-	Snapshot() *live.Snapshot // the newest; never blocks
-	Do(live.Command) bool     // never blocks
-	Life(queue int, update int64) (live.Life, bool)
-	Inspect(context.Context) (*live.Inspection, error)
+	Snapshot() *slowmotion.Snapshot // the newest; never blocks
+	Do(slowmotion.Command) bool     // never blocks
+	Life(queue int, update int64) (slowmotion.Life, bool)
+	Inspect(context.Context) (*slowmotion.Inspection, error)
 }
 
 // Bench is the progress of an experiment in the background, and its results.
@@ -53,7 +53,7 @@ type Options struct {
 // session is the state of the pages: the last look at the source, and the view settings.
 type session struct {
 	options  Options
-	snapshot *live.Snapshot
+	snapshot *slowmotion.Snapshot
 	bench    *Bench
 	looks    int
 
@@ -91,25 +91,25 @@ func (s *session) pages() []tui.Page {
 
 func (s *session) keys() tui.Acts {
 	return tui.Acts{
-		keys.Pause: s.ask(func(v *live.Snapshot) live.Command {
-			return live.Pause{On: v.State == live.Running}
+		keys.Pause: s.ask(func(v *slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.Pause{On: v.State == slowmotion.Running}
 		}),
-		keys.Faster: s.ask(func(v *live.Snapshot) live.Command {
-			return live.SetSpeed{Speed: v.Speed.Faster()}
+		keys.Faster: s.ask(func(v *slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.SetSpeed{Speed: v.Speed.Faster()}
 		}),
-		keys.Slower: s.ask(func(v *live.Snapshot) live.Command {
-			return live.SetSpeed{Speed: v.Speed.Slower()}
+		keys.Slower: s.ask(func(v *slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.SetSpeed{Speed: v.Speed.Slower()}
 		}),
-		keys.FullSpeed: s.ask(func(*live.Snapshot) live.Command {
-			return live.SetSpeed{Speed: live.AsFastAsPossible}
+		keys.FullSpeed: s.ask(func(*slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.SetSpeed{Speed: slowmotion.AsFastAsPossible}
 		}),
-		keys.RealTime: s.ask(func(*live.Snapshot) live.Command {
-			return live.SetSpeed{Speed: live.RealTime}
+		keys.RealTime: s.ask(func(*slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.SetSpeed{Speed: slowmotion.RealTime}
 		}),
-		keys.Step:     s.ask(func(*live.Snapshot) live.Command { return live.Step{} }),
-		keys.StepBack: s.ask(func(*live.Snapshot) live.Command { return live.Step{Back: true} }),
-		keys.Watch: s.ask(func(v *live.Snapshot) live.Command {
-			return live.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
+		keys.Step:     s.ask(func(*slowmotion.Snapshot) slowmotion.Command { return slowmotion.Step{} }),
+		keys.StepBack: s.ask(func(*slowmotion.Snapshot) slowmotion.Command { return slowmotion.Step{Back: true} }),
+		keys.Watch: s.ask(func(v *slowmotion.Snapshot) slowmotion.Command {
+			return slowmotion.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
 		}),
 		keys.Reading:  tui.AsAct(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
 		keys.Window:   tui.AsAct(func(*tui.Frame) { s.whole = !s.whole }),
@@ -121,7 +121,7 @@ func (s *session) keys() tui.Acts {
 }
 
 // ask returns an act that sends a command.
-func (s *session) ask(command func(*live.Snapshot) live.Command) func(*tui.Frame) tea.Cmd {
+func (s *session) ask(command func(*slowmotion.Snapshot) slowmotion.Command) func(*tui.Frame) tea.Cmd {
 	return tui.AsAct(func(f *tui.Frame) {
 		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {
 			f.ShowNote(busy)
@@ -143,7 +143,7 @@ func (s *session) Look(time.Time) tea.Cmd {
 
 // Seek implements tui.Subject.
 func (s *session) Seek(to olaf.Time) string {
-	if s.snapshot != nil && !s.options.Source.Do(live.Seek{To: to}) {
+	if s.snapshot != nil && !s.options.Source.Do(slowmotion.Seek{To: to}) {
 		return busy
 	}
 	return ""
@@ -156,12 +156,12 @@ func (s *session) Status() tui.Status {
 		return tui.Status{}
 	}
 	out := tui.Status{
-		State: map[live.State]tui.State{
-			live.Paused: tui.Paused, live.Running: tui.Running, live.Done: tui.Done, live.Failed: tui.Failed,
+		State: map[slowmotion.State]tui.State{
+			slowmotion.Paused: tui.Paused, slowmotion.Running: tui.Running, slowmotion.Done: tui.Done, slowmotion.Failed: tui.Failed,
 		}[v.State],
 		Speed: speedText(v.Speed), Head: s.headPhrases(), Now: v.Now, End: v.End, Progress: "sent " +
 			num.FormatPercent(sentPct(v)), Left: timeLeft(v), Err: v.Err,
-		Busy: v.Now > 0 && (v.State == live.Running || v.State == live.Paused),
+		Busy: v.Now > 0 && (v.State == slowmotion.Running || v.State == slowmotion.Paused),
 	}
 	if b := s.bench; b != nil {
 		out.Beside = fmt.Sprintf("bench %d/%d", b.Done, b.Total)
@@ -173,15 +173,15 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-func speedText(s live.Speed) string {
-	if s == live.AsFastAsPossible {
+func speedText(s slowmotion.Speed) string {
+	if s == slowmotion.AsFastAsPossible {
 		return "full speed"
 	}
 	return num.FormatSpeed(olaf.Duration(s).Seconds())
 }
 
 // sentPct returns the percentage of the traffic that was sent.
-func sentPct(v *live.Snapshot) float64 {
+func sentPct(v *slowmotion.Snapshot) float64 {
 	if v.Total <= 0 {
 		return 100
 	}
@@ -189,7 +189,7 @@ func sentPct(v *live.Snapshot) float64 {
 }
 
 // timeLeft returns how long the run still takes at its speed.
-func timeLeft(v *live.Snapshot) time.Duration {
+func timeLeft(v *slowmotion.Snapshot) time.Duration {
 	if v.Speed <= 0 || v.End < v.Now {
 		return -1
 	}
@@ -217,7 +217,7 @@ func (s *session) headPhrases() []screen.Phrase {
 
 func (s *session) validity() (string, screen.Style) {
 	v := s.snapshot
-	if v.Err != nil && v.State == live.Failed {
+	if v.Err != nil && v.State == slowmotion.Failed {
 		return "✗ FAILED", theme.Bad
 	}
 	for i := range v.Queues {
@@ -250,7 +250,7 @@ func (s *session) stop(f *tui.Frame) {
 		f.ShowNote(f.Key(keys.Stop) + " again stops the generator")
 		return
 	}
-	s.options.Source.Do(live.Stop{})
+	s.options.Source.Do(slowmotion.Stop{})
 	f.ShowNote("the traffic is stopped; what is inside still leaves")
 }
 
@@ -308,7 +308,7 @@ func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
 		f.Close()
 		f.Freeze(false)
 		f.DropMarks()
-		o.session.options.Source.Do(live.Rerun{Spec: spec})
+		o.session.options.Source.Do(slowmotion.Rerun{Spec: spec})
 	default:
 		o.form = o.form.Update(msg)
 		o.form.Err = ""
@@ -332,7 +332,7 @@ func (s *session) showLife(queue int, update int64) tea.Cmd {
 }
 
 // queue returns the queue with an index, or nil.
-func (s *session) queue(i int) *live.QueueSnapshot {
+func (s *session) queue(i int) *slowmotion.QueueSnapshot {
 	if s.snapshot == nil || i < 0 || i >= len(s.snapshot.Queues) {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
@@ -32,30 +32,30 @@ import (
 // still is a paused source that records requests.
 type still struct {
 	mu       sync.Mutex
-	snapshot *live.Snapshot
-	life     map[int64]live.Life
-	in       *live.Inspection
-	asked    []live.Command
+	snapshot *slowmotion.Snapshot
+	life     map[int64]slowmotion.Life
+	in       *slowmotion.Inspection
+	asked    []slowmotion.Command
 	busy     bool
 }
 
-func (s *still) Snapshot() *live.Snapshot {
+func (s *still) Snapshot() *slowmotion.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snapshot
 }
 
-func (s *still) Do(c live.Command) bool {
+func (s *still) Do(c slowmotion.Command) bool {
 	s.asked = append(s.asked, c)
 	return !s.busy
 }
 
-func (s *still) Life(_ int, update int64) (live.Life, bool) {
+func (s *still) Life(_ int, update int64) (slowmotion.Life, bool) {
 	l, ok := s.life[update]
 	return l, ok
 }
 
-func (s *still) Inspect(context.Context) (*live.Inspection, error) {
+func (s *still) Inspect(context.Context) (*slowmotion.Inspection, error) {
 	if s.in == nil {
 		return nil, errors.New("the device does not answer")
 	}
@@ -75,7 +75,7 @@ func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := live.Open(context.Background(), plan, live.Options{})
+	session, err := slowmotion.Open(context.Background(), plan, slowmotion.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	if err := session.Seek(context.Background(), now); err != nil {
 		t.Fatal(err)
 	}
-	s := &still{life: map[int64]live.Life{}}
+	s := &still{life: map[int64]slowmotion.Life{}}
 	if s.snapshot, err = session.Snapshot(); err != nil {
 		t.Fatal(err)
 	}
-	s.snapshot.State, s.snapshot.Speed = live.Running, live.Speed(10*olaf.Microsecond)
+	s.snapshot.State, s.snapshot.Speed = slowmotion.Running, slowmotion.Speed(10*olaf.Microsecond)
 	for n := range s.snapshot.Queues[0].Counters.Of("in") {
 		s.life[n], _ = session.Life(0, n)
 	}
@@ -173,7 +173,7 @@ func TestPages(t *testing.T) {
 // there.
 func TestEveryBinding(t *testing.T) {
 	source := at(t, instant, nil)
-	asked := func(want live.Command) func(*dash) bool {
+	asked := func(want slowmotion.Command) func(*dash) bool {
 		return func(*dash) bool { return len(source.asked) == 1 && source.asked[0] == want }
 	}
 	says := func(text string) func(*dash) bool {
@@ -189,18 +189,18 @@ func TestEveryBinding(t *testing.T) {
 		keys.Back:      {[]string{"z"}, func(d *dash) bool { return !d.session.run.zoom }},
 		keys.Open:      {nil, says("the life of an update")},
 		keys.SortBy:    {[]string{"2"}, func(d *dash) bool { return d.session.order == 1 }},
-		keys.Watch:     {nil, asked(live.Watch{Cluster: 1})},
+		keys.Watch:     {nil, asked(slowmotion.Watch{Cluster: 1})},
 		keys.Reading:   {nil, says("AoM per worker now")},
 		keys.Window:    {nil, func(d *dash) bool { return d.session.whole }},
-		keys.Pause:     {nil, asked(live.Pause{On: true})},
-		keys.Faster:    {nil, asked(live.SetSpeed{Speed: live.Speed(20 * olaf.Microsecond)})},
-		keys.Slower:    {nil, asked(live.SetSpeed{Speed: live.Speed(5 * olaf.Microsecond)})},
-		keys.FullSpeed: {nil, asked(live.SetSpeed{})},
-		keys.RealTime:  {nil, asked(live.SetSpeed{Speed: live.RealTime})},
-		keys.Step:      {nil, asked(live.Step{})},
-		keys.StepBack:  {nil, asked(live.Step{Back: true})},
-		keys.Rewind:    {nil, asked(live.Seek{})},
-		keys.Stop:      {[]string{"S"}, asked(live.Stop{})},
+		keys.Pause:     {nil, asked(slowmotion.Pause{On: true})},
+		keys.Faster:    {nil, asked(slowmotion.SetSpeed{Speed: slowmotion.Speed(20 * olaf.Microsecond)})},
+		keys.Slower:    {nil, asked(slowmotion.SetSpeed{Speed: slowmotion.Speed(5 * olaf.Microsecond)})},
+		keys.FullSpeed: {nil, asked(slowmotion.SetSpeed{})},
+		keys.RealTime:  {nil, asked(slowmotion.SetSpeed{Speed: slowmotion.RealTime})},
+		keys.Step:      {nil, asked(slowmotion.Step{})},
+		keys.StepBack:  {nil, asked(slowmotion.Step{Back: true})},
+		keys.Rewind:    {nil, asked(slowmotion.Seek{})},
+		keys.Stop:      {[]string{"S"}, asked(slowmotion.Stop{})},
 		keys.Rerun:     {nil, says("run again")},
 		keys.Workbook:  {nil, says("workbook: book.xlsx")},
 		keys.Figures:   {nil, says("figures: drawn")},
@@ -243,7 +243,7 @@ func TestRerunByForm(t *testing.T) {
 	if d.Over() != nil || len(source.asked) != 1 {
 		t.Fatalf("asked %v:\n%s", source.asked, d.Text())
 	}
-	rerun := source.asked[0].(live.Rerun)
+	rerun := source.asked[0].(slowmotion.Rerun)
 	if rerun.Spec.Slots != 16 || rerun.Spec.Seed != 7 || rerun.Spec.Queue != "olaf" {
 		t.Errorf("slots %d, seed %d, queue %q", rerun.Spec.Slots, rerun.Spec.Seed, rerun.Spec.Queue)
 	}
@@ -487,7 +487,7 @@ func TestTour(t *testing.T) {
 	}
 	seeks := 0
 	for _, c := range source.asked {
-		if _, ok := c.(live.Seek); ok {
+		if _, ok := c.(slowmotion.Seek); ok {
 			seeks++
 		}
 	}
@@ -521,7 +521,7 @@ func TestPlainTellsTheSame(t *testing.T) {
 // a bench prints, under both readings.
 func TestOneAge(t *testing.T) {
 	source := at(t, olaf.Time(olaf.Second), nil)
-	source.snapshot.State = live.Done
+	source.snapshot.State = slowmotion.Done
 	spec := source.snapshot.Plan.Spec
 	spec.Runs = 1
 	measured, err := bench.Measure(t.Context(), spec, bench.Options{})
@@ -577,9 +577,9 @@ func TestUnits(t *testing.T) {
 }
 
 // wrong returns a snapshot that no session produces: numbers that are not finite, and lists of different lengths.
-func wrong(s *live.Snapshot, b byte) *live.Snapshot {
+func wrong(s *slowmotion.Snapshot, b byte) *slowmotion.Snapshot {
 	c := *s
-	c.Queues = append([]live.QueueSnapshot(nil), s.Queues...)
+	c.Queues = append([]slowmotion.QueueSnapshot(nil), s.Queues...)
 	for i := range c.Queues {
 		q := &c.Queues[i]
 		switch b % 8 {
@@ -595,7 +595,7 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		case 4:
 			c.Sampled = true
 		case 5:
-			q.Series = []live.SeriesPoint{{At: c.Now, AoM: [olaf.Readings]float64{math.Inf(1), math.NaN()}},
+			q.Series = []slowmotion.SeriesPoint{{At: c.Now, AoM: [olaf.Readings]float64{math.Inf(1), math.NaN()}},
 				{At: math.MaxInt64, AoM: [olaf.Readings]float64{-1e308}, Ages: [olaf.Readings][]float32{{1}}}}
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
@@ -603,7 +603,7 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 			q.Counters = olaf.NewCounts(system.Queued().Ledger)
 			q.Counters.Add("sent", -1)
 			q.Counters.Add("delivered", math.MaxInt64)
-			c.State = live.Failed
+			c.State = slowmotion.Failed
 		}
 	}
 	if b%16 == 9 {
@@ -695,7 +695,7 @@ func BenchmarkBench(b *testing.B) {
 			b.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		player, err := live.NewPlayer(ctx, plan, live.Options{}, live.Speed(olaf.Microsecond), false, wall{})
+		player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{}, slowmotion.Speed(olaf.Microsecond), false, wall{})
 		if err != nil {
 			b.Fatal(err)
 		}

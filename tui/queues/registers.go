@@ -3,7 +3,7 @@ package queues
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/screen"
@@ -15,7 +15,7 @@ import (
 func (s *session) registersPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Registers",
-		head: func(*live.Inspection) screen.Phrase {
+		head: func(*slowmotion.Inspection) screen.Phrase {
 			return screen.Phrase{Text: "* changed since the last look; a look latches the counters", Style: theme.Dim}
 		},
 		columns: []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 8, Right: true, Drop: 1},
@@ -25,7 +25,7 @@ func (s *session) registersPage() tui.Page {
 }
 
 // changedRegisters returns which registers differ between two looks, by address.
-func changedRegisters(before, after *live.Inspection) map[uint32]bool {
+func changedRegisters(before, after *slowmotion.Inspection) map[uint32]bool {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func changedRegisters(before, after *live.Inspection) map[uint32]bool {
 }
 
 // registerAbout returns a register's description.
-func registerAbout(in *live.Inspection, row list.Row) string {
+func registerAbout(in *slowmotion.Inspection, row list.Row) string {
 	for i := range in.Registers {
 		if r := &in.Registers[i]; int64(r.Address) == row.ID {
 			return r.Name + ": " + r.Decoded + ". " + r.Doc
@@ -53,7 +53,7 @@ func registerAbout(in *live.Inspection, row list.Row) string {
 	return ""
 }
 
-func (s *session) registerRows(in *live.Inspection) list.Rows {
+func (s *session) registerRows(in *slowmotion.Inspection) list.Rows {
 	rows := make([]list.Row, 0, len(in.Registers))
 	for i := range in.Registers {
 		r := &in.Registers[i]

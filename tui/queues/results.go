@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
@@ -168,7 +168,7 @@ func (s *session) liveResults() list.Rows {
 }
 
 // lostPct returns the percentage of offered updates lost so far, as the paper counts it.
-func lostPct(q *live.QueueSnapshot) float64 {
+func lostPct(q *slowmotion.QueueSnapshot) float64 {
 	if q.Counters.Offered() == 0 {
 		return 0
 	}

@@ -5,7 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
@@ -57,7 +57,7 @@ func (s *session) settle(f *tui.Frame) {
 	if s.focusedPlace().panel != panelQueue {
 		s.focusLog()
 	}
-	if s.snapshot != nil && s.snapshot.State == live.Running && !f.Frozen() {
+	if s.snapshot != nil && s.snapshot.State == slowmotion.Running && !f.Frozen() {
 		f.Freeze(true)
 		f.ShowNote("view frozen so that lines hold still; " + f.Key(keys.Freeze) + " goes on")
 	}
@@ -163,7 +163,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	switch p.panel {
 	case panelQueue:
 		selected := -1
-		if focused && (f.Frozen() || s.snapshot.State != live.Running) {
+		if focused && (f.Frozen() || s.snapshot.State != slowmotion.Running) {
 			selected = min(f.Cursor().Selected, len(q.Items)-1)
 		}
 		queue.Draw(inside, q, s.snapshot.Sampled, selected)
@@ -183,7 +183,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 // overTime is the minimum height of the panel of fates that also shows drops over time.
 const overTime = 8
 
-func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
+func drawFates(r screen.Region, q *slowmotion.QueueSnapshot, span chart.Span) {
 	if r.H < overTime {
 		loss.Draw(r, q)
 		return
@@ -200,7 +200,7 @@ func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
 }
 
 // drawAggregations draws the CDF, with the histogram next to it if the panel is maximised.
-func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style screen.Style) {
+func (s *session) drawAggregations(r screen.Region, q *slowmotion.QueueSnapshot, style screen.Style) {
 	if !s.run.zoom || r.H < 3 {
 		chart.CDF(r, q.Merges, style)
 		return
@@ -213,7 +213,7 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 }
 
 // answersTitle returns the title of a queue whose sums go to the workers.
-func answersTitle(q *live.QueueSnapshot, width int) string {
+func answersTitle(q *slowmotion.QueueSnapshot, width int) string {
 	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
 	if screen.TextWidth(full) <= width {
 		return full
@@ -221,7 +221,7 @@ func answersTitle(q *live.QueueSnapshot, width int) string {
 	return fmt.Sprintf("%s, %d on their way", q.Name, q.OnTheWay)
 }
 
-func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width int) string {
+func (s *session) panelTitle(f *tui.Frame, p panel, q *slowmotion.QueueSnapshot, width int) string {
 	switch p {
 	case panelQueue:
 		if q.Answers {

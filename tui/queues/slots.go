@@ -7,7 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/screen"
@@ -32,7 +32,7 @@ func (s *session) slotsPage() tui.Page {
 }
 
 // tablesHead returns one line about how full the tables are.
-func tablesHead(in *live.Inspection) screen.Phrase {
+func tablesHead(in *slowmotion.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {
 		if t := in.Cards[i].Table; t != nil {
@@ -47,7 +47,7 @@ func tablesHead(in *live.Inspection) screen.Phrase {
 	return screen.Phrase{Text: strings.Join(parts, " · "), Style: theme.Good}
 }
 
-func slotRows(in *live.Inspection) list.Rows {
+func slotRows(in *slowmotion.Inspection) list.Rows {
 	var rows []list.Row
 	for i := range in.Cards {
 		t := in.Cards[i].Table

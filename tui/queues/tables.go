@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/screen"
@@ -21,7 +21,7 @@ func (s *session) tablesPage() tui.Page {
 }
 
 // wholeLine returns all cells of a line without cutting.
-func wholeLine(_ *live.Inspection, row list.Row) string {
+func wholeLine(_ *slowmotion.Inspection, row list.Row) string {
 	var words []string
 	for _, c := range row.Cells {
 		words = append(words, strings.TrimSpace(c.Text))
@@ -29,7 +29,7 @@ func wholeLine(_ *live.Inspection, row list.Row) string {
 	return strings.Join(words, "  ")
 }
 
-func tableRows(in *live.Inspection) list.Rows {
+func tableRows(in *slowmotion.Inspection) list.Rows {
 	var rows []list.Row
 	add := func(table, key, action string, cluster int) {
 		style := theme.Text
@@ -62,7 +62,7 @@ func tableRows(in *live.Inspection) list.Rows {
 }
 
 // roleHead returns one line about which controller is primary.
-func roleHead(in *live.Inspection) screen.Phrase {
+func roleHead(in *slowmotion.Inspection) screen.Phrase {
 	text := fmt.Sprintf("this session is %s, election id %s, at %s", in.Role, in.ElectionID, in.Target)
 	switch {
 	case in.TablesError != nil:

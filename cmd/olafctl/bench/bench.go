@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/bench/expect"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"

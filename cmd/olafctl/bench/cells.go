@@ -9,17 +9,17 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
-	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/lot"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
 
 // SweepCommand is what can be varied of a bench on the twin: one system at one output rate a cell.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
-	carrier, lots := lot.Carrier{Systems: env.Systems}, new(bench.Lots)
+	carrier, lots := cells.Carrier{Systems: env.Systems}, new(bench.Lots)
 	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs, Patience: carrier.BenchPatience, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 		return carrier.Bench(ctx, lots, spec, from, n)
@@ -27,7 +27,7 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	c.Options, c.Fields = sweepcmd.OptionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
 	for i := range c.Fields {
 		if c.Fields[i].Name == outRate {
-			c.Fields[i].Type = axis.Rate
+			c.Fields[i].Type = grid.Rate
 		}
 	}
 	var all []*metric.Declaration
@@ -75,16 +75,16 @@ func (b *benchCells) begin(file string, options []experimentsweep.Option) (exper
 }
 
 // Axes are output rates and systems, where there are several and nobody varies them.
-func (b *benchCells) Axes(given []string) (own []axis.Axis) {
+func (b *benchCells) Axes(given []string) (own []grid.Axis) {
 	if !slices.Contains(given, outRate) {
-		a := axis.Axis{Name: outRate}
+		a := grid.Axis{Name: outRate}
 		for _, r := range b.base.OutRates {
 			a.Values = append(a.Values, r.String())
 		}
 		own = append(own, a)
 	}
 	if !slices.Contains(given, sweepcmd.SystemField) {
-		own = append(own, axis.Axis{Name: sweepcmd.SystemField, Values: b.base.Queues()})
+		own = append(own, grid.Axis{Name: sweepcmd.SystemField, Values: b.base.Queues()})
 	}
 	return own
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/feed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/saturate"
 )
 
 // modelFlags are those of a bench whose system adds whole models up on servers.
@@ -151,7 +151,7 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.
 		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.Force)); err != nil {
 			return err
 		}
-		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, feed.Ends(p)...); err != nil {
+		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, saturate.Ends(p)...); err != nil {
 			return err
 		}
 		defer b.recording.Abandon() // once committed, nothing is left to abandon
@@ -160,8 +160,8 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.
 }
 
 // report is what runs of a testbed are asked for, without any yet; the rates of the plan's aggregators become those that are asked for.
-func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*feed.Report, error) {
-	report := &feed.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
+func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*saturate.Report, error) {
+	report := &saturate.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs, Config: saturate.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
 	if cmd.Flags().Changed("line-rate") {
 		report.Config.Line = b.Spec.Workload.LineRate
 	}
@@ -176,8 +176,8 @@ func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *
 	if err := report.Config.Check(); err != nil {
 		return nil, err
 	}
-	if b.Spec.Runs < 1 || b.Spec.Runs > feed.MaxRuns {
-		return nil, cli.UsageError("--runs is %d; use 1 to %d", b.Spec.Runs, feed.MaxRuns)
+	if b.Spec.Runs < 1 || b.Spec.Runs > saturate.MaxRuns {
+		return nil, cli.UsageError("--runs is %d; use 1 to %d", b.Spec.Runs, saturate.MaxRuns)
 	}
 	return report, nil
 }
@@ -205,19 +205,19 @@ func (f *modelFlags) consistent(cmd *cobra.Command, env *cli.Env, b *Flags, of *
 // endsFile writes what a feed captures to the file of --pcap.
 type endsFile struct{ file *bench.Recording }
 
-// Frame implements feed.Recorder.
+// Frame implements saturate.Recorder.
 func (e endsFile) Frame(p *capture.Packet) error { return e.file.Event(bench.Framed{Packet: *p}) }
 
-// Lost implements feed.Recorder.
+// Lost implements saturate.Recorder.
 func (e endsFile) Lost(frames int64) error { return e.file.Event(bench.Captured{Lost: frames}) }
 
 // carryOut runs, keeps and prints.
-func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, report *feed.Report) error {
+func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, report *saturate.Report) error {
 	started := env.Now()
 	kept := b.Documents(env, "bench", started)
 	var done atomic.Int64
 	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Asked * f.vectors })
-	var record feed.Recorder
+	var record saturate.Recorder
 	if b.recording != nil {
 		record = endsFile{b.recording}
 	}

@@ -5,24 +5,24 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/olafctl/olaf/experiments/testbed/feed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/saturate"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down. record takes the first run's capture; nil
 // captures nothing.
-func feedAll(ctx context.Context, r *feed.Report, record feed.Recorder, said func()) (err error) {
+func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, said func()) (err error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		return err
 	}
-	l, err := lab.Up(r.Plan, lab.Options{LogBytes: feed.LogBytes})
+	l, err := lab.Up(r.Plan, lab.Options{LogBytes: saturate.LogBytes})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	f, err := feed.New(l)
+	f, err := saturate.New(l)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func feedAll(ctx context.Context, r *feed.Report, record feed.Recorder, said fun
 }
 
 // fed is one run, captured where somebody takes that.
-func fed(ctx context.Context, f *feed.Feeder, c feed.Config, record feed.Recorder, said func()) (*feed.Run, error) {
+func fed(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder, said func()) (*saturate.Run, error) {
 	if record == nil {
 		return f.Run(ctx, c, said)
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/testbed/feed"
+	"github.com/olafctl/olaf/experiments/testbed/saturate"
 )
 
-func feedAll(context.Context, *feed.Report, feed.Recorder, func()) error { return cli.ErrLinux }
+func feedAll(context.Context, *saturate.Report, saturate.Recorder, func()) error { return cli.ErrLinux }

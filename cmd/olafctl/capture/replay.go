@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/bench/expect"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/results"

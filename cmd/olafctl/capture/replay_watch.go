@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -66,14 +66,14 @@ func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, deco
 		w.view.Speed = min(max(span/watchedTime, olaf.Nanosecond), olaf.Second).String()
 	}
 	d := &watch.Dashboard{Env: env, View: w.view}
-	return d.Play(cmd.Context(), func(_ context.Context, speed live.Speed) (*live.Player, error) {
-		return live.NewReplay(*c, speed, w.view.Paused, watch.NewClock(env.Now))
+	return d.Play(cmd.Context(), func(_ context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
+		return slowmotion.NewReplay(*c, speed, w.view.Paused, watch.NewClock(env.Now))
 	})
 }
 
 // readUpdates reads the updates of a capture, on one clock with their generation times where there is one.
-func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*live.Capture, error) {
-	c := &live.Capture{Name: path}
+func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slowmotion.Capture, error) {
+	c := &slowmotion.Capture{Name: path}
 	meter, stamps := ages.New(system.Queued()), replay.NewStampCheck(out)
 	var a capture.Arrival
 	for {
@@ -101,7 +101,7 @@ func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*liv
 		if !sameClock {
 			a.Update.GenNS -= uint64(origin) // wraps as generation times do
 		}
-		c.Arrivals = append(c.Arrivals, live.Arrival{At: a.At, Update: a.Update})
+		c.Arrivals = append(c.Arrivals, slowmotion.Arrival{At: a.At, Update: a.Update})
 	}
 	c.Coarse = stamps.TooCoarse(decoder.Grain())
 	c.NoAges = cmp.Or(c.Coarse, meter.Report().Why)

@@ -4,17 +4,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 )
 
 // session tells what a live session shows.
 type session struct {
-	look                        func() *live.Snapshot
+	look                        func() *slowmotion.Snapshot
 	time, occupancy, count, aom *prometheus.Desc
 }
 
 // Session tells of a live session; look must be safe at any time.
-func (m *Monitor) Session(look func() *live.Snapshot) {
+func (m *Monitor) Session(look func() *slowmotion.Snapshot) {
 	if m == nil {
 		return
 	}

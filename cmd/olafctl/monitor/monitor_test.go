@@ -19,7 +19,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -126,8 +126,8 @@ func whole(t *testing.T) *Monitor {
 	m.Verdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
 	counts := olaf.NewCounts(system.Queued().Ledger)
 	counts.Add("sent", 5)
-	m.Session(func() *live.Snapshot {
-		return &live.Snapshot{Now: olaf.Time(olaf.Second), Queues: []live.QueueSnapshot{
+	m.Session(func() *slowmotion.Snapshot {
+		return &slowmotion.Snapshot{Now: olaf.Time(olaf.Second), Queues: []slowmotion.QueueSnapshot{
 			{Name: "olaf", Occupancy: 3, Counters: counts, MeanAoM: [olaf.Readings]results.Float{2000, results.Missing()}}}}
 	})
 	calls := m.Calls()

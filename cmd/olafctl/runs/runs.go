@@ -18,7 +18,7 @@ import (
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
@@ -243,7 +243,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 		return err
 	case sweep.IsKept(f):
 		return sweepcmd.Verify(ctx, env, f, proof.Files, exports)
-	case field.IsKept(f):
+	case onwire.IsKept(f):
 		return traincmd.VerifyTrainings(ctx, env, f, proof.Files, exports)
 	}
 	stream := bench.NewStream()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
-	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -17,16 +17,16 @@ type trainedFlags struct {
 	between []string
 	plots   string
 	force   bool
-	of      []*field.Side
+	of      []*onwire.Side
 }
 
 func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.between, "between", nil, "for trainings: compare A's runs of one kind with B's of another: "+strings.Join(field.Kinds(), ","))
+	flags.StringSliceVar(&f.between, "between", nil, "for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.Kinds(), ","))
 	flags.StringVar(&f.plots, "plots", "", "for trainings: write both sides' learning curves to this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
 	cli.Complete(cmd, "between", func() []string {
-		all := field.Kinds()
+		all := onwire.Kinds()
 		return []string{strings.Join(all, ","), all[1] + "," + all[0]}
 	})
 }
@@ -47,7 +47,7 @@ func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*c
 // sides are what is compared.
 func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
-		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","), strings.Join(field.Kinds(), ", "))
+		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","), strings.Join(onwire.Kinds(), ", "))
 	}
 	if err := watch.RefusePlots(f.plots, plotted, f.force); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (side
 
 // side is side i.
 func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
-	if !field.IsKept(folder) {
+	if !onwire.IsKept(folder) {
 		if len(f.between) > 0 || f.plots != "" {
 			return nil, cli.UsageError("%s is of %s; --between and --plots are for trainings under several seeds ('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
 		}
@@ -78,7 +78,7 @@ func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare
 	if len(f.between) > 0 {
 		kind = f.between[i]
 	}
-	trained, err := field.SideOf(folder, kind)
+	trained, err := onwire.SideOf(folder, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -94,5 +94,5 @@ func (f *trainedFlags) draw(env *cli.Env) error {
 	if f.plots == "" {
 		return nil
 	}
-	return watch.DrawFigures(env, f.plots, f.force, plotted, field.Curves(f.of[0], f.of[1]))
+	return watch.DrawFigures(env, f.plots, f.force, plotted, onwire.Curves(f.of[0], f.of[1]))
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/enact"
 	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/play"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -77,7 +77,7 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDevice()) }()
-	var orders *enact.Orders
+	var orders *play.Orders
 	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
 		if orders, err = f.orders(plan, actual); err != nil {
 			return actual, err
@@ -109,7 +109,7 @@ func onlyUnit(plan *sched.Plan) (string, error) {
 }
 
 // orders are what the unit's switch is told in the slot, whose tables are actual now.
-func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*enact.Orders, error) {
+func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders, error) {
 	if len(actual.Workers) == 0 && f.hosts > 0 {
 		made, err := f.madeUp(plan)
 		if err != nil {
@@ -117,7 +117,7 @@ func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*enact.Order
 		}
 		actual = made
 	}
-	orders, err := enact.Tell(plan, f.unit, f.slot, actual)
+	orders, err := play.Tell(plan, f.unit, f.slot, actual)
 	if err == nil && f.groups {
 		orders.Tables.Entries = actual.Entries
 	}
@@ -127,7 +127,7 @@ func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*enact.Order
 // madeUp is --hosts hosts of the unit.
 func (f *applyFlags) madeUp(plan *sched.Plan) (p4ctl.Tables, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
-	return enact.MadeUp(max(at, 0), f.hosts)
+	return play.MadeUp(max(at, 0), f.hosts)
 }
 
 // underTraffic tells a device about slot after slot while frames cross it.
@@ -156,7 +156,7 @@ func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.
 		return err
 	}
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	seen, err := enact.UnderTraffic(cmd.Context(), bed, plan, f.unit, f.slot, hosts)
+	seen, err := play.UnderTraffic(cmd.Context(), bed, plan, f.unit, f.slot, hosts)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.
 }
 
 // writeTraffic prints what frames found.
-func writeTraffic(env *cli.Env, seen *enact.Traffic) error {
+func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d were lost; %d found a mixture of tables\n\n",
 		seen.Unit, seen.Frames, seen.Hosts, seen.Copies, seen.Lost, seen.Mixed)
 	list := &cli.Grid{Header: []string{"SLOT", "CHANGES", "BATCH", "FOUND BEFORE", "FOUND AFTER"}}

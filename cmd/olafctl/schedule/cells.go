@@ -5,15 +5,15 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
-	"github.com/olafctl/olaf/experiments/lot"
 	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 )
 
 // SweepCommand is what can be varied of plans of made-up jobs.
 func SweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"}, Runs: 10, Metrics: lot.PlanMetrics(), Run: lot.Plan}
+	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"}, Runs: 10, Metrics: cells.PlanMetrics(), Run: cells.Plan}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newScheduleCells().Cmd.Flags(), nil, []string{"seed"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newScheduleCells().Begin("schedule", file, options)
@@ -21,11 +21,11 @@ func SweepCommand() *experimentsweep.Command {
 	return c
 }
 
-func newScheduleCells() *sweepcmd.Cells[lot.Scheduled] {
+func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
 	all := schedsweep.Scenarios()
-	s := &lot.Scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
+	s := &cells.Scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
 	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
-	cells := &sweepcmd.Cells[lot.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s, Spec: func(s *lot.Scheduled) (any, error) {
+	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s, Spec: func(s *cells.Scheduled) (any, error) {
 		_, err := workload.Generate(s.Workload)
 		return s, err
 	}}

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	grammar "github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
+	grammar "github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/sheets"

@@ -10,24 +10,24 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
-	"github.com/olafctl/olaf/experiments/axis"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
 // SweepCommand is what can be varied of a simulated network.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Carrier{Systems: env.Systems}.Simulate}
+	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: cells.Carrier{Systems: env.Systems}.Simulate}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
 	for _, name := range netsim.Sweepable() {
 		if !slices.Contains(c.Options, name) {
-			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: axis.Duration})
+			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: grid.Duration})
 		}
 	}
-	c.Metrics = lot.NetworkMetrics()
+	c.Metrics = cells.NetworkMetrics()
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newNetworkCells(env.Systems).begin(file, options)
 	}
@@ -57,7 +57,7 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 }
 
 // Axes are none of its own.
-func (n *networkCells) Axes([]string) []axis.Axis { return nil }
+func (n *networkCells) Axes([]string) []grid.Axis { return nil }
 
 // Cell is the topology of a cell.
 func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
@@ -90,7 +90,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	if err := t.Resolve(); err != nil {
 		return nil, err
 	}
-	cell := lot.Network{Seed: t.Seed}
+	cell := cells.Network{Seed: t.Seed}
 	t.Expect, t.Seed = nil, 0
 	text, err := t.Text()
 	if err != nil {
@@ -111,7 +111,7 @@ type jobCells struct {
 
 // JobSweepCommand is what can be varied of such a job: one system a cell.
 func JobSweepCommand(set system.Set) *experimentsweep.Command {
-	carrier := lot.Carrier{Systems: set}
+	carrier := cells.Carrier{Systems: set}
 	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField, Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
@@ -140,7 +140,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 		if err != nil {
 			return nil, err
 		}
-		return &lot.OneJob{Job: spec, Seed: f.seed}, spec.Check()
+		return &cells.OneJob{Job: spec, Seed: f.seed}, spec.Check()
 	}}
 }
 
@@ -188,7 +188,7 @@ func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
 type gridCells struct{ *sweepcmd.Cells[jobCells] }
 
 // Axes are ways to share, numbers of aggregators and losses, where there are several and nobody varies them.
-func (c *gridCells) Axes(given []string) (own []axis.Axis) {
+func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	f := &c.Base
 	if f.preset != sharedPreset {
 		return nil
@@ -198,7 +198,7 @@ func (c *gridCells) Axes(given []string) (own []axis.Axis) {
 		if len(values) < 2 || slices.Contains(given, list.name) || list.name == system.OptionSharing && !c.choosesSharing(given) {
 			continue
 		}
-		own = append(own, axis.Axis{Name: list.name, Values: values})
+		own = append(own, grid.Axis{Name: list.name, Values: values})
 	}
 	return own
 }

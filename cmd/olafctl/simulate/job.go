@@ -16,9 +16,9 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/expect"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/expect"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/results"
@@ -176,7 +176,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 		return nil, err
 	}
 	spec.Network.Lose(f.losses.First())
-	if spec.Job.Updates, err = closed.Rounds(f.updates); err != nil {
+	if spec.Job.Updates, err = closedloop.Rounds(f.updates); err != nil {
 		return nil, err
 	}
 	spec.Job.Jitter = f.spread
@@ -298,7 +298,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	w := &watch.Loop{
 		Env: env, View: f.view,
 		About: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Runs that were done beside it are printed and kept, as partial."},
-		Play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
+		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return job.Play(ctx, first, seed, follow)
 		},
 		Runs: &watch.Background{Look: look, Run: func(ctx context.Context) (bench.Report, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"

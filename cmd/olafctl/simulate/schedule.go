@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	schedulecmd "github.com/olafctl/olaf/cmd/olafctl/schedule"
-	"github.com/olafctl/olaf/experiments/enact"
+	"github.com/olafctl/olaf/experiments/sched/play"
 )
 
 // scheduleTakes are the flags that mean something beside --schedule.
@@ -42,7 +42,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	}
 	var done, total atomic.Int64
 	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
-	r, err := enact.Play(cmd.Context(), plan, enact.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
+	r, err := play.Play(cmd.Context(), plan, play.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
 		done.Store(int64(d))
 		total.Store(int64(t))
 	}})
@@ -59,7 +59,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	return nil
 }
 
-func writePlay(env *cli.Env, format cli.Format, r *enact.Report) error {
+func writePlay(env *cli.Env, format cli.Format, r *play.Report) error {
 	if format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, r)
 	}
@@ -83,7 +83,7 @@ func writePlay(env *cli.Env, format cli.Format, r *enact.Report) error {
 		if t := r.CTBTI.Windowed; t != nil {
 			windowed = fmt.Sprintf("%.4f s", t.Seconds())
 		}
-		fmt.Fprintf(env.Stdout, "%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line\n", r.Policy, len(r.Jobs), r.Packets, float64(r.Stands), enact.Line)
+		fmt.Fprintf(env.Stdout, "%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line\n", r.Policy, len(r.Jobs), r.Packets, float64(r.Stands), play.Line)
 		fmt.Fprintf(env.Stdout, "CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s\n",
 			r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed)
 		fmt.Fprintf(env.Stdout, "furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every worker once\n\n", r.Worst, float64(r.WorstPct), r.Sums)

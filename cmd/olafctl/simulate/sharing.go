@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/expect"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/expect"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -72,7 +72,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		g.Workers = rest.workers
 	}
 	if cmd.Flags().Changed("updates") {
-		if g.Updates, err = closed.Rounds(rest.updates); err != nil {
+		if g.Updates, err = closedloop.Rounds(rest.updates); err != nil {
 			return nil, err
 		}
 	}

@@ -24,10 +24,10 @@ import (
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/expect"
-	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/bench/expect"
 	"github.com/olafctl/olaf/experiments/netsim"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -481,20 +481,20 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 
 // networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
 func networkMetrics(t *netsim.Topology) *metric.Declaration {
-	return metric.United(system.Networked(), &metric.Declaration{Metrics: lot.MetricsOf(t)})
+	return metric.United(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
 // networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that only the
 // simulator measures.
 func networkRow(s *bench.Simulated, i int) results.Row {
 	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.Networked(), s.Runs[i])
-	for _, m := range lot.MetricsOf(t) {
+	for _, m := range cells.MetricsOf(t) {
 		if row.Stats.Of(m.Name).Known() {
 			continue
 		}
 		values := make([]results.Float, len(s.Results[i]))
 		for k, r := range s.Results[i] {
-			values[k] = lot.ValuesOf(r, []string{m.Name})[0]
+			values[k] = cells.ValuesOf(r, []string{m.Name})[0]
 		}
 		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe(values, "no run has it")})
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/axis"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
 // SystemField is what the systems of a command are varied as.
 const SystemField = "system"
 
 // optionTypes says what the values of a flag are, by its type.
-var optionTypes = map[string]axis.Type{
-	"int": axis.Whole, "uint64": axis.Whole, "float64": axis.Real, "float": axis.Real,
-	"rate": axis.Rate, "size": axis.Size, "duration": axis.Duration, "string": axis.Word, "bool": axis.Word, "stringSlice": axis.Word,
+var optionTypes = map[string]grid.Type{
+	"int": grid.Whole, "uint64": grid.Whole, "float64": grid.Real, "float": grid.Real,
+	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word, "stringSlice": grid.Word,
 }
 
 // OptionsOf lists the flags that a sweep can give and those that it can vary: all but some.
@@ -84,7 +84,7 @@ func (c *Cells[T]) Begin(name, file string, options []experimentsweep.Option) (e
 }
 
 // Axes are none of its own.
-func (c *Cells[T]) Axes([]string) []axis.Axis { return nil }
+func (c *Cells[T]) Axes([]string) []grid.Axis { return nil }
 
 // Cell is what the flags say of a cell.
 func (c *Cells[T]) Cell(values []experimentsweep.Option) (json.RawMessage, error) {

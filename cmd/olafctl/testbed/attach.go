@@ -13,7 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/attach"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -83,7 +83,7 @@ func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Conf
 // people.
 func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrPort) error {
 	if format == cli.JSONL {
-		return cli.WriteLine(env.Stdout, field.Listening{Listening: own})
+		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
 	}
 	fmt.Fprintf(env.Stderr, "waiting for a program at %s\n", f.address)
 	return nil
@@ -166,7 +166,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
 	if layout.Packets() > 1 {
-		p.From = field.Places(own.Addr(), layout.Packets())
+		p.From = onwire.Places(own.Addr(), layout.Packets())
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()

@@ -13,9 +13,9 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -79,7 +79,7 @@ func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 // layout is how vectors are cut.
 func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
 	if training != nil {
-		return field.Layout(), nil
+		return onwire.Layout(), nil
 	}
 	if !cmd.Flags().Changed("values") {
 		f.job.Values = f.job.Lanes
@@ -118,12 +118,12 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
 	if layout.Packets() > 1 {
-		p.From = field.Places(own.Addr(), layout.Packets())
+		p.From = onwire.Places(own.Addr(), layout.Packets())
 	}
 	o := f.open.options(cfg.Worker)
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
-			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
+			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
 		}
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
@@ -139,15 +139,15 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
-		field.WorkerReport
-	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: worker, Report: *report}})
+		onwire.WorkerReport
+	}{cli.Head{Schema: "olafctl.open-worker/v1"}, onwire.WorkerReport{Worker: worker, Report: *report}})
 }
 
 // options are how a worker sends: again, and when transmission control lets it.
 func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
 	if f.tc > 0 {
-		o.Gate = field.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed, worker)
+		o.Gate = onwire.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed, worker)
 	}
 	return o
 }
@@ -168,7 +168,7 @@ func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endp
 		if f.number >= training.Workers {
 			return nil, nil, cli.UsageError("--worker %d: the training has %d, from 0", f.number, training.Workers)
 		}
-		pilot, err := field.NewPilot(training, f.number)
+		pilot, err := onwire.NewPilot(training, f.number)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -229,14 +229,14 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // serverDocument is what a server did: with the numbers that it held against what they must be, or with what it learned.
-func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *field.Servers) any {
+func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *onwire.Servers) any {
 	out := struct {
 		cli.Head
-		field.ServerReport
+		onwire.ServerReport
 		Inside  int `json:"updates_inside,omitempty"`
 		Checked int `json:"values_checked,omitempty"`
 		Wrong   int `json:"values_wrong,omitempty"`
-	}{cli.Head{Schema: "olafctl.open-ps/v1"}, field.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
+	}{cli.Head{Schema: "olafctl.open-ps/v1"}, onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
 		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
 	}
@@ -254,15 +254,15 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 }
 
 // clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a training.
-func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *field.Servers, error) {
+func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
-	var servers *field.Servers
+	var servers *onwire.Servers
 	if training != nil {
 		if training.Workers != workers {
 			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers, training.Workers)
 		}
 		var err error
-		if servers, err = field.NewServers(training); err != nil {
+		if servers, err = onwire.NewServers(training); err != nil {
 			return placement, nil, err
 		}
 		placement = training.Placement
@@ -276,7 +276,7 @@ func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placem
 // listening tells whoever started the server, a person or a program, that it can be sent to.
 func (f *serverFlags) listening(env *cli.Env, own netip.AddrPort) error {
 	if f.format == cli.JSONL {
-		return cli.WriteLine(env.Stdout, field.Listening{Listening: own})
+		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
 	}
 	fmt.Fprintf(env.Stderr, "listening at %v (Ctrl-C ends it)\n", own)
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
@@ -41,15 +41,15 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	var learner *field.Learner
+	var learner *onwire.Learner
 	if f.attach.on() {
 		return f.runAttachedXAgg(cmd, env, p)
 	}
 	if training != nil {
-		if learner, err = field.NewLearner(training, f.number); err != nil {
+		if learner, err = onwire.NewLearner(training, f.number); err != nil {
 			return err
 		}
-		f.job, p.Work = field.Job(training), learner
+		f.job, p.Work = onwire.Job(training), learner
 	}
 	if err := f.checkSums(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (f *workerFlags) xagg(cmd *cobra.Command) endpoint.XAgg {
 }
 
 // reportSums prints what a worker found in its sums, and learned from them if it learns. Wrong sums are an error.
-func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *field.Learner) error {
+func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *onwire.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
 		var err error

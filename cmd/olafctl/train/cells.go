@@ -4,14 +4,14 @@ import (
 	"github.com/spf13/cobra"
 
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
-	"github.com/olafctl/olaf/experiments/lot"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
 // SweepCommand is what can be varied of a training.
 func SweepCommand(set system.Set) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: lot.TrainingMetrics(), Run: lot.Carrier{Systems: set}.Train}
+	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: cells.TrainingMetrics(), Run: cells.Carrier{Systems: set}.Train}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newTrainCells(set).Cmd.Flags(), nil, []string{"seed", "network"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newTrainCells(set).Begin("train", file, options)
@@ -31,6 +31,6 @@ func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
 		if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
 			return nil, err
 		}
-		return &lot.Training{Config: f.config}, f.config.Check()
+		return &cells.Training{Config: f.config}, f.config.Check()
 	}}
 }

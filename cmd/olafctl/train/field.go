@@ -17,10 +17,10 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
-	"github.com/olafctl/olaf/experiments/field"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
@@ -76,15 +76,15 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 		return nil
 	}
 	if given("lanes") {
-		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out", field.Layout().PerPacket)
+		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out", onwire.Layout().PerPacket)
 	}
-	n.Profile, n.Lanes = engine.Ideal, field.Layout().PerPacket // a kernel has no cycles
+	n.Profile, n.Lanes = engine.Ideal, onwire.Layout().PerPacket // a kernel has no cycles
 	if f.field.timeScale == "" {
 		if !given("rate") {
-			n.Rate = field.TimelyRate
+			n.Rate = onwire.TimelyRate
 		}
 		if !given("out-rate") {
-			n.OutRate = field.TimelyOutRate
+			n.OutRate = onwire.TimelyOutRate
 		}
 	}
 	if !given("workers") {
@@ -168,7 +168,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	}
 	sums := simulatedSums(k, spec)
 	sums.Mode = mode
-	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*field.Report, error) { return k.RunSums(ctx, sums) })
+	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*onwire.Report, error) { return k.RunSums(ctx, sums) })
 }
 
 // mode is where in the kernel the program meets packets; empty without a device, or where its name says nothing.
@@ -187,8 +187,8 @@ func (f *trainFlags) mode(env *cli.Env) (string, error) {
 }
 
 // simulatedSums trains on simulated hosts what waits for sums.
-func simulatedSums(k *field.Comparison, spec *job.Spec) *field.Sums {
-	return &field.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
+func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
+	return &onwire.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
 		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
 		if err != nil {
 			return nil, 0, err
@@ -200,13 +200,13 @@ func simulatedSums(k *field.Comparison, spec *job.Spec) *field.Sums {
 // VerifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those that were compared
 // already.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
-	k, kept, err := field.Kept(f)
+	k, kept, err := onwire.Kept(f)
 	if err != nil {
 		return err
 	}
-	var sums *field.Sums
+	var sums *onwire.Sums
 	if k.Job != nil {
-		t := lot.Job{}
+		t := cells.Job{}
 		if err := json.Unmarshal(k.Job, &t); err != nil {
 			return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
 		}
@@ -260,7 +260,7 @@ func identities(n int) string {
 }
 
 // comparison is what is to be trained.
-func (f *trainFlags) comparison() (*field.Comparison, error) {
+func (f *trainFlags) comparison() (*onwire.Comparison, error) {
 	c := &f.field
 	systems := []string{f.config.Network.Kind}
 	if c.versus != "" {
@@ -289,14 +289,14 @@ func (f *trainFlags) through() []string {
 }
 
 // seeded is the training of some systems under as many seeds as were asked for.
-func (f *trainFlags) seeded(systems []string) (*field.Comparison, error) {
+func (f *trainFlags) seeded(systems []string) (*onwire.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds
 	if c.quick {
 		seeds = min(seeds, 2)
 		f.config.Iterations = max(1, f.config.Iterations/5)
 	}
-	k := &field.Comparison{Training: f.config, Systems: systems, Device: c.device, Quick: c.quick}
+	k := &onwire.Comparison{Training: f.config, Systems: systems, Device: c.device, Quick: c.quick}
 	for i := range seeds {
 		k.Seeds = append(k.Seeds, f.config.Seed+uint64(i))
 	}
@@ -304,19 +304,19 @@ func (f *trainFlags) seeded(systems []string) (*field.Comparison, error) {
 }
 
 // compare opens the device, if there is one, and carries everything out.
-func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Comparison) (err error) {
+func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *onwire.Comparison) (err error) {
 	if k.Device != "" {
 		access, err := env.Access()
 		if err != nil {
 			return err
 		}
-		workers, addresses := field.Hosts(&k.Training)
+		workers, addresses := onwire.Hosts(&k.Training)
 		k.Bed, err = testbed.Open(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, k.Bed.Close()) }()
-		if err := field.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
+		if err := onwire.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
 			return err
 		}
 	}
@@ -324,7 +324,7 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Compari
 }
 
 // show carries a comparison out, with progress, and keeps, prints and draws what came out.
-func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison, run func(context.Context) (*field.Report, error)) error {
+func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *onwire.Comparison, run func(context.Context) (*onwire.Report, error)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

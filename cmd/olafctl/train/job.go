@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/lot"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
@@ -49,8 +49,8 @@ func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
 }
 
 // training is what the flags say of a system whose workers wait. What means nothing to it is refused.
-func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
-	t := &lot.Training{Config: f.config, Job: &lot.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
+func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
+	t := &cells.Training{Config: f.config, Job: &cells.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
 	if !cmd.Flags().Changed("clusters") {
 		t.Config.Clusters = 1
 	}

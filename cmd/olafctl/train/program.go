@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
-	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/attach"
@@ -77,12 +77,12 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*field.ProgramReport,
+		return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport,
 			error) {
 			return p.RunSums(ctx, mode)
 		})
 	}
-	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (_ *field.ProgramReport, err error) {
+	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (_ *onwire.ProgramReport, err error) {
 		access, err := env.Access()
 		if err != nil {
 			return nil, err
@@ -98,9 +98,9 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // program builds the training from the flags.
-func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*field.Program, error) {
+func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
 	n, given := &f.config.Network, cmd.Flags().Changed
-	p := &field.Program{
+	p := &onwire.Program{
 		Command: f.own.command, Systems: []string{n.Kind}, Device: f.field.device, Workers: programWorkers, Clusters: 1, Values: f.own.values, Lanes: n.Lanes,
 		Scale: f.own.scale,
 	}
@@ -148,8 +148,8 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*field.Program, err
 }
 
 // showProgram trains, with progress, and keeps, prints and draws what came out.
-func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *field.Program,
-	run func(context.Context) (*field.ProgramReport, error)) error {
+func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Program,
+	run func(context.Context) (*onwire.ProgramReport, error)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *field.Pro
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}
 	}
-	p.Told = func(field.Point) {}
+	p.Told = func(onwire.Point) {}
 	started := env.Now()
 	kept := f.keep.Documents(env, "program", started)
 	report, err := run(ctx)

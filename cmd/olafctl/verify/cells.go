@@ -9,18 +9,18 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/aomcheck"
-	"github.com/olafctl/olaf/experiments/axis"
-	"github.com/olafctl/olaf/experiments/lot"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
 // SweepCommand is what can be varied of a question about all arrival patterns.
 func SweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Timed: true, Metrics: lot.QuestionMetrics(), Run: lot.Verify}
+	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Timed: true, Metrics: cells.QuestionMetrics(), Run: cells.Verify}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters
-			f.Type = axis.Duration
+			f.Type = grid.Duration
 		}
 	}
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
@@ -67,7 +67,7 @@ func (c *verifyCells) begin(file string, options []experimentsweep.Option) (expe
 }
 
 // Axes are none of its own.
-func (c *verifyCells) Axes([]string) []axis.Axis { return nil }
+func (c *verifyCells) Axes([]string) []grid.Axis { return nil }
 
 // Cell is the question of a cell.
 func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
@@ -82,7 +82,7 @@ func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, er
 	if _, err := c.options(nil); err != nil {
 		return nil, err
 	}
-	return json.Marshal(lot.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate, Tighten: c.tighten})
+	return json.Marshal(cells.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate, Tighten: c.tighten})
 }
 
 // problemOf is the file's with the cell's values, or what the flags say.

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/export"
@@ -84,13 +84,13 @@ func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
 
 // Show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
 func (d *Dashboard) Show(ctx context.Context, plan *bench.Plan) error {
-	return d.Play(ctx, func(ctx context.Context, speed live.Speed) (*live.Player, error) {
-		return live.NewPlayer(ctx, plan, live.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed, d.View.Paused, NewClock(d.Env.Now))
+	return d.Play(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
+		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed, d.View.Paused, NewClock(d.Env.Now))
 	})
 }
 
 // Play shows what open opens until the person leaves or ctx ends.
-func (d *Dashboard) Play(ctx context.Context, open func(context.Context, live.Speed) (*live.Player, error)) (err error) {
+func (d *Dashboard) Play(ctx context.Context, open func(context.Context, slowmotion.Speed) (*slowmotion.Player, error)) (err error) {
 	speed, err := d.speed()
 	if err != nil {
 		return err
@@ -137,13 +137,13 @@ func (d *Dashboard) run(ctx context.Context, f *tui.Frame) error {
 const plainInterval = time.Second
 
 // Tell writes the linear stream until the run is over.
-func (d *Dashboard) Tell(ctx context.Context, player *live.Player) error {
+func (d *Dashboard) Tell(ctx context.Context, player *slowmotion.Player) error {
 	out := queues.NewPlain(d.Env.Stdout)
 	ticker := time.NewTicker(plainInterval / 10)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		s := player.Snapshot()
-		over := s.State == live.Done || s.State == live.Failed
+		over := s.State == slowmotion.Done || s.State == slowmotion.Failed
 		if n%10 == 0 || over {
 			if err := out.Show(s); err != nil {
 				return err
@@ -160,9 +160,9 @@ func (d *Dashboard) Tell(ctx context.Context, player *live.Player) error {
 	}
 }
 
-func (d *Dashboard) speed() (live.Speed, error) {
+func (d *Dashboard) speed() (slowmotion.Speed, error) {
 	if d.View.Speed == "max" {
-		return live.AsFastAsPossible, nil
+		return slowmotion.AsFastAsPossible, nil
 	}
 	speed, err := olaf.ParseDuration(d.View.Speed)
 	if err != nil {
@@ -171,23 +171,23 @@ func (d *Dashboard) speed() (live.Speed, error) {
 	if speed <= 0 || speed > olaf.Second {
 		return 0, cli.UsageError("--speed %v: use more than 0 and at most 1s, or max", speed)
 	}
-	return live.Speed(speed), nil
+	return slowmotion.Speed(speed), nil
 }
 
 // steppedSource carries commands out at once, so that a recording is the same every time.
 type steppedSource struct {
-	*live.Player
+	*slowmotion.Player
 	ctx context.Context
 }
 
-func (s steppedSource) Do(c live.Command) bool {
+func (s steppedSource) Do(c slowmotion.Command) bool {
 	s.Obey(s.ctx, c)
 	return true
 }
 
 // Film writes the tour as a picture.
 func (d *Dashboard) Film(ctx context.Context, plan *bench.Plan, path string) error {
-	player, err := live.NewPlayer(ctx, plan, live.Options{}, live.RealTime, true, NewClock(d.Env.Now))
+	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{}, slowmotion.RealTime, true, NewClock(d.Env.Now))
 	if err != nil {
 		return err
 	}

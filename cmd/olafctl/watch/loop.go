@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/loops"
 	"github.com/olafctl/olaf/tui/pace"
@@ -24,7 +24,7 @@ type Loop struct {
 	Env   *cli.Env
 	View  cli.ViewFlags
 	About loops.Options // of the run, but for where it comes from and what is beside it
-	Play  func(ctx context.Context, follow closed.Follow) (*closed.Result, error)
+	Play  func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error)
 	Runs  *Background // all runs, which are measured beside it; nil for none
 }
 
@@ -40,7 +40,7 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 			System: c.Queue, About: fmt.Sprintf("at %v, %s", c.OutRate, plan.Spec.LoopTitle()), Seed: plan.Seeds[index],
 			Work: "bench", Leaving: "Runs that were done beside it are printed.",
 		},
-		Play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
+		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return plan.PlayLoop(ctx, 0, index, follow)
 		},
 	}, nil

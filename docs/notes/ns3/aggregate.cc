@@ -1,4 +1,4 @@
-// Workers that wait for a switch's sums, in ns-3: the peer of `experiments/netsim/closed`.
+// Workers that wait for a switch's sums, in ns-3: the peer of `experiments/netsim/closedloop`.
 //
 // Workers hang on one switch by point-to-point links without a limit of their queues; above the devices there is nothing but
 // the protocol of this file. The switch has iSwitch's table (a sum a segment) or SwitchML's (two sets a slot). When a worker

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
@@ -157,7 +157,7 @@ func (h *host) take(b []byte) {
 		lanes = nil
 	}
 	if p.Job == 0 { // the frame names none
-		p.Job = closed.FirstJob + olaf.ClusterID(h.job)
+		p.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
 	}
 	if !h.server && p.Kind == program.Data && !v.Message.Past { // one form for both
 		p.Kind = program.Result

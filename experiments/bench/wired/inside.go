@@ -3,7 +3,7 @@ package wired
 import (
 	"sync"
 
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -23,7 +23,7 @@ type Gradient struct {
 
 // Listener is a job's Observer that is told what a sum holds, when the switch has made it: of which job it is, and its program.Trace.Inside.
 type Listener interface {
-	closed.Observer
+	closedloop.Observer
 	Summed(job int, inside uint64, all []Gradient)
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -88,7 +88,7 @@ func (r *run) result() (*Played, error) {
 	if m.hung {
 		end = r.now()
 	}
-	c := &closed.Result{Hung: m.hung, Duration: nanoseconds(end), Busiest: metric.Missing()}
+	c := &closedloop.Result{Hung: m.hung, Duration: nanoseconds(end), Busiest: metric.Missing()}
 	played := &Played{Result: c, Pacing: r.links.Pacing()}
 	if err := r.count(c, end); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r *run) result() (*Played, error) {
 func nanoseconds(t olaf.Time) metric.Float { return metric.Float(t) / metric.Float(olaf.Nanosecond) }
 
 // count sums up hosts, program and links. The error matches olaf.ErrAccounting when an identity is broken.
-func (r *run) count(c *closed.Result, end olaf.Time) error {
+func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 	c.Endpoints = olaf.NewCounts(endpoint.Describe())
 	for _, h := range r.hosts {
 		one := olaf.NewCounts(c.Endpoints.Ledger())
@@ -134,7 +134,7 @@ func (r *run) count(c *closed.Result, end olaf.Time) error {
 }
 
 // times are means over workers, rounds and jobs.
-func (r *run) times(c *closed.Result) {
+func (r *run) times(c *closedloop.Result) {
 	var iteration, gradient, goodput, aggregation, completion mean
 	c.Updates = ^uint64(0)
 	served := uint64(0)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	machine "github.com/olafctl/olaf/fpga/host"
@@ -25,10 +25,10 @@ import (
 
 // run is one run under way.
 type run struct {
-	net    *closed.Network
-	job    *closed.Job
+	net    *closedloop.Network
+	job    *closedloop.Job
 	parts  *system.Parts
-	framer *closed.Framer
+	framer *closedloop.Framer
 	names  []string
 	nodes  map[[4]byte]int // by address
 	root   int             // node of the switch
@@ -51,7 +51,7 @@ type run struct {
 
 // Run plays a job through the program that parts.Root makes; sync says that workers wait for the sum of all. The error matches ErrNetwork for what only a simulator has, netlab.ErrRights
 // where a right is missing, or is the parts' own, or the context's.
-func Run(ctx context.Context, net closed.Network, job closed.Job, parts system.Parts, sync bool, seed uint64) (played *Played, err error) {
+func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool, seed uint64) (played *Played, err error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.Mix(seed)}
 	if !sync {
 		r.inside = newInsides()
@@ -95,7 +95,7 @@ func (r *run) hostCount() int {
 // lay makes hosts, cables, switch and links.
 func (r *run) lay() error {
 	r.names = r.net.Nodes(r.parts.Server != nil)
-	r.framer = closed.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
+	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
 	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
 	for i := range r.names {
 		r.nodes[r.framer.Address(i).SrcIP] = i
@@ -130,7 +130,7 @@ func (r *run) lay() error {
 
 // install makes the program, with the jobs of its switch, and says how many gradients a sum may hold.
 func (r *run) install() (most int, err error) {
-	jobs, err := closed.Jobs(*r.net, *r.job, *r.parts, r.inside == nil)
+	jobs, err := closedloop.Jobs(*r.net, *r.job, *r.parts, r.inside == nil)
 	if err != nil {
 		return 0, err
 	}
@@ -178,7 +178,7 @@ func (r *run) leaves(outer *frame.Outer, p *program.Packet) {
 	r.inside.leave(way{r.nodes[outer.SrcIP], r.nodes[outer.DstIP]}, &p.Trace)
 }
 
-func (r *run) place(p *program.Packet) place { return place{int(p.Job - closed.FirstJob), p.Seg} }
+func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedloop.FirstJob), p.Seg} }
 
 // leastMTU is Ethernet's.
 const leastMTU = 1500
@@ -189,7 +189,7 @@ func (r *run) hang(hub *netlab.Node, number int) error {
 	if err != nil {
 		return err
 	}
-	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(r.parts.PerPacket)}
+	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
 	mtu := max(leastMTU, int(r.parts.Size(&full, false)))
 	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *run) hang(hub *netlab.Node, number int) error {
 	}
 	r.hosts = append(r.hosts, h)
 	r.sw.Ports = append(r.sw.Ports, machine.Port{
-		Socket: port, Link: r.links.Add(port, r.link(2*number+1)), Host: h.addresses, Job: closed.FirstJob + olaf.ClusterID(h.job), Server: h.server,
+		Socket: port, Link: r.links.Add(port, r.link(2*number+1)), Host: h.addresses, Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
 	})
 	return nil
 }
@@ -243,7 +243,7 @@ func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
 	} else {
 		h.values, cfg.Worker = make([]uint32, r.job.Layout.Values), olaf.WorkerID(h.worker)
 	}
-	cfg.Job = closed.FirstJob + olaf.ClusterID(h.job)
+	cfg.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
 	if r.job.Apart > 0 {
 		h.starts = olaf.Time(splitmix.Mix(r.seed^uint64(number)<<40^0xbb67ae85) % uint64(r.job.Apart))
 	}
@@ -271,7 +271,7 @@ func (r *run) heard(node int, v *frame.View, p *program.Packet, lanes []uint32) 
 	}
 	outer := v.Outer()
 	return r.tell(func(now olaf.Time) {
-		r.job.Tap(&closed.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP], Past: outer.Past, Packet: p, Lanes: lanes})
+		r.job.Tap(&closedloop.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP], Past: outer.Past, Packet: p, Lanes: lanes})
 	})
 }
 

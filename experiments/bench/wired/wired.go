@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -21,7 +21,7 @@ var ErrNetwork = olaf.NewError(olaf.Device, "such a network is not laid here")
 
 // Played is what came of a run.
 type Played struct {
-	*closed.Result
+	*closedloop.Result
 	Pacing *fpga.Pacing
 	Faults []string // other reasons why the run must not be used
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results/result"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	program "github.com/olafctl/olaf/fpga/program/atp"
 )
@@ -59,8 +59,8 @@ const (
 )
 
 // LabLink is a link of that cluster.
-func LabLink() closed.Link {
-	return closed.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
+func LabLink() closedloop.Link {
+	return closedloop.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
 }
 
 // RoundTrip is from handing a packet to the wire to the acknowledgement, over an idle network.
@@ -85,7 +85,7 @@ type Setting struct {
 	Compute     olaf.Duration // of a gradient; 0 communicates all the time
 	Limit       olaf.Duration // of a run; 0 is LabLimit
 	Options     system.Options
-	Tap         func(*closed.Frame) `json:"-"` // hears every frame that arrives; nil for nobody
+	Tap         func(*closedloop.Frame) `json:"-"` // hears every frame that arrives; nil for nobody
 }
 
 // LabLimit is the virtual time that a job is given: a whole gradient of VGG19 at a hundredth of the peak takes half of it.
@@ -109,9 +109,9 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	if s.Name == program.Describe().Name {
 		spec.Options.Sharing, spec.Options.Window = c.Sharing, c.window()
 	}
-	spec.Network = closed.Network{Workers: c.Workers, Jobs: c.Jobs, Link: LabLink()}
+	spec.Network = closedloop.Network{Workers: c.Workers, Jobs: c.Jobs, Link: LabLink()}
 	spec.Network.Link.Loss = c.Loss
-	spec.Job = closed.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: RoundTrip(), Tap: c.Tap}
+	spec.Job = closedloop.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: RoundTrip(), Tap: c.Tap}
 	if c.Compute > 0 {
 		spec.Job.Jitter = 0.1
 	}

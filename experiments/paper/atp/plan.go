@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 )

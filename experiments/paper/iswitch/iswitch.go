@@ -11,8 +11,8 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -144,10 +144,10 @@ const (
 )
 
 // scale applies the changed input of the options to a job.
-func (l *lab) scale(net *closed.Network, j *closed.Job) {
+func (l *lab) scale(net *closedloop.Network, j *closedloop.Job) {
 	net.Link.Rate = experiments.Scale(l.options, linkRate, net.Link.Rate)
 	j.Compute = experiments.Scale(l.options, computeTime, j.Compute)
-	for _, costs := range []*closed.Costs{&net.Worker, &net.Server} {
+	for _, costs := range []*closedloop.Costs{&net.Worker, &net.Server} {
 		costs.PerMessage = experiments.Scale(l.options, messageTime, costs.PerMessage)
 		costs.PerMiB = experiments.Scale(l.options, volumeTime, costs.PerMiB)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -109,7 +109,7 @@ func TestJobsThatWerePrinted(t *testing.T) {
 		}
 		for name, change := range map[string]func(*job.Spec){
 			"workers": func(s *job.Spec) { s.Network.Workers = 3 }, "loss": func(s *job.Spec) { s.Network.Link.Loss = 0.01 },
-			"hosts": func(s *job.Spec) { s.Network.Worker = closed.Costs{} }, "spread": func(s *job.Spec) { s.Job.Jitter = 0.1 },
+			"hosts": func(s *job.Spec) { s.Network.Worker = closedloop.Costs{} }, "spread": func(s *job.Spec) { s.Job.Jitter = 0.1 },
 			"slots": func(s *job.Spec) { s.Options.Slots = 9000 }, "H": func(s *job.Spec) { s.Options.H = 2 },
 		} {
 			other := *spec

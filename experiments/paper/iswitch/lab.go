@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	program "github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -58,15 +58,15 @@ func (m *Model) Basis(ideal bool) string {
 }
 
 // LabLink is 10 Gbps Ethernet with what is beside a frame on the line.
-func LabLink() closed.Link {
-	return closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
+func LabLink() closedloop.Link {
+	return closedloop.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 }
 
 func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
 
 // costs are what a message takes of a host's software, by system: fitted to DQN and PPO in Table 4, two numbers to two
 // published ones each. For A2C and DDPG they predict.
-var costs = map[string]closed.Costs{
+var costs = map[string]closedloop.Costs{
 	"ps":      {PerMessage: micro(1150), PerMiB: micro(1120)},
 	"ring":    {PerMessage: micro(1800), PerMiB: micro(1830)},
 	"iswitch": {PerMessage: micro(1860), PerMiB: micro(1240)},
@@ -93,9 +93,9 @@ const (
 // iSwitch without a stated table gets the board's, which vectors longer than it wrap around; asynchronous workers send whole
 // vectors, for which a table is built that the board could not hold. Other systems whose switches answer pay what iSwitch's
 // hosts pay for a message; no paper has them on this cluster. ideal leaves the hosts' costs out.
-func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closed.Network, closed.Job) {
+func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closedloop.Network, closedloop.Job) {
 	own := program.Describe().Name
-	net := closed.Network{
+	net := closedloop.Network{
 		Workers: workers,
 		Link:    LabLink(),
 	}
@@ -103,9 +103,9 @@ func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, 
 		net.PerRack = LabRack
 	}
 	if s.Name == own {
-		net.Accelerator = closed.Accelerator{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16}
+		net.Accelerator = closedloop.Accelerator{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16}
 	}
-	job := closed.Job{Layout: endpoint.Layout{Values: m.Values, Messages: m.Messages}, Compute: m.Compute}
+	job := closedloop.Job{Layout: endpoint.Layout{Values: m.Values, Messages: m.Messages}, Compute: m.Compute}
 	if !ideal {
 		paid := costs[s.Name]
 		if !Fitted(s.Name) {

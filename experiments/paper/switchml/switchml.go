@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
@@ -77,9 +77,9 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 	if err != nil {
 		return 0, 0, err
 	}
-	link := closed.Link{Rate: c.Rate, Delay: c.Delay, Overhead: c.Overhead}
-	spec := &job.Spec{System: s, Mode: mode, Options: system.Options{Slots: slots, Packet: payload}, Network: closed.Network{Workers: c.Workers, Link: link}}
-	spec.Job = closed.Job{Updates: 1}
+	link := closedloop.Link{Rate: c.Rate, Delay: c.Delay, Overhead: c.Overhead}
+	spec := &job.Spec{System: s, Mode: mode, Options: system.Options{Slots: slots, Packet: payload}, Network: closedloop.Network{Workers: c.Workers, Link: link}}
+	spec.Job = closedloop.Job{Updates: 1}
 	spec.Job.Layout.Values = c.Values
 	out, err := job.Run(ctx, spec, []uint64{1}, nil)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -26,19 +26,19 @@ const straggler = 2 * olaf.Second
 // Fig1 is the paper's example (§II-A) for one system, all times divided by scale: links of 10 Gbps, W2's of 5 Gbps, W3 is ready
 // after two seconds, and a vector takes a second of a link's time in the system's own frames, with everything that is beside
 // values. A system whose program runs on servers has S1 above W1 to W3, and the parameter server above S1 and W4.
-func Fig1(s *system.System, parts *system.Parts, scale int) (closed.Network, closed.Job) {
-	l := closed.Link{Rate: 10 * olaf.Gbps, Overhead: overhead}
+func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network, closedloop.Job) {
+	l := closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: overhead}
 	half := l
 	half.Rate /= 2
-	net := closed.Network{Workers: 4, Link: l, Access: []closed.Link{l, half, l}, Through: true}
+	net := closedloop.Network{Workers: 4, Link: l, Access: []closedloop.Link{l, half, l}, Through: true}
 	if s.OnServers {
-		net.Tree = &closed.Tree{Servers: []closed.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
+		net.Tree = &closedloop.Tree{Servers: []closedloop.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
 	}
 	bits := int64(l.Rate) / int64(scale)
 	beside := int64(parts.Size(whole(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
-	return net, closed.Job{
+	return net, closedloop.Job{
 		Layout: endpoint.Layout{Values: int(values)}, Updates: 1, Late: []olaf.Duration{2: straggler / olaf.Duration(scale)},
 	}
 }
@@ -80,14 +80,14 @@ const TestbedWorkers = 7
 // Testbed is the paper's (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100 Gbps below S2, S1, S2 and
 // W7 below the parameter server. A system whose program runs on switches has all workers on one. Wires are all that costs
 // time: what hosts, servers and computing take is not published.
-func Testbed(s *system.System, m Model) (closed.Network, closed.Job) {
-	slow := closed.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
+func Testbed(s *system.System, m Model) (closedloop.Network, closedloop.Job) {
+	slow := closedloop.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
 	fast := slow
 	fast.Rate = 100 * olaf.Gbps
-	net := closed.Network{Workers: TestbedWorkers, Link: fast, Access: []closed.Link{slow, slow, slow}, Through: true}
+	net := closedloop.Network{Workers: TestbedWorkers, Link: fast, Access: []closedloop.Link{slow, slow, slow}, Through: true}
 	if s.OnServers {
-		server := closed.TreeServer{Link: fast}
-		net.Tree = &closed.Tree{Servers: []closed.TreeServer{server, server, server}, Workers: []int{1, 1, 1, 2, 2, 2, 0}}
+		server := closedloop.TreeServer{Link: fast}
+		net.Tree = &closedloop.Tree{Servers: []closedloop.TreeServer{server, server, server}, Workers: []int{1, 1, 1, 2, 2, 2, 0}}
 	}
-	return net, closed.Job{Layout: endpoint.Layout{Values: int(m.Size / olaf.LaneBytes)}, Updates: 1}
+	return net, closedloop.Job{Layout: endpoint.Layout{Values: int(m.Size / olaf.LaneBytes)}, Updates: 1}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
-	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results"
@@ -56,7 +56,7 @@ var (
 )
 
 // run plays one job of a system; nothing in it is drawn.
-func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System, *system.Parts) (closed.Network, closed.Job)) (*job.Outcome, error) {
+func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System, *system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
 	s, err := set.Find(name)
 	if err != nil {
 		return nil, err
@@ -114,9 +114,9 @@ const (
 )
 
 // change applies the changed input of the options to a job. Slow links are those to workers whose link has its own rate.
-func change(o *experiments.Options, net *closed.Network, j *closed.Job) {
+func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) {
 	fast := net.Link.Rate
-	scaled := func(l *closed.Link) {
+	scaled := func(l *closedloop.Link) {
 		input := fastRate
 		if l.Rate < fast {
 			input = slowRate
@@ -155,7 +155,7 @@ func (f *fig1Time) beside(seconds float64) float64 {
 // fig1Sum plays the example for one system, all its times divided by scale.
 func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name string, v variant, scale int) (fig1Time, error) {
 	var f fig1Time
-	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closed.Network, closed.Job) {
+	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closedloop.Network, closedloop.Job) {
 		net, j := Fig1(s, p, scale)
 		change(o, &net, &j)
 		f.packet = float64(net.Access[1].Rate.TimeToSend(p.Size(whole(p), false)+overhead)) / float64(olaf.Nanosecond)
@@ -217,7 +217,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 		line := result.Line{Name: m.Name}
 		times := map[string]results.Statistic{}
 		for i, c := range columns {
-			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closed.Network, closed.Job) {
+			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closedloop.Network, closedloop.Job) {
 				net, j := Testbed(s, m)
 				change(&o, &net, &j)
 				return net, j

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/ktree"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed/ktree"
 	"github.com/olafctl/olaf/results/paper"
 )
 

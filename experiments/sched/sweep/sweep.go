@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -68,23 +68,23 @@ func FindAxis(name string) (Axis, error) {
 }
 
 // Values reads values in the grammar of all sweeps (package axis), such as 8..64:x2; of times bare numbers too, which are seconds. The
-// error matches axis.ErrSweep.
+// error matches grid.ErrSweep.
 func (a *Axis) Values(text string) (values []float64, err error) {
-	of, unit := axis.Real, 1.0
+	of, unit := grid.Real, 1.0
 	switch {
 	case a.whole:
-		of = axis.Whole
+		of = grid.Whole
 	case a.time && strings.Trim(text, "0123456789.,:x/ ") != "":
-		of, unit = axis.Duration, 1e9
+		of, unit = grid.Duration, 1e9
 	}
-	listed, err := axis.New(a.Name, of, text)
+	listed, err := grid.New(a.Name, of, text)
 	if err != nil {
 		return nil, err
 	}
 	for _, value := range listed.Values {
 		v, _ := of.Number(value) // it was just read
 		if v /= unit; !(v >= 0 && v <= 1e9) {
-			return nil, fmt.Errorf("%w %s=%s: %s is not from 0 on", axis.ErrSweep, a.Name, text, value)
+			return nil, fmt.Errorf("%w %s=%s: %s is not from 0 on", grid.ErrSweep, a.Name, text, value)
 		}
 		values = append(values, v)
 	}

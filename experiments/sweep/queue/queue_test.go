@@ -22,8 +22,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/store"
@@ -60,7 +60,7 @@ func dial(t testing.TB, n *server.Server) *Queue {
 
 // numbers is a command that has its parameter as its result.
 func numbers() sweep.Commands {
-	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: axis.Whole}}, Options: []string{"n"},
+	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Whole}}, Options: []string{"n"},
 		Metrics: []*metric.Metric{{Name: "m"}},
 		Resolve: func(string, []sweep.Option) (sweep.Resolver, error) { return cells{}, nil },
 		Run: func(_ context.Context, spec json.RawMessage, from, runs int) (*found.Lot, error) {
@@ -80,7 +80,7 @@ func numbers() sweep.Commands {
 
 type cells struct{}
 
-func (cells) Axes([]string) []axis.Axis { return nil }
+func (cells) Axes([]string) []grid.Axis { return nil }
 func (cells) Cell(v []sweep.Option) (json.RawMessage, error) {
 	return json.RawMessage(v[0].Value), nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/ktree"
+	"github.com/olafctl/olaf/experiments/testbed/ktree"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 

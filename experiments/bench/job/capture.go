@@ -1,0 +1,102 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+)
+
+// ErrFrames says that a system's packets have no frames that could be captured.
+var ErrFrames = olaf.NewError(olaf.Usage, "nothing to capture")
+
+// Captures writes what every host and switch of a run hears, in the system's own frames: a pcapng a node, in one folder.
+type Captures struct {
+	framer *closedloop.Framer
+	nodes  []*capture.File
+	folder string
+	made   bool // the folder was
+	err    error
+}
+
+// Capture prepares the files of a job and lets its frames be heard; the job is to run once. The error matches ErrFrames, system.ErrOptions
+// where frames can't number its packets, or capture.ErrExists unless force is set.
+func Capture(s *Spec, folder string, force bool) (*Captures, error) {
+	parts, err := s.Mode.Parts(&s.Options)
+	if err != nil {
+		return nil, err
+	}
+	if parts.Frame == nil {
+		return nil, fmt.Errorf("%w: %s has no frames of its own", ErrFrames, s.System.Name)
+	}
+	layout := s.Job.Layout
+	layout.PerPacket = parts.PerPacket
+	if err := parts.Numbered(layout.Packets(), int(s.Job.Updates)); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.System.Name, err)
+	}
+	c := &Captures{framer: closedloop.NewFramer(parts.Frame, &s.Network, parts.Server != nil), folder: folder}
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		c.made = true
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	for _, name := range s.Network.Nodes(parts.Server != nil) {
+		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, closedloop.Heard(name, parts.Frame, s.Job.Values != nil))
+		if err != nil {
+			return nil, errors.Join(err, c.Abandon())
+		}
+		c.nodes = append(c.nodes, file)
+	}
+	s.Job.Tap = c.hear
+	return c, nil
+}
+
+// hear writes a frame to the file of the node that it arrived at; the first error is kept for Commit.
+func (c *Captures) hear(f *closedloop.Frame) {
+	if c.err != nil {
+		return
+	}
+	p, err := c.framer.Packet(f)
+	if err == nil {
+		err = c.nodes[f.To].WritePacket(&p)
+	}
+	c.err = err
+}
+
+// Frames is how many were written.
+func (c *Captures) Frames() (n uint64) {
+	for i := range c.nodes {
+		n += c.nodes[i].Packets()
+	}
+	return n
+}
+
+// Commit makes the files appear.
+func (c *Captures) Commit() error {
+	if c.err != nil {
+		return c.err
+	}
+	for i := range c.nodes {
+		if err := c.nodes[i].Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Abandon leaves no file behind that was not committed.
+func (c *Captures) Abandon() (err error) {
+	for i := range c.nodes {
+		err = errors.Join(err, c.nodes[i].Abandon())
+	}
+	if c.made { // with captures in it, which stay, it can't go
+		_ = os.Remove(c.folder)
+	}
+	return err
+}

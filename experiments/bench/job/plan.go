@@ -1,0 +1,120 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// Plan is everything that decides a Report: the same job of some systems under some seeds. It is written as JSON, and what ReadPlan
+// reads back gives the same again.
+type Plan struct {
+	Title      string          `json:"title"`           // one line about the job
+	Basis      string          `json:"basis,omitempty"` // of what its numbers rest on
+	Config     json.RawMessage `json:"config"`          // what was asked for
+	Seeds      []uint64        `json:"seeds"`
+	Statements []string        `json:"statements"`
+	Jobs       []*Spec         `json:"jobs"`
+	Printed    []Printed       `json:"printed,omitempty"` // what of it papers printed
+	// Partial says that it is what was whole of a plan that was left before its end.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Run plays all jobs, one after the other. done is called after each run; nil for none. When ctx ends it returns what was whole by
+// then beside the error, as of a plan of that alone, which gives it again; nil where nothing was.
+func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
+	var outcomes []*Outcome
+	seeds := p.Seeds
+	for i, s := range p.Jobs {
+		o, whole, err := RunUntil(ctx, s, p.Seeds, done)
+		switch {
+		case err == nil:
+			outcomes = append(outcomes, o)
+			continue
+		case ctx.Err() == nil:
+			return nil, err
+		case i == 0 && o != nil:
+			outcomes, seeds = append(outcomes, o), whole
+		}
+		if len(outcomes) == 0 {
+			return nil, err
+		}
+		return p.left(len(outcomes), seeds).report(outcomes), err
+	}
+	return p.report(outcomes), nil
+}
+
+// left returns a plan of the first n jobs under some seeds.
+func (p *Plan) left(n int, seeds []uint64) *Plan {
+	left := *p
+	left.Jobs, left.Seeds, left.Partial = p.Jobs[:n], seeds, true
+	left.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
+	left.Statements = append(slices.Clone(p.Statements), Left(left.Runs(), p.Runs()))
+	return &left
+}
+
+// Left says how much there is of what was left before its end.
+func Left(whole, runs int) string {
+	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
+}
+
+// Runs is how many single runs there are.
+func (p *Plan) Runs() int { return len(p.Jobs) * len(p.Seeds) }
+
+// specFile is the JSON form of a Spec.
+type specFile struct {
+	System  string             `json:"system"`
+	Mode    string             `json:"mode"`
+	Options system.Options     `json:"options"`
+	Network closedloop.Network `json:"network"`
+	Job     closedloop.Job     `json:"job"`
+}
+
+// MarshalJSON writes what decides the job; one that somebody hands gradients or times to can't be written.
+func (s *Spec) MarshalJSON() ([]byte, error) {
+	if j := &s.Job; j.Begin != nil || j.Values != nil || j.Applied != nil {
+		return nil, errors.New("a job that is handed gradients or times can't be written")
+	}
+	return json.Marshal(specFile{s.System.Name, s.Mode.Name, s.Options, s.Network, s.Job})
+}
+
+// ReadSpec reads what MarshalJSON wrote, of a system of a set. The error matches system.ErrUnknown or system.ErrMode where there is
+// none such.
+func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
+	var f specFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	s := &Spec{Options: f.Options, Network: f.Network, Job: f.Job}
+	var err error
+	if s.System, err = systems.Waiting().Find(f.System); err != nil {
+		return nil, err
+	}
+	s.Mode, err = s.System.Mode(f.Mode)
+	return s, err
+}
+
+// ReadPlan reads a plan that was written, of systems of a set. Errors are those of ReadSpec.
+func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
+	var f struct {
+		Plan
+		Jobs []json.RawMessage `json:"jobs"` // in the place of the plan's
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	for _, one := range f.Jobs {
+		s, err := ReadSpec(systems, one)
+		if err != nil {
+			return nil, err
+		}
+		f.Plan.Jobs = append(f.Plan.Jobs, s)
+	}
+	return &f.Plan, nil
+}

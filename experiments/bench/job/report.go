@@ -1,0 +1,342 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// EarlierSchema names the documents of jobs of earlier versions, without their version.
+const EarlierSchema = "olafctl.job"
+
+// experiment is the name under which jobs are kept.
+const experiment = "simulate"
+
+// Report is what one or more systems did with the same job.
+type Report struct {
+	*result.Result
+	Plan     *Plan
+	Outcomes []*Outcome
+}
+
+// Made returns the plan that gives the report again.
+func (r *Report) Made() any { return r.Plan }
+
+// report makes the result of a plan's outcomes.
+func (p *Plan) report(outcomes []*Outcome) *Report {
+	r := &Report{result.New(experiment, "", p.Config), p, outcomes}
+	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.beside(outcomes)
+	r.Statements = append([]string{}, p.Statements...)
+	r.Metrics = slices.Clone(jobMetrics)
+	at := slices.IndexFunc(r.Metrics, func(m *metric.Metric) bool { return m.Name == capped })
+	r.Metrics = slices.Insert(r.Metrics, at+1, ceiling)
+	for _, counts := range []func(*closedloop.Result) *olaf.Counts{endpointCounts, programCounts} {
+		for _, o := range outcomes {
+			r.addCounters(o, counts)
+		}
+	}
+	for _, o := range outcomes {
+		r.Result.Rows = append(r.Result.Rows, o.resultRow(r.Metrics, p.Seeds))
+	}
+	r.Found = r.answer()
+	r.Fail(Errs(outcomes))
+	return r
+}
+
+func endpointCounts(run *closedloop.Result) *olaf.Counts { return &run.Endpoints }
+func programCounts(run *closedloop.Result) *olaf.Counts  { return &run.Program }
+
+// addCounters declares the counters of an outcome.
+func (r *Report) addCounters(o *Outcome, of func(*closedloop.Result) *olaf.Counts) {
+	if len(o.Runs) == 0 || of(o.Runs[0]).Ledger() == nil {
+		return
+	}
+	for _, c := range of(o.Runs[0]).Ledger().Counters {
+		if !slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Name == c.Name }) {
+			r.Metrics = append(r.Metrics, metric.CountOf(&c))
+		}
+	}
+}
+
+// resultRow returns the outcome as a row of a document.
+func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
+	row := result.Row{Name: o.Spec.Name(), Config: o.Spec.config(), Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, BySeed: o.bySeed(seeds), Totals: o.totals()}
+	if o.Hung > 0 {
+		row.Reasons = []string{ErrHung.Error()}
+	}
+	for _, m := range metrics {
+		switch {
+		case m == ceiling:
+			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: limit(o.Ceiling)})
+		case !m.Counted():
+			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Number(m.Name)})
+		default:
+			for _, of := range []func(*closedloop.Result) *olaf.Counts{endpointCounts, programCounts} {
+				if s := o.counted(of, m.Name); s.Known() {
+					row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: s})
+					break
+				}
+			}
+		}
+	}
+	return row
+}
+
+// bySeed returns the numbers of every run.
+func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
+	for i, run := range o.Runs {
+		one := result.Run{Seed: seeds[i], Numbers: metric.Listed(jobMetrics, func(k int) metric.Float { return closedloop.Rows()[k].Of(run) })}
+		if run.Hung {
+			one.Invalid = []string{ErrHung.Error()}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// totals returns the counters over all runs.
+func (o *Outcome) totals() map[string]int64 {
+	all := map[string]int64{}
+	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // the hosts' where both have a name
+		if counts.Ledger() == nil {
+			continue
+		}
+		for _, c := range counts.Ledger().Counters {
+			all[c.Name] = counts.Of(c.Name)
+		}
+	}
+	return all
+}
+
+// Metrics returns the numbers of a job, as results list them.
+func Metrics() []*metric.Metric { return jobMetrics }
+
+var jobMetrics = func() (all []*metric.Metric) {
+	for _, row := range closedloop.Rows() {
+		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
+	}
+	return all
+}()
+
+// Declared declares the runs of jobs, without the counters of hosts and switches.
+func Declared() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
+
+// Configurations returns the outcomes in the form that expectations judge.
+func (r *Report) Configurations() (rows []results.Row) {
+	for _, o := range r.Outcomes {
+		rows = append(rows, o.Row())
+	}
+	return rows
+}
+
+// Row returns the outcome in the form that expectations judge.
+func (o *Outcome) Row() results.Row {
+	row := results.Row{Queue: o.Spec.Name(), Runs: len(o.Runs), InvalidRuns: o.Hung}
+	for i, m := range jobMetrics {
+		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Numbers[i]})
+	}
+	return row
+}
+
+// Named returns the outcome as a row of a name, with its single runs and without statistics.
+func (o *Outcome) Named(name string, seeds []uint64) result.Row {
+	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{}, BySeed: o.bySeed(seeds)}
+}
+
+// NamedRuns reads a list of such rows back, to be compared.
+func NamedRuns(raw []byte) ([]results.Run, error) {
+	var all []keptRows
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("read the runs of jobs: %w", err)
+	}
+	r := &result.Result{Metrics: jobMetrics}
+	for i := range all {
+		r.Rows = append(r.Rows, result.Row{Name: all[i].Name, BySeed: all[i].runs()})
+	}
+	return r.Runs(), nil
+}
+
+// keptRows are the single runs of one configuration as earlier versions kept them, and as they are kept now.
+type keptRows struct {
+	Name   string `json:"name"`
+	BySeed []struct {
+		result.Run
+		Hung bool `json:"hung"`
+	} `json:"by_seed"`
+}
+
+// runs returns the single runs.
+func (k *keptRows) runs() (all []result.Run) {
+	for _, one := range k.BySeed {
+		if one.Hung {
+			one.Invalid = []string{ErrHung.Error()}
+		}
+		all = append(all, one.Run)
+	}
+	return all
+}
+
+// ReadEarlier reads a document that an earlier version kept.
+func ReadEarlier(raw []byte) (*result.Result, error) {
+	var d struct {
+		result.Result
+		Systems []struct {
+			keptRows
+			System    string           `json:"system"`
+			Mode      string           `json:"mode"`
+			Config    any              `json:"config"`
+			Runs      int              `json:"runs"`
+			Hung      int              `json:"hung_runs"`
+			Ceiling   int64            `json:"ceiling_bps"` // 0 where none was kept
+			Numbers   results.Stats    `json:"numbers"`
+			Endpoints map[string]int64 `json:"endpoints"`
+			Program   map[string]int64 `json:"program"`
+		} `json:"systems"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("read a job: %w", err)
+	}
+	r := &d.Result
+	r.Experiment, r.Metrics = experiment, slices.Clone(jobMetrics)
+	for i := range d.Systems {
+		s := &d.Systems[i]
+		row := result.Row{Name: s.System + " " + s.Mode, Config: s.Config, Runs: s.Runs - s.Hung, Invalid: s.Hung, BySeed: s.runs(), Totals: s.Program}
+		for name, n := range s.Endpoints {
+			if row.Totals == nil {
+				row.Totals = map[string]int64{}
+			}
+			row.Totals[name] = n
+		}
+		for _, m := range jobMetrics {
+			if slices.ContainsFunc(s.Numbers, func(n results.Stat) bool { return n.Name == m.Name }) {
+				row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: *s.Numbers.Of(m.Name)})
+			}
+			if m.Name == capped && s.Ceiling > 0 {
+				row.Stats = append(row.Stats, results.Stat{Metric: ceiling, Statistic: limit(s.Ceiling)})
+			}
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+// config is what decides a job.
+type config struct {
+	Workers    int           `json:"workers"`
+	PerRack    int           `json:"workers_per_rack,omitempty"`
+	Rate       olaf.Rate     `json:"rate"`
+	Delay      olaf.Duration `json:"delay"`
+	Loss       float64       `json:"loss"`
+	Values     int           `json:"values"`
+	PerPacket  int           `json:"values_per_packet"`
+	Messages   int           `json:"messages,omitempty"`
+	Updates    uint32        `json:"updates"`
+	Compute    olaf.Duration `json:"compute"`
+	Jitter     float64       `json:"jitter"`
+	Apply      olaf.Duration `json:"server_apply"`
+	PerMessage olaf.Duration `json:"host_per_message"`
+	PerMiB     olaf.Duration `json:"host_per_mib"`
+	H          int           `json:"h,omitempty"`
+	Bound      int           `json:"bound,omitempty"`
+	Slots      int           `json:"slots,omitempty"`
+	Wrap       bool          `json:"wrap,omitempty"`
+	Profile    string        `json:"program_profile,omitempty"`
+	Recovery   string        `json:"recovery,omitempty"`
+	Timeout    olaf.Duration `json:"timeout,omitempty"`
+}
+
+func (s *Spec) config() config {
+	n, j, o := &s.Network, &s.Job, &s.Options
+	c := config{
+		Workers: n.Workers, PerRack: n.PerRack, Rate: n.Link.Rate, Delay: n.Link.Delay, Loss: n.Link.Loss,
+		Values: j.Layout.Values, PerPacket: j.PerPacket, Messages: j.Messages, Updates: j.Updates, Compute: j.Compute, Jitter: j.Jitter,
+		Apply: j.ServerApply, PerMessage: n.Worker.PerMessage, PerMiB: n.Worker.PerMiB,
+	}
+	if s.System.Program != nil {
+		c.H, c.Bound, c.Slots, c.Wrap, c.Profile, c.Recovery, c.Timeout = o.H, o.Bound, o.Slots, o.Wrap, o.Profile, o.Recovery, o.Timeout
+	}
+	return c
+}
+
+// iterations names the number that systems are compared by and its words: the time between updates where an update is the same
+// work in all of them, else the time per gradient.
+func iterations(same bool) (name, words string) {
+	if same {
+		return "iteration_ns", "between updates"
+	}
+	return "gradient_ns", "a gradient"
+}
+
+// capped is the number beside which its ceiling stands.
+const capped = "goodput_bps"
+
+// ceiling is the most goodput that links and frames allow, which is no measurement.
+var ceiling = result.Measured(ceilingName, "Goodput ceiling", "bit/s")
+
+const ceilingName = "ceiling_bps"
+
+// limit returns the ceiling as a number without a sample.
+func limit(bps int64) results.Statistic {
+	v := results.Float(bps)
+	return results.Statistic{Mean: v, SD: results.Missing(), CI95: results.Missing(), Min: v, Max: v, N: 1}
+}
+
+// counted is a counter over the runs that the numbers are of; where all of them hung, over these.
+func (o *Outcome) counted(of func(*closedloop.Result) *olaf.Counts, name string) results.Statistic {
+	var values []metric.Float
+	for _, run := range o.Runs {
+		if c := of(run); c.Index(name) >= 0 && (!run.Hung || o.Hung == len(o.Runs)) {
+			values = append(values, metric.Float(c.Of(name)))
+		}
+	}
+	return results.Describe(values, "this system has no such counter")
+}
+
+// once says how long the only update took.
+func (o *Outcome) once() string {
+	if n := o.Number("summed_ns"); n.Known() {
+		return text.Age(&n) + " to the sum"
+	}
+	if n := o.Number("duration_ns"); n.Known() {
+		return text.Age(&n) + " in all"
+	}
+	return "no run came to its end"
+}
+
+// answer says in a line or two who was how fast, and what went wrong.
+func (r *Report) answer() (lines []string) {
+	var parts []string
+	name, unit := iterations(results.SameWork(r.Configurations()))
+	for _, o := range r.Outcomes {
+		n := o.Number(name)
+		if !n.Known() {
+			parts = append(parts, o.Spec.Name()+": "+o.once())
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s %s", o.Spec.Name(), text.Age(&n), unit))
+	}
+	lines = append(lines, strings.Join(parts, " · "))
+	for _, o := range r.Outcomes {
+		wrong, torn := o.Endpoints.Of("packets_inexact"), o.Endpoints.Of("updates_torn")
+		if o.Hung+int(wrong)+int(torn) > 0 {
+			all := ""
+			if len(o.Runs) > 1 {
+				all = " in all"
+			}
+			lines = append(lines, fmt.Sprintf("%s: %d of %d runs hung, %d packets of sums were inexact, %d updates torn%s",
+				o.Spec.Name(), o.Hung, len(o.Runs), wrong, torn, all))
+		}
+	}
+	if r.Plan.Basis != "" {
+		lines = append(lines, r.Plan.Basis)
+	}
+	return lines
+}

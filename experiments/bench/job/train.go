@@ -1,0 +1,161 @@
+package job
+
+import (
+	"context"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Trained is what a training by a job came to.
+type Trained struct {
+	Curves  [][]rl.Point // by worker, one point a gradient
+	Weights ppo.Weights  // of worker 0, at the end
+	Equal   bool         // every worker has the same weights, to the last bit
+	Network *closedloop.Result
+}
+
+// Train trains c's workers, who are one job, by s: gradients travel in s's packets, as float32 or as whatever integers s makes
+// of them, and every host steps by the mean of what it applies. The same arguments give the same result on any number of processors (of one GOARCH and GOAMD64).
+// told hears of every gradient, in order of virtual time; nil for nobody. What s says of layout, computing and updates is
+// c's to say.
+func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
+	s.Options.Floats = true
+	parts, err := s.parts()
+	if err != nil {
+		return nil, err
+	}
+	t := &training{config: &c, told: told, weights: make([]ppo.Weights, c.Workers), flights: make([]flight, c.Workers), curves: make([][]rl.Point, c.Workers)}
+	for k := range t.flights {
+		if t.flights[k].pilot, err = c.Pilot(k); err != nil {
+			return nil, err
+		}
+		t.weights[k] = *c.Initial(0)
+	}
+	job := s.Job
+	job.Layout = endpoint.Layout{Values: ppo.Params, PerPacket: parts.PerPacket}
+	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applied
+	updates := c.Iterations
+	if !s.Mode.Sync && parts.Server == nil {
+		// As many gradients as the others: an update takes several of them, of anybody.
+		fan := s.Options.H
+		if fan == 0 {
+			fan = c.Workers
+		}
+		updates = (c.Iterations*c.Workers + fan - 1) / fan
+	}
+	if job.Updates, err = closedloop.Rounds(updates); err != nil {
+		return nil, err
+	}
+	if parts.Program != nil {
+		parts.Build.LaneMemory = job.PerPacket
+	}
+	if parts.Server != nil && parts.Window == 0 {
+		t.server = c.Workers
+		t.weights = append(t.weights, *c.Initial(0))
+	}
+	network := s.Network
+	network.Workers = c.Workers
+	result, err := closedloop.Run(ctx, network, job, parts, s.Mode.Sync, c.Seed)
+	t.land()
+	if err != nil {
+		return nil, err
+	}
+	out := &Trained{Curves: t.curves, Weights: t.weights[0], Equal: true, Network: result}
+	for k := range c.Workers {
+		out.Equal = out.Equal && t.weights[k] == t.weights[0]
+	}
+	return out, nil
+}
+
+// CheckTraining says why Train can't build hosts and switches, before anything plays.
+func CheckTraining(c *rl.Config, s *Spec) (err error) {
+	played := *s
+	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, ppo.Params
+	if played.Job.Updates, err = closedloop.Rounds(c.Iterations); err != nil {
+		return err
+	}
+	return played.Check()
+}
+
+// training is the learning beside a simulated job.
+type training struct {
+	config  *rl.Config
+	told    func(int, rl.Point)
+	server  int // its number among hosts; 0 where there is none
+	weights []ppo.Weights
+	flights []flight
+	curves  [][]rl.Point
+}
+
+// flight is a worker's iteration under way, on a goroutine of its own.
+type flight struct {
+	pilot  *rl.Pilot
+	from   ppo.Weights
+	values []uint32
+	reward float64
+	done   chan struct{} // nil when none is under way
+}
+
+// begin lets a worker fly from the weights that it has now.
+func (t *training) begin(k int, _ uint32) olaf.Duration {
+	f := &t.flights[k]
+	f.from = t.weights[k]
+	done := make(chan struct{})
+	f.done = done
+	go func() {
+		defer close(done)
+		gradient, reward := f.pilot.Fly(&f.from)
+		f.reward = reward
+		f.values = f.values[:0]
+		for _, g := range gradient {
+			f.values = append(f.values, math.Float32bits(g))
+		}
+	}()
+	return f.pilot.Usual()
+}
+
+// values waits for a worker's flight.
+func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
+	f := &t.flights[k]
+	<-f.done
+	f.done = nil
+	p := rl.Point{AtNS: now.NS(), Reward: f.reward}
+	t.curves[k] = append(t.curves[k], p)
+	if t.told != nil {
+		t.told(k, p)
+	}
+	return f.values
+}
+
+// applied steps a host's weights by the mean of a sum. A server answers with its weights, which its workers take over.
+func (t *training) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
+	w := &t.weights[host]
+	switch {
+	case t.server > 0 && host != t.server:
+		for i, v := range a.Values {
+			w[i] = math.Float32frombits(v)
+		}
+	case a.Vectors > 0:
+		size := t.config.StepSize / float32(a.Vectors)
+		for i, v := range a.Values {
+			w[i] += float32(size * math.Float32frombits(v))
+			if t.server > 0 {
+				a.Values[i] = math.Float32bits(w[i])
+			}
+		}
+	}
+}
+
+// land waits for whoever still flies, so that nothing outlives the training.
+func (t *training) land() {
+	for k := range t.flights {
+		if done := t.flights[k].done; done != nil {
+			<-done
+		}
+	}
+}

@@ -1,0 +1,708 @@
+package slowmotion
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// Bounds of what a live session remembers. What is older is not lost: seeking replays the run, and the twin repeats itself.
+const (
+	rememberedUpdates = 1 << 16
+	rememberedEvents  = 1 << 12
+	shownEvents       = 256
+	seriesPoints      = 512
+	teethInAll        = 1 << 20
+	maxMerges         = 256
+	meterParts        = 16
+	detailedClusters  = 1 << 11 // more than these have no age of their own in the series
+)
+
+const notYet = olaf.Time(-1)
+
+// record keeps what one queue did, in bounded memory: constant per cluster, and rings for single updates. It is a
+// twin.Observer; on a device that cannot be observed it is fed with what the capture delivers.
+type record struct {
+	zero  olaf.Time // device time at which the run clock was 0
+	now   olaf.Time // run clock
+	slots int
+
+	lives    ring[life]
+	frames   ring[frameLife]
+	events   ring[Event]
+	bySlot   []int64 // frame in each slot
+	order    []int64 // frames inside, in departure order
+	clusters []clusterLife
+	workers  []workerLife
+	teeth    int // remembered a cluster
+	segments int // frames that an update takes
+
+	observed int64
+	merges   []int64
+	in, out  meter
+	unknown  bool // who was inside a frame: there are no ages of workers
+	over     bool // the run is: no sawtooth goes on
+	answered bool // frames are delivered when they reach the workers, after they left the queue
+	sums     []mean
+	series   series
+}
+
+// ring holds the newest elements of an endless list, by number.
+type ring[T any] struct {
+	items []T
+	next  int64
+}
+
+func (r *ring[T]) reset(capacity int) {
+	if cap(r.items) < capacity {
+		r.items = make([]T, 0, min(capacity, 1024))
+	}
+	r.items, r.next = r.items[:0], 0
+}
+
+// add appends an element to a ring of at most limit and returns its number.
+func (r *ring[T]) add(v T, limit int) int64 {
+	if len(r.items) < limit {
+		r.items = append(r.items, v)
+	} else {
+		r.items[r.next%int64(limit)] = v
+	}
+	r.next++
+	return r.next - 1
+}
+
+// at is the element with a number; nil when it is forgotten or was never there.
+func (r *ring[T]) at(n int64) *T {
+	if n < 0 || n >= r.next || n < r.next-int64(len(r.items)) {
+		return nil
+	}
+	return &r.items[n%int64(len(r.items))]
+}
+
+// first is the number of the oldest element remembered.
+func (r *ring[T]) first() int64 { return r.next - int64(len(r.items)) }
+
+type life struct {
+	created, arrived olaf.Time
+	frame            int64
+	replacedBy       int64
+	seq              uint32
+	worker           olaf.WorkerID
+	cluster          olaf.ClusterID
+	kind             Kind
+	inside           []olaf.Contributor // of one that a program made; nil of a worker's
+}
+
+type frameLife struct {
+	appended, started, left olaf.Time
+	newest                  olaf.Time // generation time
+	before, after           olaf.Duration
+	firstUpdate, lastUpdate int64 // the newest contributor
+	size                    olaf.Size
+	slot                    engine.Slot
+	count                   int
+	cluster                 olaf.ClusterID
+	worker                  olaf.WorkerID
+	seq                     uint32
+}
+
+type clusterLife struct {
+	sent, merged, replaced, dropped, delivered int64
+
+	left   int64 // frames of updates that are still to be sent, or inside; below 0 where nobody knows
+	age    results.Age
+	peaks  results.Peaks
+	vector results.Vector
+	teeth  ring[Tooth]
+}
+
+type workerLife struct {
+	left    int64 // as of a cluster
+	age     results.Age
+	vector  results.Vector
+	seen    int64 // the delivery that last held this worker, from 1
+	cluster int
+}
+
+// firstToLast is the window of the ages: each sawtooth over its own deliveries.
+var firstToLast results.Window
+
+// mean is a sum on its way to one.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v results.Float) {
+	if v.Known() {
+		m.sum += float64(v)
+		m.n++
+	}
+}
+
+func (m *mean) value() results.Float {
+	if m.n == 0 {
+		return results.Missing()
+	}
+	return results.Float(m.sum / float64(m.n))
+}
+
+// nobodyKnows stands for how many updates are left.
+const nobodyKnows = -1
+
+// reset forgets everything and gets ready for a run in which each worker sends so many updates of so many frames; nil where nobody
+// knows.
+func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration, window olaf.Duration) {
+	clusters := place.Clusters
+	r.zero, r.now, r.slots, r.segments = 0, 0, slots, segments
+	r.lives.reset(rememberedUpdates)
+	r.frames.reset(rememberedUpdates)
+	r.events.reset(rememberedEvents)
+	r.order, r.observed, r.unknown, r.over = r.order[:0], 0, false, false
+	if len(r.clusters) != clusters {
+		r.clusters = make([]clusterLife, clusters)
+	}
+	for i := range r.clusters {
+		c := &r.clusters[i]
+		*c = clusterLife{teeth: c.teeth, left: nobodyKnows}
+		c.teeth.reset(0)
+	}
+	r.workers = make([]workerLife, place.Workers)
+	for i := range r.workers {
+		r.workers[i] = workerLife{left: nobodyKnows, cluster: int(place.Cluster(i))}
+	}
+	for i, n := range updates {
+		w := &r.workers[i]
+		c := &r.clusters[w.cluster]
+		frames := n * int64(segments)
+		w.left, c.left = frames, max(c.left, 0)+frames
+	}
+	r.teeth = min(max(teethInAll/max(clusters, 1), 16), 512)
+	r.merges = make([]int64, maxMerges)
+	r.in, r.out = meter{width: window / meterParts}, meter{width: window / meterParts}
+	r.series.reset(width)
+}
+
+// tick moves the run clock on.
+func (r *record) tick(at olaf.Time) {
+	if at <= r.now {
+		return
+	}
+	for at > r.series.end() {
+		r.series.close(r.agesAt(r.series.end(), len(r.clusters) <= detailedClusters))
+	}
+	r.now = at
+}
+
+// Arrival takes what the queue did with an update, and with those inside one that a program made.
+func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor) {
+	at -= r.zero
+	r.tick(at)
+	r.in.add(at, u.Size().Bits())
+	r.series.point.InBits += u.Size().Bits()
+	n := r.lives.next
+	l := life{
+		created: generatedAt(u), arrived: at, frame: -1, replacedBy: -1,
+		seq: u.Seq, worker: u.Worker, cluster: u.Cluster, kind: Kind(class), inside: slices.Clone(inside),
+	}
+	r.unknown = r.unknown || inside == nil && u.Count > 1
+	c := r.cluster(u.Cluster)
+	c.sent++
+	count := 0
+	switch class {
+	case engine.Appended:
+		l.frame = r.append(n, at, slot, u)
+		count = 1
+	case engine.Aggregated:
+		c.merged++
+		r.series.point.Merged++
+		l.frame, count = r.join(n, slot, u, 1)
+	case engine.Replaced, engine.ReplacedReward:
+		c.replaced++
+		l.frame, count = r.join(n, slot, u, 0)
+	default:
+		c.dropped++
+		r.series.point.Dropped++
+		r.lifeGone(&l)
+	}
+	r.lives.add(l, rememberedUpdates)
+	r.event(Event{at, Kind(class), n, l.frame, slot, u.Cluster, u.Worker, u.Seq, count})
+}
+
+func generatedAt(u *olaf.Update) olaf.Time { return olaf.Time(u.GenNS) * olaf.Time(olaf.Nanosecond) }
+
+// before is the instant of the newest event before another; 0 when nobody remembers one.
+func (r *record) before(now olaf.Time) olaf.Time {
+	for n := r.events.next - 1; n >= r.events.first(); n-- {
+		if at := r.events.at(n).At; at < now {
+			return at
+		}
+	}
+	return 0
+}
+
+func (r *record) event(e Event) { r.events.add(e, rememberedEvents) }
+
+func (r *record) cluster(id olaf.ClusterID) *clusterLife {
+	for int(id) >= len(r.clusters) {
+		r.clusters = append(r.clusters, clusterLife{left: nobodyKnows})
+	}
+	return &r.clusters[id]
+}
+
+func (r *record) worker(id olaf.WorkerID) *workerLife {
+	for int(id) >= len(r.workers) {
+		r.workers = append(r.workers, workerLife{left: nobodyKnows})
+	}
+	return &r.workers[id]
+}
+
+// gone notes that there is one update less to wait for.
+func (r *record) gone(cluster olaf.ClusterID, worker olaf.WorkerID) {
+	c, w := r.cluster(cluster), r.worker(worker)
+	c.left, w.left = max(c.left-1, min(c.left, 0)), max(w.left-1, min(w.left, 0))
+}
+
+// lifeGone notes that nobody waits any more for whom an update holds.
+func (r *record) lifeGone(l *life) {
+	if l.inside == nil {
+		r.gone(l.cluster, l.worker)
+	}
+	for _, k := range l.inside {
+		r.gone(l.cluster, k.Worker)
+	}
+}
+
+// append starts a frame.
+func (r *record) append(update int64, at olaf.Time, slot engine.Slot, u *olaf.Update) int64 {
+	f := r.frames.add(frameLife{
+		appended: at, started: notYet, left: notYet, newest: generatedAt(u),
+		firstUpdate: update, lastUpdate: update, size: u.Size(), slot: slot, count: 1,
+		cluster: u.Cluster, worker: u.Worker, seq: u.Seq,
+	}, rememberedUpdates)
+	for int(slot) >= len(r.bySlot) {
+		r.bySlot = append(r.bySlot, -1)
+	}
+	r.bySlot[slot] = f
+	r.order = append(r.order, f)
+	r.series.point.Occupancy = max(r.series.point.Occupancy, int32(len(r.order)))
+	return f
+}
+
+// join lets an update into the frame in a slot: beside those inside, or in their place when more is 0.
+func (r *record) join(update int64, slot engine.Slot, u *olaf.Update, more int) (frame int64, count int) {
+	n := r.bySlot[slot]
+	f := r.frames.at(n)
+	if f == nil {
+		return -1, 0
+	}
+	if more == 0 {
+		r.replace(n, f, update)
+		f.count, f.newest = 1, generatedAt(u)
+	} else {
+		f.count++
+		f.newest = max(f.newest, generatedAt(u))
+	}
+	f.lastUpdate, f.worker, f.seq = update, u.Worker, u.Seq
+	return n, f.count
+}
+
+// replace marks everybody inside a frame as superseded.
+func (r *record) replace(frame int64, f *frameLife, by int64) {
+	for n := max(f.firstUpdate, r.lives.first()); n <= f.lastUpdate; n++ {
+		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
+			l.replacedBy = by
+			r.lifeGone(l)
+		}
+	}
+}
+
+// Start notes that the head began to leave.
+func (r *record) Start(at olaf.Time, slot engine.Slot) {
+	at -= r.zero
+	r.tick(at)
+	n := r.bySlot[slot]
+	f := r.frames.at(n)
+	if f == nil || f.started >= 0 {
+		return
+	}
+	f.started = at
+	r.event(Event{at, Started, f.lastUpdate, n, slot, f.cluster, f.worker, f.seq, f.count})
+}
+
+// Departure notes that a frame's last bit left.
+func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
+	at -= r.zero
+	r.tick(at)
+	n := r.bySlot[slot]
+	before, after := olaf.Duration(-1), olaf.Duration(0)
+	if !r.answered {
+		before, after = r.deliver(at, u)
+		r.deliverWorkers(at, n)
+	}
+	if i := r.place(n); i >= 0 {
+		r.order = append(r.order[:i], r.order[i+1:]...)
+	}
+	f := r.frames.at(n)
+	if f == nil {
+		return
+	}
+	f.left, f.before, f.after = at, before, after
+	if f.started < 0 {
+		f.started = f.appended
+	}
+	if !r.answered {
+		r.event(Event{at, Delivered, f.lastUpdate, n, slot, f.cluster, u.Worker, u.Seq, int(u.Count)})
+	}
+}
+
+// Answer notes that a sum has reached the workers of its cluster.
+func (r *record) Answer(_ olaf.Time, o *olaf.Observation) {
+	r.Observe(o)
+	r.gone(o.Update.Cluster, o.Update.Worker)
+}
+
+func (r *record) place(frame int64) int {
+	for i, n := range r.order {
+		if n == frame {
+			return i
+		}
+	}
+	return -1
+}
+
+// Observe takes a delivery from a capture.
+func (r *record) Observe(o *olaf.Observation) {
+	r.tick(o.At)
+	r.deliver(o.At, &o.Update)
+	switch {
+	case len(o.Contributors) == 0 && o.Update.Count > 1:
+		r.unknown = true
+	case len(o.Contributors) == 0:
+		r.deliverWorker(o.Update.Cluster, o.Update.Worker, o.Update.Seq, o.At, generatedAt(&o.Update))
+	}
+	for i := range o.Contributors {
+		k := &o.Contributors[i]
+		r.deliverWorker(o.Update.Cluster, k.Worker, k.Seq, o.At, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
+	}
+	r.event(Event{o.At, Delivered, -1, -1, engine.NoSlot, o.Update.Cluster, o.Update.Worker, o.Update.Seq, int(o.Update.Count)})
+}
+
+// deliver moves a cluster's sawtooth and says what the delivery did to its age.
+func (r *record) deliver(at olaf.Time, u *olaf.Update) (before, after olaf.Duration) {
+	r.observed++
+	r.out.add(at, u.Size().Bits())
+	r.series.point.OutBits += u.Size().Bits()
+	r.merges[min(max(int(u.Count)-1, 0), maxMerges-1)]++
+	c := r.cluster(u.Cluster)
+	c.delivered++
+	generated, younger := r.younger(&c.vector, u.Seq, generatedAt(u))
+	if !younger {
+		if before, known := c.age.At(at); known {
+			return before, before
+		}
+		return -1, -1
+	}
+	first := c.age.Deliveries() == 0
+	if before = c.age.Deliver(firstToLast, at, generated); first {
+		before = -1
+	} else {
+		c.peaks.Add(before)
+	}
+	after, _ = c.age.At(at)
+	c.teeth.add(Tooth{at, before, after}, r.teeth)
+	return before, after
+}
+
+// younger is how old a model is that a frame of an update has reached, and whether that is another age than before: one in several
+// segments is as old as its oldest part.
+func (r *record) younger(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
+	if r.segments < 2 {
+		return generated, true
+	}
+	oldest, younger := v.Put(r.segments, int(seq)%r.segments, int64(generated))
+	return olaf.Time(oldest), younger
+}
+
+// deliverWorkers moves the sawtooths of those inside a frame, who are no longer waited for.
+func (r *record) deliverWorkers(at olaf.Time, frame int64) {
+	f := r.frames.at(frame)
+	if f == nil || f.firstUpdate < r.lives.first() {
+		r.unknown = true
+		return
+	}
+	for n := f.firstUpdate; n <= f.lastUpdate; n++ {
+		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
+			r.deliverLife(at, l)
+		}
+	}
+}
+
+// deliverLife moves the sawtooths of the worker that sent an update, or of all who are inside one that a program made.
+func (r *record) deliverLife(at olaf.Time, l *life) {
+	if l.inside == nil {
+		r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
+	}
+	for _, k := range l.inside {
+		r.deliverWorker(l.cluster, k.Worker, k.Seq, at, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
+	}
+	r.lifeGone(l)
+}
+
+func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq uint32, at, generated olaf.Time) {
+	w := r.worker(worker)
+	w.cluster = int(cluster)
+	generated, younger := r.younger(&w.vector, seq, generated)
+	if !younger {
+		return
+	}
+	if w.seen == r.observed { // the frame held an earlier update of this worker: one delivery, the newest counts
+		w.age.Renew(generated)
+		return
+	}
+	w.seen = r.observed
+	w.age.Deliver(firstToLast, at, generated)
+}
+
+// goesOn is the age of a sawtooth that goes on; missing for others.
+func (r *record) goesOn(a *results.Age, left int64, at olaf.Time) results.Float {
+	age, known := a.At(at)
+	if !known || left == 0 || r.over {
+		return results.Missing()
+	}
+	return results.Float(age.NS())
+}
+
+// byWorker averages something of workers within their clusters; missing of those where no worker has it.
+func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) results.Float {
+	if cap(r.sums) < len(r.clusters) {
+		r.sums = make([]mean, len(r.clusters))
+	}
+	sums := r.sums[:len(r.clusters)]
+	clear(sums)
+	for i := range r.workers {
+		if w := &r.workers[i]; !r.unknown && w.cluster < len(sums) {
+			sums[w.cluster].add(of(w))
+		}
+	}
+	return func(cluster int) results.Float { return sums[cluster].value() }
+}
+
+// agesAt is every cluster's age at an instant that is not before the latest event, and their mean; 0 where none has one.
+func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, at) })
+	var sums [olaf.Readings]mean
+	if each {
+		for i := range ages {
+			ages[i] = make([]float32, len(r.clusters))
+		}
+	}
+	for i := range r.clusters {
+		c := &r.clusters[i]
+		for reading, age := range [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, at), workers(i)} {
+			sums[reading].add(age)
+			if each {
+				ages[reading][i] = float32(age)
+			}
+		}
+	}
+	for i := range means {
+		if sums[i].n > 0 {
+			means[i] = float64(sums[i].value())
+		}
+	}
+	return means, ages
+}
+
+func (r *record) clusterSnapshots() []ClusterSnapshot {
+	out := make([]ClusterSnapshot, len(r.clusters))
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, r.now) })
+	for i := range r.clusters {
+		c := &r.clusters[i]
+		out[i] = ClusterSnapshot{
+			ID: olaf.ClusterID(i), Sent: c.sent, Merged: c.merged, Replaced: c.replaced, Dropped: c.dropped, Delivered: c.delivered,
+			Done: c.left == 0 || r.over, Peak: c.peaks.MeanNS(),
+		}
+		out[i].AoM = [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, r.now), workers(i)}
+	}
+	workers = r.byWorker(func(w *workerLife) results.Float { return averaged(&w.age) })
+	for i := range r.clusters {
+		out[i].Mean = [olaf.Readings]results.Float{averaged(&r.clusters[i].age), workers(i)}
+	}
+	return out
+}
+
+// averaged is the time average of a sawtooth that has one: two deliveries make it.
+func averaged(a *results.Age) results.Float {
+	if a.Deliveries() < 2 {
+		return results.Missing()
+	}
+	return a.MeanNS()
+}
+
+// snapshot copies what is to be shown.
+func (r *record) snapshot(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
+	q.Clusters = r.clusterSnapshots()
+	for reading := range olaf.Readings {
+		var now, average mean
+		for i := range q.Clusters {
+			now.add(q.Clusters[i].AoM[reading])
+			average.add(q.Clusters[i].Mean[reading])
+		}
+		q.AoMNow[reading], q.MeanAoM[reading] = now.value(), average.value()
+	}
+	for _, frame := range r.order {
+		if f := r.frames.at(frame); f != nil {
+			q.Items = append(q.Items, r.slot(frame, f, frameTime))
+		}
+	}
+	q.Occupancy = len(r.order)
+	q.InRate, q.OutputRate, q.RateWindow = r.in.rate(r.now), r.out.rate(r.now), r.in.width*meterParts
+	q.Merges = append([]int64(nil), r.merges...)
+	q.Series = r.series.snapshot()
+	q.Events = r.events.next
+	for i := max(r.events.first(), r.events.next-shownEvents); i < r.events.next; i++ {
+		q.Log = append(q.Log, *r.events.at(i))
+	}
+}
+
+func (r *record) slot(frame int64, f *frameLife, frameTime func(olaf.Size) olaf.Duration) SlotSnapshot {
+	s := SlotSnapshot{
+		Frame: frame, Update: f.lastUpdate, Slot: f.slot, Cluster: f.cluster, Worker: f.worker, Count: f.count,
+		Age: r.now.Sub(f.newest), Waited: r.now.Sub(f.appended), Locked: f.started >= 0,
+	}
+	if whole := frameTime(f.size); s.Locked && whole > 0 {
+		s.Sent = min(float64(r.now.Sub(f.started))/float64(whole), 1)
+	}
+	return s
+}
+
+// sawtooth is what is remembered of a cluster's deliveries, oldest first.
+func (r *record) sawtooth(id olaf.ClusterID) []Tooth {
+	if int(id) >= len(r.clusters) {
+		return nil
+	}
+	teeth := &r.clusters[id].teeth
+	out := make([]Tooth, 0, len(teeth.items))
+	for i := teeth.first(); i < teeth.next; i++ {
+		out = append(out, *teeth.at(i))
+	}
+	return out
+}
+
+func (r *record) member(n int64, l *life) Member {
+	return Member{n, l.worker, l.seq, l.kind, l.created, l.arrived}
+}
+
+// life tells the story of update n; false when it is forgotten.
+func (r *record) life(n int64) (Life, bool) {
+	l := r.lives.at(n)
+	if l == nil {
+		return Life{}, false
+	}
+	out := Life{Member: r.member(n, l), Cluster: l.cluster, Frame: l.frame, Started: notYet, Delivered: notYet, AoMBefore: -1, AoMAfter: -1}
+	if by := r.lives.at(l.replacedBy); by != nil {
+		m := r.member(l.replacedBy, by)
+		out.ReplacedBy = &m
+	}
+	f := r.frames.at(l.frame)
+	if l.frame < 0 || f == nil {
+		out.Forgotten = l.frame >= 0
+		return out, true
+	}
+	out.Forgotten = f.firstUpdate < r.lives.first()
+	for i := max(f.firstUpdate, r.lives.first()); i <= f.lastUpdate; i++ {
+		if other := r.lives.at(i); i != n && other.frame == l.frame && other.replacedBy < 0 {
+			out.With = append(out.With, r.member(i, other))
+		}
+	}
+	if out.ReplacedBy == nil {
+		out.Started, out.Delivered, out.AoMBefore, out.AoMAfter = f.started, f.left, f.before, f.after
+		if f.left < 0 {
+			out.AoMBefore, out.AoMAfter = -1, -1
+		}
+	}
+	return out, true
+}
+
+// meter measures a rate over the newest parts of time, each as wide as width.
+type meter struct {
+	width olaf.Duration
+	parts [meterParts]int64
+	head  int64 // number of the newest part
+}
+
+func (m *meter) move(at olaf.Time) {
+	part := int64(at) / max(int64(m.width), 1)
+	if part-m.head >= meterParts {
+		m.parts, m.head = [meterParts]int64{}, part
+	}
+	for m.head < part {
+		m.head++
+		m.parts[m.head%meterParts] = 0
+	}
+}
+
+func (m *meter) add(at olaf.Time, bits int64) {
+	m.move(at)
+	m.parts[m.head%meterParts] += bits
+}
+
+// rate is in bits per second, over the whole parts and what has passed of the newest one.
+func (m *meter) rate(at olaf.Time) float64 {
+	v := *m
+	v.move(at)
+	sum := int64(0)
+	for _, bits := range v.parts {
+		sum += bits
+	}
+	span := olaf.Duration(at) - olaf.Duration(max(v.head-meterParts+1, 0))*max(v.width, 1)
+	if span <= 0 {
+		return 0
+	}
+	return float64(sum) / span.Seconds()
+}
+
+// series keeps a whole run in a bounded number of points: when they are used up, neighbours are merged.
+type series struct {
+	width  olaf.Duration
+	points []SeriesPoint
+	point  SeriesPoint // being filled
+}
+
+func (s *series) reset(width olaf.Duration) {
+	s.width, s.points, s.point = max(width, olaf.Cycle), s.points[:0], SeriesPoint{}
+}
+
+func (s *series) end() olaf.Time {
+	last := olaf.Time(0)
+	if n := len(s.points); n > 0 {
+		last = s.points[n-1].At
+	}
+	return last.Add(s.width)
+}
+
+func (s *series) close(means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
+	s.point.At, s.point.AoM, s.point.Ages = s.end(), means, ages
+	s.points = append(s.points, s.point)
+	s.point = SeriesPoint{}
+	if len(s.points) < seriesPoints {
+		return
+	}
+	for i := range seriesPoints / 2 {
+		a, b := s.points[2*i], s.points[2*i+1]
+		b.InBits += a.InBits
+		b.OutBits += a.OutBits
+		b.Dropped += a.Dropped
+		b.Merged += a.Merged
+		b.Occupancy = max(a.Occupancy, b.Occupancy)
+		s.points[i] = b
+	}
+	s.points = s.points[:seriesPoints/2]
+	s.width *= 2
+}
+
+func (s *series) snapshot() []SeriesPoint { return append([]SeriesPoint(nil), s.points...) }

@@ -1,0 +1,570 @@
+// Package slowmotion runs one run of a plan in slow motion: a Session can be advanced, stepped and wound back, a Player paces it
+// by a wall clock, and Snapshots are what there is to be seen.
+package slowmotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// Options say which run of a plan is watched.
+type Options struct {
+	Device string // an address as Open takes it
+	Access testbed.Access
+	Rate   int // which of the specification's output rates, from 0
+	Index  int // which seed, from 0
+}
+
+// Session is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
+// on the same input and one time axis. It is programmed exactly as Run does; device time passes only in Advance and Step.
+// It is not safe for concurrent use.
+type Session struct {
+	plan    *bench.Plan
+	options Options
+	bed     *testbed.Testbed
+	cards   []*card
+	now     olaf.Time
+	end     olaf.Time
+	done    bool
+	sampled bool
+	watched olaf.ClusterID
+	total   int64     // frames of updates of the whole run
+	left    olaf.Time // when the last update was first seen to have left
+}
+
+// card is one card with the queue that is watched on it.
+type card struct {
+	*bench.Rig
+	index        int // of the plan's configurations
+	config       *bench.Config
+	rec          *record
+	updates      []int64 // of each worker; nil where nobody sees what the queue does with them
+	observations []olaf.Observation
+	collector    *results.Collector // of a device that logs its arrivals; else nil
+	pair         *results.Row       // at the end, beside the twin's
+}
+
+// Open opens a testbed for a plan, programs tables and generators, and stands at time 0 with everything armed.
+func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
+	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
+		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
+	}
+	l := &Session{plan: plan, options: o}
+	for index := range plan.Configs {
+		if c := &plan.Configs[index]; c.OutRate == plan.Spec.OutRates[o.Rate] {
+			l.cards = append(l.cards, &card{index: index, config: c, rec: &record{answered: plan.Answers(index)}})
+		}
+	}
+	opening := plan.Spec.Opening(o.Access)
+	opening.Cards = len(l.cards)
+	opening.Observe = func(i int) twin.Observer { return l.cards[i].rec }
+	bed, err := testbed.Open(ctx, o.Device, opening)
+	if err != nil {
+		return nil, err
+	}
+	l.bed = bed
+	l.cards = l.cards[:min(len(l.cards), len(bed.Cards))]
+	l.sampled = !bed.Can(testbed.VirtualTime | testbed.Observable)
+	if err := l.program(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// program writes tables and traffic, and rewinds.
+func (l *Session) program(ctx context.Context) (err error) {
+	if _, err := l.plan.Program(ctx, l.bed); err != nil {
+		return err
+	}
+	for i, c := range l.cards {
+		if c.Rig, err = l.plan.Rig(l.bed.Cards[i]); err != nil {
+			return err
+		}
+		updates, err := c.Load(ctx, l.options.Index)
+		if err != nil {
+			return err
+		}
+		l.total = 0
+		for _, n := range updates {
+			l.total += n * int64(l.plan.Spec.Workload.Segments())
+		}
+		if !l.sampled {
+			c.updates = updates
+		}
+		if l.sampled && c.Logs() {
+			c.collector = c.Collector(c.index)
+		}
+	}
+	return l.Rewind(ctx)
+}
+
+// Rewind starts the run over: empty queues, cleared counters, time 0.
+func (l *Session) Rewind(ctx context.Context) error {
+	w := &l.plan.Spec.Workload
+	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
+	l.now, l.end, l.done, l.left = 0, olaf.Time(length), false, 0
+	// Fine at first, for slow motion: the series doubles its width as often as the run needs.
+	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
+	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
+	for _, c := range l.cards {
+		if err := c.rewind(ctx); err != nil {
+			return err
+		}
+		c.rec.reset(w.Placement, c.updates, w.Segments(), l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *card) rewind(ctx context.Context) error {
+	if err := c.Generator.Abort(); err != nil {
+		return err
+	}
+	return c.Prepare(ctx, c.index)
+}
+
+// start fires the generator; the run clock begins here.
+func (c *card) start() error {
+	if err := c.Generator.Arm(); err != nil {
+		return err
+	}
+	if err := c.Generator.Start(); err != nil {
+		return err
+	}
+	cycle, err := regmap.Read64(c.Device, regmap.GeneratorStartCycle)
+	c.rec.zero = olaf.Time(cycle) * olaf.Time(olaf.Cycle)
+	return err
+}
+
+// Now is the run clock.
+func (l *Session) Now() olaf.Time { return l.now }
+
+// Done says that everything was sent and has left.
+func (l *Session) Done() bool { return l.done }
+
+// ErrOwnTime says that a device's time passes by itself: it cannot be held, scaled or stepped.
+var ErrOwnTime = errors.New("a card's time passes by itself; only a twin can be paused, stepped and slowed down")
+
+// Sampled says that the device is looked at from outside while its time passes by itself; Sample looks.
+func (l *Session) Sampled() bool { return l.sampled }
+
+// sampleStep is how much device time passes at least from one look to the next: a twin behind an agent has no other.
+const sampleStep = 10 * olaf.Microsecond
+
+// Sample takes what the capture delivered and where the device's clock is.
+func (l *Session) Sample(ctx context.Context) error {
+	if l.done {
+		return nil
+	}
+	for _, c := range l.cards {
+		if err := c.Device.Sleep(ctx, sampleStep); err != nil {
+			return err
+		}
+		cycle, err := regmap.Read64(c.Device, regmap.CommonCycles)
+		if err != nil {
+			return err
+		}
+		l.now = max(l.now, olaf.Time(cycle)*olaf.Time(olaf.Cycle)-c.rec.zero)
+		c.drain(true)
+	}
+	if err := l.settle(); err != nil || !l.done {
+		return err
+	}
+	return l.compare(ctx)
+}
+
+// compare sets a run that is over beside the twin's, where the device knows what reached its queue.
+func (l *Session) compare(ctx context.Context) (err error) {
+	for _, c := range l.cards {
+		if c.collector == nil || c.pair != nil {
+			continue
+		}
+		if c.pair, err = c.Paired(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector, l.bed.AgeError()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Advance lets d of device time pass on every card, in whole cycles. The error matches ErrOwnTime on a card.
+func (l *Session) Advance(ctx context.Context, d olaf.Duration) error {
+	if l.sampled {
+		return ErrOwnTime
+	}
+	if l.done || d <= 0 {
+		return nil
+	}
+	d = (d + olaf.Cycle - 1) / olaf.Cycle * olaf.Cycle
+	for _, c := range l.cards {
+		if err := c.Device.Sleep(ctx, d); err != nil {
+			return err
+		}
+		c.drain(false)
+	}
+	l.now = l.now.Add(d)
+	return l.settle()
+}
+
+// drain empties the capture. Where nobody observes the queue itself, deliveries are all that is recorded.
+func (c *card) drain(record bool) {
+	c.observations = c.Tap.Drain(c.observations[:0])
+	if !record {
+		return
+	}
+	for i := range c.observations {
+		c.rec.Observe(&c.observations[i])
+		if c.collector != nil {
+			c.collector.Observe(&c.observations[i])
+		}
+	}
+}
+
+// Stop ends the traffic; what is inside the queues still leaves.
+func (l *Session) Stop() error {
+	var errs []error
+	for _, c := range l.cards {
+		errs = append(errs, c.Generator.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// settle finds out whether the run is over.
+func (l *Session) settle() error {
+	for _, c := range l.cards {
+		c.rec.tick(l.now)
+	}
+	for _, c := range l.cards {
+		state, err := c.Generator.State()
+		if err != nil {
+			return err
+		}
+		switch state {
+		case pktgen.Running, pktgen.Stopping:
+			return nil
+		case pktgen.Done:
+		default:
+			return fmt.Errorf("%w: the generator is in state %v in the middle of a run", bench.ErrRun, state)
+		}
+		status, err := c.Device.Read32(regmap.QueueStatus)
+		if err != nil || status&regmap.QueueStatusEmpty == 0 {
+			return err
+		}
+		if waiting, err := l.waiting(c); err != nil || waiting > 0 {
+			return err
+		}
+	}
+	if l.sampled {
+		if late, err := l.late(); err != nil || late {
+			return err
+		}
+	}
+	l.done, l.end = true, l.now
+	for _, c := range l.cards {
+		c.rec.over = true
+	}
+	return nil
+}
+
+// waiting is how many sums are on their way to workers.
+func (l *Session) waiting(c *card) (int, error) {
+	if !c.rec.answered {
+		return 0, nil
+	}
+	n, err := c.Device.Read32(regmap.AggregatorDownlinkWaiting)
+	return int(n), err
+}
+
+// late says whether frames that left are still to be expected at a capture.
+func (l *Session) late() (bool, error) {
+	if l.left == 0 {
+		l.left = l.now
+	}
+	if l.now.Sub(l.left) > bench.SettleTime {
+		return false, nil
+	}
+	for _, c := range l.cards {
+		counters, err := c.Rig.Snapshot()
+		if err != nil || c.rec.observed < int64(counters.Queue.DeliveredFrames) {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// stepLimit bounds how far Step looks for an event.
+const stepLimit = 1 << 22
+
+// Step advances cycle by cycle to the next event of either queue.
+func (l *Session) Step(ctx context.Context) error {
+	before := l.events()
+	for range stepLimit {
+		if err := l.Advance(ctx, olaf.Cycle); err != nil || l.done || l.events() != before {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Session) events() int64 {
+	n := int64(0)
+	for _, c := range l.cards {
+		n += c.rec.events.next
+	}
+	return n
+}
+
+// Seek goes to an instant of the run. Going back repeats the run from its start, which on the twin gives the same events.
+func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
+	at = max(at, 0)
+	if l.sampled {
+		return ErrOwnTime
+	}
+	if at < l.now {
+		if err := l.Rewind(ctx); err != nil {
+			return err
+		}
+	}
+	for l.now < at && !l.done {
+		if err := l.Advance(ctx, min(at.Sub(l.now), bench.WatchStep)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StepBack goes to the instant of the event before the present one.
+func (l *Session) StepBack(ctx context.Context) error {
+	last := olaf.Time(0)
+	for _, c := range l.cards {
+		last = max(last, c.rec.before(l.now))
+	}
+	return l.Seek(ctx, last)
+}
+
+// Snapshot copies what is to be seen. Speed and State are the player's to fill in.
+func (l *Session) Snapshot() (*Snapshot, error) {
+	s := &Snapshot{
+		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate, Seed: l.plan.Seeds[l.options.Index],
+		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: l.total,
+	}
+	if l.done {
+		s.State = Done
+	}
+	for _, c := range l.cards {
+		counters, err := c.Rig.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots, Answers: c.rec.answered}
+		if q.OnTheWay, err = l.waiting(c); err != nil {
+			return nil, err
+		}
+		rate := c.config.OutRate
+		if c.rec.answered { // which is that of the links behind the queue
+			rate = engine.Line.Rate()
+		}
+		c.rec.snapshot(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + l.plan.Spec.Overhead) })
+		q.Teeth = c.rec.sawtooth(l.watched)
+		q.Counters = c.Account(&counters, c.rec.observed)
+		if l.done {
+			if err := q.Counters.Check(); err != nil {
+				q.Invalid = err.Error()
+			}
+		}
+		if l.sampled {
+			q.Occupancy = int(counters.Queue.QueuedFrames)
+			seen, err := c.Capture()
+			if err != nil {
+				return nil, err
+			}
+			q.doubt(seen, l.done)
+		}
+		q.Pair = c.pair
+		s.Sent = max(s.Sent, q.Counters.Offered())
+		s.Queues = append(s.Queues, q)
+	}
+	return s, nil
+}
+
+// Watch chooses the cluster whose single deliveries snapshots hold.
+func (l *Session) Watch(cluster olaf.ClusterID) { l.watched = cluster }
+
+// Life tells what became of an update of the queue with an index; false when nobody remembers.
+func (l *Session) Life(queue int, update int64) (Life, bool) {
+	if queue < 0 || queue >= len(l.cards) {
+		return Life{}, false
+	}
+	life, ok := l.cards[queue].rec.life(update)
+	life.Queue = l.cards[queue].config.Queue
+	return life, ok
+}
+
+// Inspect reads tables, registers and devices.
+func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
+	session := l.bed.Tables
+	in := &Inspection{
+		Role: session.State().String(), ElectionID: session.ElectionID().String(), Target: session.Target(), RoleErr: session.Err(),
+	}
+	in.Tables, in.TablesError = session.Read(ctx)
+	var err error
+	if in.Registers, err = readable(l.cards[0].Device); err != nil {
+		return nil, err
+	}
+	for _, c := range l.cards {
+		state, err := c.state()
+		if err != nil {
+			return nil, err
+		}
+		state.Virtual = l.bed.Can(testbed.VirtualTime)
+		in.Cards = append(in.Cards, state)
+	}
+	return in, nil
+}
+
+func (c *card) state() (CardState, error) {
+	limits, err := c.Generator.Limits()
+	if err != nil {
+		return CardState{}, err
+	}
+	state, err := c.Generator.State()
+	if err != nil {
+		return CardState{}, err
+	}
+	slots, err := c.Device.Read32(regmap.QueueBuiltSlots)
+	if err != nil {
+		return CardState{}, err
+	}
+	clusters, err := c.Device.Read32(regmap.QueueBuiltClusters)
+	if err != nil {
+		return CardState{}, err
+	}
+	var table *aggregator.Table
+	if d, ok := c.Device.(interface{ Table() *aggregator.Table }); ok {
+		table = d.Table()
+	}
+	counters, err := c.Rig.Snapshot()
+	return CardState{
+		Queue: c.config.Queue, Device: c.Device.Identity(), Table: table, Generator: state.String(), Observed: c.rec.observed,
+		CaptureLost: int64(counters.Queue.DeliveredFrames) - c.rec.observed, Late: counters.Generator.LatePackets,
+		Slots: slots, Clusters: clusters, Flows: limits.Flows, Descriptors: limits.Descriptors,
+	}, err
+}
+
+// readable reads every register that can be read without changing anything.
+func readable(d fpga.Registers) ([]RegisterValue, error) {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	var out []RegisterValue
+	blocks := regmap.BuiltBlocks(capabilities)
+	for i := range blocks {
+		for j := range blocks[i].Registers {
+			ref := regmap.Ref{Block: &blocks[i], Register: &blocks[i].Registers[j]}
+			if ref.Register.Access == regmap.Command || movesOn(ref.Name()) {
+				continue
+			}
+			v, err := readRegister(d, ref)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", ref.Name(), err)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// movesOn says that reading a register changes another one.
+func movesOn(name string) bool {
+	return strings.HasSuffix(name, ".mem_data") || strings.HasSuffix(name, ".member_data")
+}
+
+func readRegister(d fpga.Registers, ref regmap.Ref) (RegisterValue, error) {
+	r := ref.Register
+	v := RegisterValue{Name: ref.Name(), Address: ref.Address(), Wide: r.Wide, Doc: r.Doc}
+	var err error
+	if r.Wide {
+		v.Value, err = regmap.Read64(d, v.Address)
+	} else {
+		var word uint32
+		word, err = d.Read32(v.Address)
+		v.Value = uint64(word)
+	}
+	if len(r.Fields) == 0 || r.Wide {
+		v.Decoded = strings.TrimSpace(new(big.Int).SetUint64(v.Value).String() + " " + r.Unit)
+		return v, err
+	}
+	words := make([]string, 0, len(r.Fields))
+	for _, f := range r.Decode(uint32(v.Value)) {
+		words = append(words, f.Field.Name+"="+f.Text)
+	}
+	v.Decoded = strings.Join(words, " ")
+	return v, err
+}
+
+// Close stops the generators, empties the queues and gives the testbed back.
+func (l *Session) Close() error {
+	var errs []error
+	for _, c := range l.cards {
+		if c.Rig != nil {
+			errs = append(errs, c.Generator.Abort(), fpga.StopQueue(context.Background(), c.Device), c.Rig.Close())
+		}
+	}
+	return errors.Join(append(errs, l.bed.Close())...)
+}
+
+var _ twin.Observer = (*record)(nil)
+
+// doubt leaves the ages out of a view of a captured run, as nobody knows before its end what the clocks leave open, and says
+// what was lost when it is over.
+func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
+	switch {
+	case c == nil:
+		return
+	case over && len(c.Faults) > 0:
+		q.Invalid = c.Faults[0]
+	case over && q.Counters.Of("capture_lost") > 0:
+		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
+	}
+	q.withoutAges()
+}
+
+// rerun is a session of another plan on the same device. Of one that looks from outside there is one card, which it gives up
+// first; else the old session goes on until the new one is open.
+func (l *Session) rerun(ctx context.Context, c Rerun) (watchable, error) {
+	plan, err := bench.NewPlan(c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	o := l.options
+	o.Rate, o.Index = c.Rate, c.Index
+	if l.sampled { // one card, one session
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	session, err := Open(ctx, plan, o)
+	if err != nil {
+		return nil, err
+	}
+	if l.sampled {
+		return session, nil
+	}
+	return session, l.Close()
+}

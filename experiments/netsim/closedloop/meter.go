@@ -1,0 +1,166 @@
+package closedloop
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results"
+)
+
+// meter measures a run while it goes on.
+type meter struct {
+	sim       *sim
+	doneHosts int
+	inFlight  int
+	hosts     []hostMeter
+	// Of synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
+	ready, whole []int64
+	// The first gradient of each round, and when its last sum was at the root.
+	begun, summed []int64
+	lastSum       int64 // that left the root for all
+	jobs          []jobMeter
+	served        uint64 // packets that reached servers
+	arrived       uint64 // frames, at hosts and switches
+	switched      uint64 // of these, that a program took
+	marked        uint64 // packets that met congestion
+
+	stale staleness
+}
+
+// jobMeter is what is known of one job.
+type jobMeter struct {
+	left int   // hosts that are not done
+	end  int64 // when the last worker was
+}
+
+// hostMeter is what is known of one host.
+type hostMeter struct {
+	trace   program.Trace // of the sum that is being applied
+	vectors uint32
+	updates uint64
+	first   int64 // when the first update was done
+	last    int64
+	// gradients counts those inside the updates after the first.
+	gradients uint64
+	ages      [stamps]results.Age
+}
+
+// The stamps that an age can be told by, of the contributions inside a sum.
+const (
+	newest = iota
+	mean
+	oldest
+	stamps
+)
+
+// staleness sums, over contributions, the updates between reading weights and applying the gradient.
+type staleness struct {
+	updates, vectors, contributions float64
+}
+
+func newMeter(s *sim) meter {
+	m := meter{sim: s, hosts: make([]hostMeter, len(s.hosts)), jobs: make([]jobMeter, s.jobs)}
+	for _, h := range s.hosts {
+		m.jobs[h.job].left++
+	}
+	if s.sync {
+		rounds := s.jobs * int(s.job.Updates)
+		m.ready, m.whole = make([]int64, rounds), make([]int64, rounds)
+		if s.jobs == 1 {
+			m.begun, m.summed = slices.Repeat([]int64{-1}, rounds), make([]int64, rounds)
+		}
+	}
+	return m
+}
+
+// finished notes that a host is done.
+func (m *meter) finished(h *host) {
+	m.doneHosts++
+	k := &m.jobs[h.job]
+	if k.left--; !h.server {
+		k.end = max(k.end, m.sim.now)
+	}
+}
+
+// note keeps the latest instant of a round of a host's job.
+func (m *meter) note(times []int64, h *host, round uint32, now int64) {
+	if times != nil && round < m.sim.job.Updates {
+		at := &times[h.job*int(m.sim.job.Updates)+int(round)]
+		*at = max(*at, now)
+	}
+}
+
+func (m *meter) computed(h *host) {
+	m.note(m.ready, h, h.vector, m.sim.now)
+	if i := int(h.vector); i < len(m.begun) && m.begun[i] < 0 {
+		m.begun[i] = m.sim.now
+	}
+}
+
+// emits sees what a program emits: the sums that leave the root for all.
+func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
+	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
+		m.lastSum = o.time
+		if heard := m.sim.job.Observer; heard != nil {
+			heard.Whole(olaf.Time(o.time), p)
+		}
+	}
+}
+
+// applies notes that a host has a whole sum and begins to apply it.
+func (m *meter) applies(h *host, a *endpoint.Aggregate) {
+	k := &m.hosts[h.number]
+	if k.trace, k.vectors = a.Trace, a.Vectors; k.updates > 0 {
+		k.gradients += uint64(a.Vectors)
+	}
+	if !h.server {
+		m.note(m.whole, h, a.Number, m.sim.now)
+	}
+	m.sums(h, a)
+	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
+		late := float64(float64(t.Vectors)*float64(a.Number)) - float64(t.ReadSum)
+		m.stale.updates += late
+		m.stale.vectors += float64(late * float64(t.Vectors))
+		m.stale.contributions += float64(t.Vectors)
+	}
+}
+
+// sums notes when a round's last sum was at the root, or at the server.
+func (m *meter) sums(h *host, a *endpoint.Aggregate) {
+	i := int(a.Number)
+	switch {
+	case i >= len(m.summed):
+	case h.server:
+		m.summed[i] = m.sim.now
+	case m.summed[i] == 0: // no sum of a later round can have left: it takes this worker's gradient
+		m.summed[i] = m.lastSum
+	}
+}
+
+// measures says that a host's updates are those of the weights: the server's where there is one that has them.
+func (m *meter) measures(h *host) bool { return h.server != m.sim.atWorkers }
+
+// applied notes that the weights are updated.
+func (m *meter) applied(h *host) {
+	k, now := &m.hosts[h.number], m.sim.now
+	if k.updates == 0 {
+		k.first = now
+	}
+	k.updates++
+	k.last = now
+	t := &k.trace
+	if t.Vectors == 0 {
+		return
+	}
+	for i, at := range [stamps]olaf.Time{newest: instant(t.NewestNS, 1), mean: instant(t.SumNS, t.Vectors), oldest: instant(t.OldestNS, 1)} {
+		k.ages[i].Deliver(results.Window{}, olaf.Time(now), at)
+	}
+}
+
+// instant returns the mean of n ≥ 1 stamps from their sum in ns, rounded to the picosecond.
+func instant(sumNS uint64, n uint32) olaf.Time {
+	whole, rest := sumNS/uint64(n), sumNS%uint64(n)
+	return olaf.Time(whole)*olaf.Time(olaf.Nanosecond) + olaf.Time((rest*uint64(olaf.Nanosecond)+uint64(n)/2)/uint64(n))
+}

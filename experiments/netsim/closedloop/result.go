@@ -1,0 +1,306 @@
+package closedloop
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Result is what a run was measured to do. Times are in ns.
+type Result struct {
+	Hung     bool   // it was not over when nothing moved any more, or at its limit
+	Updates  uint64 // of the weights, at the slowest host that updates them
+	Duration metric.Float
+
+	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
+	Gradient    metric.Float // the same over the gradients in an update
+	Summed      metric.Float // first gradient ready → the last sum at the root or the server; of synchronous jobs that have one
+	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
+	Goodput     metric.Float // bit/s of gradient values that a worker sent and had back
+	// Staleness of a contribution when it is applied: updates since its weights were read, and contributions in these.
+	StaleUpdates, StaleVectors metric.Float
+	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution inside, at the workers
+	Held, HeldPeak             metric.Float    // slots of all switches together
+	HeldBytes                  metric.Float    // what those take in a switch that are held, mean over time
+	Memory                     olaf.Size       // of all tables
+	// Completion is when the last worker of a job was done, mean over the jobs that were.
+	Completion metric.Float
+	// Served is how many packets reach servers for each packet of a vector: 1 where the switch adds all up, as many as a job
+	// has workers where it adds nothing.
+	Served              metric.Float
+	Marked              uint64       // packets that met congestion
+	Busiest             metric.Float // share of the time that the busiest wire was busy
+	Frames, Lost, Bytes uint64
+	// Of the frames that were not lost: those that arrived somewhere, of which a switch's program took Switched, and those that
+	// are on their way when nobody waits for them any more.
+	Arrived, Switched, Underway uint64
+	HeldLast                    int // slots, at the end
+	Slots                       int // of all tables
+
+	Events uint64 // of the simulation
+	// Ports are those towards the root of a tree of switches, by switch; empty without one.
+	Ports []Port
+
+	Endpoints olaf.Counts // over all hosts
+	Program   olaf.Counts // over all switches; nothing of switches that only forward
+	Below     olaf.Counts // of these, over all but the root; servers of a tree hang below the switch
+}
+
+// Port is one output of a switch.
+type Port struct {
+	In, Dropped, Left uint64 // frames that reached it, found it full, and left or were lost on the wire
+	Most              int    // that waited at a time
+	Busy              metric.Float
+}
+
+// Row is one number of a Result, for whoever prints or keeps it. Why says why a run that came to its end has none; empty of a number
+// that every such run has.
+type Row struct {
+	metric.Host
+	Of  func(*Result) metric.Float
+	Why string
+	// Zeroed says that earlier versions kept 0 where there is none.
+	Zeroed bool
+}
+
+// Why numbers of more than one row are missing.
+const (
+	noSum   = "no sum of all is made at a root or a server"
+	noTable = "no switch has a table"
+	noAge   = "an age takes two updates of a worker"
+	noStale = "no contribution was applied"
+)
+
+// Rows are the numbers of a Result, in the order in which they are shown. A new one is a row here.
+func Rows() []Row { return rows }
+
+var rows = []Row{
+	{metric.Host{Name: "updates", Title: "Updates", Unit: "updates", Doc: "of the weights"}, func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
+	{metric.OfHosts("iteration_ns"), func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
+	{metric.OfHosts("gradient_ns"), func(r *Result) metric.Float { return r.Gradient }, "the time between updates takes two of a host", false},
+	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
+	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns", Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
+	{metric.OfHosts("goodput_bps"), func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
+	{metric.OfHosts("staleness_updates"), func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
+	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors", Doc: "contributions inside these updates"}, func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
+	{metric.Host{Name: "aom_newest_ns", Title: "AoM, newest", Unit: "ns", Doc: "age of the model at the workers by the newest contribution inside, first to last update"}, func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
+	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions, rounded to 1 ps"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
+	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"}, func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
+	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
+	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
+	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
+	{metric.OfHosts("memory_bytes"), (*Result).memory, noTable, true},
+	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "", Doc: "share of the duration that the busiest direction of a link was busy"}, func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
+	{metric.OfHosts("frames"), func(r *Result) metric.Float { return metric.Float(r.Frames) }, "", false},
+	{metric.OfHosts("frames_lost"), func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
+	{metric.OfHosts("wire_bytes"), func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
+	{metric.Host{Name: "jct_ns", Title: "Completion of a job", Unit: "ns", Doc: "until its last worker was done, mean over jobs"}, func(r *Result) metric.Float { return r.Completion }, "no job came to its end", false},
+	{metric.Host{Name: "served", Title: "Packets at servers", Unit: "", Doc: "for each packet of a vector; missing where there is no server"}, func(r *Result) metric.Float { return r.Served }, "there is no server", false},
+	{metric.OfHosts("frames_marked"), func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
+	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host was done"}, func(r *Result) metric.Float { return r.Duration }, "", false},
+}
+
+// memory is that of all tables; missing where there is none.
+func (r *Result) memory() metric.Float {
+	if r.Slots == 0 {
+		return metric.Missing()
+	}
+	return metric.Float(r.Memory)
+}
+
+// Of is a number of Rows by its name; missing where there is none.
+func (r *Result) Of(name string) metric.Float {
+	for i := range rows {
+		if rows[i].Name == name {
+			return rows[i].Of(r)
+		}
+	}
+	return metric.Missing()
+}
+
+// result sums up. The error matches olaf.ErrAccounting when an identity is broken.
+func (s *sim) result() (*Result, error) {
+	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now), Events: s.events}
+	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
+		return nil, err
+	}
+	s.times(r)
+	s.jobsOf(r)
+	if s.places != nil {
+		s.portsOf(r)
+	}
+	return r, nil
+}
+
+// endpoints declares what hosts count.
+var endpoints = endpoint.Describe()
+
+func nanoseconds(ps int64) metric.Float { return metric.Float(ps) / metric.Float(olaf.Nanosecond) }
+
+func (s *sim) countEndpoints(r *Result) error {
+	r.Endpoints = olaf.NewCounts(endpoints)
+	for _, h := range s.hosts {
+		if err := addUp(r.Endpoints, h.end.Counts()); err != nil {
+			return fmt.Errorf("host %d: %w", h.number, err)
+		}
+	}
+	return nil
+}
+
+// addUp adds one part's counts to the total, if they balance.
+func addUp(total olaf.Counts, values []uint64) error {
+	one := olaf.NewCounts(total.Ledger())
+	for i, n := range values {
+		one.SetAt(i, int64(n))
+		total.SetAt(i, total.At(i)+int64(n))
+	}
+	return one.Balance()
+}
+
+func (s *sim) countPrograms(r *Result) error {
+	held, bytes, peak := 0.0, 0.0, 0
+	for i := range s.switches {
+		sw := &s.switches[i]
+		if sw.Program == nil {
+			continue
+		}
+		if r.Program.Ledger() == nil {
+			r.Program, r.Below = olaf.NewCounts(s.ledger), olaf.NewCounts(s.ledger)
+		}
+		err := addUp(r.Program, sw.Program.Counts())
+		if i > 0 {
+			err = errors.Join(err, addUp(r.Below, sw.Program.Counts()))
+		}
+		if err != nil {
+			return fmt.Errorf("switch %d: %w", i, err)
+		}
+		sw.Note(s.now)
+		held += sw.Table.Area
+		if slots := sw.Program.Slots(); slots > 0 {
+			bytes += sw.Table.Area * float64(sw.Program.Memory()) / float64(slots)
+		}
+		peak += sw.Table.Peak
+		r.HeldLast += sw.Table.Held
+		r.Slots += sw.Program.Slots()
+		r.Memory += sw.Program.Memory()
+	}
+	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Missing()
+	if r.Slots == 0 {
+		return nil
+	}
+	if r.HeldPeak = metric.Float(peak); s.now > 0 {
+		r.Held, r.HeldBytes = metric.Float(held/float64(s.now)), metric.Float(bytes/float64(s.now))
+	}
+	return nil
+}
+
+// countWires sums the frames up: every one that was handed to a wire arrived, was lost or is on its way.
+func (s *sim) countWires(r *Result) error {
+	busiest := int64(0)
+	for i := range s.wires {
+		w := &s.wires[i]
+		r.Frames += w.Frames
+		r.Lost += w.Lost
+		r.Bytes += w.Bytes
+		busiest = max(busiest, w.Busy)
+	}
+	r.Busiest = metric.Missing()
+	if s.now > 0 {
+		r.Busiest = metric.Float(busiest) / metric.Float(s.now)
+	}
+	r.Arrived, r.Switched, r.Underway = s.meter.arrived, s.meter.switched, uint64(s.meter.inFlight)
+	if on := len(s.packets) - len(s.spare); on != s.meter.inFlight {
+		return fmt.Errorf("%w: %d packets are in memory, %d on their way", olaf.ErrAccounting, on, s.meter.inFlight)
+	}
+	return nil
+}
+
+// times are the means over hosts and rounds.
+func (s *sim) times(r *Result) {
+	var iteration, gradient, goodput series
+	var ages [stamps]series
+	r.Updates = ^uint64(0)
+	for _, h := range s.hosts {
+		k := &s.meter.hosts[h.number]
+		if s.meter.measures(h) {
+			r.Updates = min(r.Updates, k.updates)
+			if k.updates > 1 {
+				iteration.add(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond))
+				if k.gradients > 0 {
+					gradient.add(float64(k.last-k.first) / float64(k.gradients) / float64(olaf.Nanosecond))
+				}
+			}
+		}
+		if h.server {
+			continue
+		}
+		for i := range ages {
+			if age := k.ages[i].MeanNS(); age.Known() {
+				ages[i].add(float64(age))
+			}
+		}
+		if k.last > 0 {
+			bits := float64(k.updates) * float64(s.job.Layout.Values) * 8 * olaf.LaneBytes
+			goodput.add(bits / (float64(k.last) / float64(olaf.Second)))
+		}
+	}
+	r.Iteration, r.Gradient, r.Goodput = iteration.mean(), gradient.mean(), goodput.mean()
+	for i := range ages {
+		r.AoM[i] = ages[i].mean()
+	}
+	s.timesOfSums(r)
+	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
+	if n := s.meter.stale.contributions; n > 0 {
+		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
+	}
+}
+
+// timesOfSums are the means over sums: until they were made, and until they were everywhere.
+func (s *sim) timesOfSums(r *Result) {
+	var aggregation, summed series
+	for i, at := range s.meter.summed {
+		if at > 0 {
+			summed.add(float64(at-s.meter.begun[i]) / float64(olaf.Nanosecond))
+		}
+	}
+	r.Summed = summed.mean()
+	for i := range s.meter.whole {
+		if s.meter.whole[i] > 0 {
+			aggregation.add(float64(s.meter.whole[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))
+		}
+	}
+	r.Aggregation = aggregation.mean()
+}
+
+// jobsOf tells what is counted by jobs.
+func (s *sim) jobsOf(r *Result) {
+	var completion series
+	for i := range s.meter.jobs {
+		if k := &s.meter.jobs[i]; k.left == 0 {
+			completion.add(float64(nanoseconds(k.end)))
+		}
+	}
+	r.Completion, r.Served, r.Marked = completion.mean(), metric.Missing(), s.meter.marked
+	if s.ends > s.jobs*s.workers && r.Updates > 0 {
+		packets := float64(s.jobs) * float64(s.job.Packets()) * float64(s.job.Updates)
+		r.Served = metric.Float(float64(s.meter.served) / packets)
+	}
+}
+
+// series is a mean in the making.
+type series struct {
+	sum float64
+	n   int
+}
+
+func (s *series) add(v float64) { s.sum, s.n = s.sum+v, s.n+1 }
+
+func (s *series) mean() metric.Float {
+	if s.n == 0 {
+		return metric.Missing()
+	}
+	return metric.Float(s.sum / float64(s.n))
+}

@@ -1,0 +1,174 @@
+package closedloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+func xaggParts() system.Parts { return partsOf("xagg", 0) }
+
+// partsOf are those of a system, with a number of slots or, with 0, as many as it has.
+func partsOf(name string, slots int) system.Parts {
+	s, err := system.All().Find(name)
+	if err != nil {
+		panic(err)
+	}
+	parts, err := s.Modes[0].Parts(&system.Options{Slots: slots})
+	if err != nil {
+		panic(err)
+	}
+	return parts
+}
+
+// grownTree is five workers below two servers and the root, one of the servers below the other.
+func grownTree() Network {
+	l := Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
+	return Network{Workers: 5, Link: l, Tree: &Tree{
+		Servers: []TreeServer{{Link: l}, {Parent: 0, Link: l}, {Parent: 1, Link: l}}, Workers: []int{2, 2, 1, 1, 0},
+	}}
+}
+
+// Whatever is lost on its way, at random or every so-many-th frame of every link, sums through a tree of servers are exact.
+func TestTreeExactlyOnce(t *testing.T) {
+	for _, every := range []int{0, 5, 7, 10, 101} {
+		for _, loss := range []float64{0, 0.01, 0.05} {
+			t.Run(fmt.Sprintf("every %d/%g", every, loss), func(t *testing.T) {
+				for seed := range 5 {
+					n := grownTree()
+					n.Link.Loss, n.Link.Every = loss, every
+					for i := range n.Tree.Servers {
+						n.Tree.Servers[i].Link.Loss, n.Tree.Servers[i].Link.Every = loss, every
+					}
+					exactlyOnce(t, n, xaggParts(), integers, uint64(seed))
+				}
+			})
+		}
+	}
+}
+
+// TestKilledServer kills either server at a hundred moments of a job: all sums are exact, and no round is missing.
+func TestKilledServer(t *testing.T) {
+	whole := func(n Network, seed uint64) *Result {
+		return run(t, n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 200 * olaf.Microsecond, Jitter: 0.5}, xaggParts(), true, seed)
+	}
+	repeated := 0
+	for i := range 100 {
+		n := grownTree()
+		length := float64(whole(n, uint64(i)).Duration)
+		n.Link.Loss = []float64{0, 0.02}[i%2]
+		draw := func(salt uint64) float64 { return float64(splitmix.Mix(uint64(i)*3+salt)>>11) / (1 << 53) }
+		n.Tree.Kill = &Kill{
+			Server: 1 + i/2%2, At: olaf.Duration(draw(1) * length * float64(olaf.Nanosecond)),
+			Noticed: olaf.Duration(draw(2) * float64(2*olaf.Millisecond)),
+		}
+		exactlyOnceBut(t, n, xaggParts(), integers, uint64(i), n.Tree.Kill.Server)
+		if r := whole(n, uint64(i)); r.Endpoints.Of("packets_resent") > 0 {
+			repeated++
+		}
+	}
+	t.Logf("in %d of 100 jobs packets were sent again", repeated)
+	if repeated < 50 {
+		t.Errorf("only %d of 100 kills made anybody send again", repeated)
+	}
+}
+
+// fig1 is the example of the paper: four workers, of which one has half a link and one computes for two seconds. All times
+// are divided by scale.
+func fig1(scale int) (Network, Job) {
+	half := Link{Rate: 5 * olaf.Gbps, Overhead: 24}
+	l := Link{Rate: 10 * olaf.Gbps, Overhead: 24}
+	n := Network{Workers: 4, Link: l, Through: true, Access: []Link{l, half, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}}
+	// As many whole fragments and a shorter one as take a second of a link's time, with everything beside the values.
+	bits := int64(10*olaf.Gbps) / int64(scale)
+	frame := int64(64+24+1024) * 8
+	values := bits/frame*256 + (bits%frame/8-88)/4
+	return n, Job{
+		Layout: endpoint.Layout{Values: int(values), PerPacket: 256}, Updates: 1,
+		Begin: func(worker int, _ uint32) olaf.Duration {
+			if worker == 2 {
+				return 2 * olaf.Second / olaf.Duration(scale)
+			}
+			return 0
+		},
+	}
+}
+
+// TestFig1 is the paper's example at a thousandth: 4 s with a parameter server and with a programmable switch, 3 s with servers
+// that hold the model, and what packets and messages add to that, to the value. All of it follows from the link into the lower
+// server, which is busy for 3 s and must be so without a gap:
+//
+//   - a server takes a packet in before it sends its sum on: one packet;
+//   - messages to it share the link: both children that finish early say so, which is 2; where rates are divided, each of three
+//     children asks for one, and the root grants three, which is 6 more;
+//   - where rates are divided the link stands idle for one packet in all: for three messages at the start, as the child with half a
+//     link hears of its rate so much later, and for the rest of the packet in front of that child's last one, which is passed on
+//     when it is in.
+//
+// The pool of a switch takes packets before the straggler begins, each of which saves one at half the rate; the first of its own
+// must come and be answered before anybody goes on, which is two packets. Two slots are the fewest that keep half a link busy.
+func TestFig1(t *testing.T) {
+	const (
+		scale   = 1000
+		packet  = (64 + 24 + 1024) * 8 / 10.0 // ns
+		message = (64 + 24) * 8 / 10.0
+		value   = 4 * 8 / 10.0 // by which the model is shorter than a second of a link, at most
+	)
+	pooled := func(slots float64) float64 { return 4e6 - slots*2*packet + 2*packet }
+	for _, c := range []struct {
+		system  string
+		slots   int // 0 is as many as the system has
+		divides bool
+		want    float64 // ns
+	}{
+		{"ps", 0, false, 4e6},
+		{"xagg", 0, false, 3e6 + packet + 2*message},
+		{"xagg", 0, true, 3e6 + 2*packet + 8*message},
+		{"switchml", 0, false, pooled(128)},
+		{"switchml", 16, false, pooled(16)},
+		{"switchml", 2, false, pooled(2)},
+	} {
+		n, job := fig1(scale)
+		parts := partsOf(c.system, c.slots)
+		if !parts.Whole { // its program is a switch's
+			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the others'
+		}
+		if worker := parts.Worker; !c.divides {
+			parts.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
+				cfg.Line = 0
+				return worker(cfg, h)
+			}
+		}
+		r := run(t, n, job, parts, true, 1)
+		if off := float64(r.Summed) - c.want; r.Hung || !(math.Abs(off) <= value) {
+			t.Errorf("%s of %d slots, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system, c.slots, c.divides, float64(r.Summed), off, c.want, r.Hung)
+		}
+	}
+}
+
+func TestTreeRefusals(t *testing.T) {
+	for name, change := range map[string]func(*Network){
+		"racks":            func(n *Network) { n.PerRack = 2 },
+		"a loop":           func(n *Network) { n.Tree.Servers[1].Parent = 2 },
+		"no place":         func(n *Network) { n.Tree.Workers[0] = 3 },
+		"a worker more":    func(n *Network) { n.Workers++ },
+		"no children":      func(n *Network) { n.Tree.Workers = []int{1, 1, 1, 1, 0} },
+		"a root that dies": func(n *Network) { n.Tree.Kill = &Kill{} },
+		"no link":          func(n *Network) { n.Tree.Servers[1].Link.Rate = 0 },
+		"every frame":      func(n *Network) { n.Link.Every = 1 },
+		"links of nobody":  func(n *Network) { n.Access = make([]Link, 9) },
+	} {
+		n := grownTree()
+		change(&n)
+		if _, err := Run(context.Background(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, xaggParts(), true, 1); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

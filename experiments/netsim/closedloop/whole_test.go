@@ -1,0 +1,286 @@
+package closedloop
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// watched hands out parts whose programs are kept in the order in which they were made.
+func watched(parts system.Parts) (system.Parts, *[]*watchedProgram) {
+	made := new([]*watchedProgram)
+	keep := func(build func(program.Config) (program.Program, error)) func(program.Config) (program.Program, error) {
+		return func(cfg program.Config) (program.Program, error) {
+			p, err := build(cfg)
+			w := &watchedProgram{Program: p}
+			*made = append(*made, w)
+			return w, err
+		}
+	}
+	d := *parts.Program
+	d.New = keep(d.New)
+	if parts.Program = &d; parts.Root != nil {
+		parts.Root = keep(parts.Root)
+	}
+	return parts, made
+}
+
+// watchedProgram notes what it is told of jobs.
+type watchedProgram struct {
+	program.Program
+	jobs []string
+}
+
+func (w *watchedProgram) Configure(j program.Job) error {
+	var members []program.Port
+	for _, m := range j.Members {
+		members = append(members, m.Port)
+	}
+	w.jobs = append(w.jobs, fmt.Sprintf("%v below %t in %d out %d", members, j.Parent, j.In, j.Out))
+	return w.Program.Configure(j)
+}
+
+// What is counted of programs is what all of them count together, what is below the root without the first of them, and memory is held as
+// slots are where all tables are alike.
+func TestCountsOfEveryTable(t *testing.T) {
+	racks := lab(5)
+	racks.PerRack = 2
+	isw := iswitchParts(endpoint.ISwitch{Profile: iswitch.Exactly}, 8)
+	for name, c := range map[string]struct {
+		n     Network
+		parts system.Parts
+		made  int
+		below int  // the first that is not the root's
+		alike bool // a slot takes as much in each
+	}{
+		"a switch": {lab(3), isw, 1, 1, true}, "racks": {racks, isw, 4, 1, true}, "servers": {grownTree(), xaggParts(), 3, 0, false},
+		"switches": {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12}), 3, 1, false},
+	} {
+		parts, made := watched(c.parts)
+		c.n.Lose(0.02)
+		r := run(t, c.n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 1}, parts, true, 2)
+		if r.Hung || len(*made) != c.made {
+			t.Fatalf("%s: hung %t, %d programs", name, r.Hung, len(*made))
+		}
+		all, below := make([]int64, len(r.Program.Names())), make([]int64, len(r.Program.Names()))
+		slots, held, memory := 0, 0, olaf.Size(0)
+		for i, p := range *made {
+			for k, n := range p.Counts() {
+				if all[k] += int64(n); i >= c.below {
+					below[k] += int64(n)
+				}
+			}
+			slots, held, memory = slots+p.Slots(), held+p.Occupied(), memory+p.Memory()
+		}
+		for k, counter := range r.Program.Names() {
+			if r.Program.At(k) != all[k] || r.Below.At(k) != below[k] {
+				t.Errorf("%s: %s is %d, and %d below the root; want %d and %d", name, counter, r.Program.At(k), r.Below.At(k), all[k], below[k])
+			}
+		}
+		if r.Slots != slots || r.HeldLast != held || r.Memory != memory {
+			t.Errorf("%s: %d slots, %d held, %d bytes; want %d, %d, %d", name, r.Slots, r.HeldLast, r.Memory, slots, held, memory)
+		}
+		if want := float64(r.Held) * float64(memory) / float64(slots); c.alike && !(math.Abs(float64(r.HeldBytes)-want) <= 1e-9*want && want > 0) {
+			t.Errorf("%s: %g bytes are held, want %g", name, float64(r.HeldBytes), want)
+		}
+	}
+}
+
+// hearing is a worker that notes what the management says.
+type hearing struct {
+	endpoint.Endpoint
+	worker olaf.WorkerID
+	heard  *[]string
+}
+
+func (h *hearing) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	if p.Kind == program.Control && p.Action == xagg.Renew {
+		*h.heard = append(*h.heard, fmt.Sprintf("worker %d at %d: change %d", h.worker, now, p.Value))
+	}
+	h.Endpoint.Receive(now, p, lanes)
+}
+
+// When a server is gone the management tells every worker once that the tree was changed for the first time, at the instant at which it has
+// noticed, and every server that is left who its children are.
+func TestWhatTheManagementTells(t *testing.T) {
+	const killed, noticed = 150 * olaf.Microsecond, 40 * olaf.Microsecond
+	n := grownTree()
+	for i := range n.Tree.Servers {
+		n.Tree.Servers[i].Link.Rate = olaf.Rate(i+1) * olaf.Gbps
+	}
+	n.Tree.Kill = &Kill{Server: 1, At: killed, Noticed: noticed}
+	parts, made := watched(xaggParts())
+	var heard, want []string
+	build := parts.Worker
+	parts.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
+		e, err := build(cfg, h)
+		return &hearing{e, cfg.Worker, &heard}, err
+	}
+	r := run(t, n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 200 * olaf.Microsecond}, parts, true, 1)
+	for w := range n.Workers {
+		want = append(want, fmt.Sprintf("worker %d at %d: change 1", w, killed+noticed))
+	}
+	if r.Hung || !slices.Equal(heard, want) {
+		t.Errorf("hung %t; workers heard %q, want %q", r.Hung, heard, want)
+	}
+	for i, want := range [][]string{
+		{"[0 1] below false in 1000000000 out 1000000000", "[0 1 2 3] below false in 1000000000 out 1000000000"},
+		{"[0 1 2] below true in 2000000000 out 2000000000"},
+		{"[0 1] below true in 3000000000 out 3000000000", "[0 1] below true in 3000000000 out 3000000000"},
+	} {
+		if p := (*made)[i]; !slices.Equal(p.jobs, want) {
+			t.Errorf("server %d was told %q, want %q", i, p.jobs, want)
+		}
+	}
+}
+
+// A picture of a tree of servers has each worker's own link, and each server's own fragments, as whoever hears the frames knows at every moment.
+func TestPicturesOfATree(t *testing.T) {
+	n := grownTree()
+	hub := n.Workers
+	sent, came := make([]uint64, n.Workers), make([]uint64, n.Workers)
+	j := Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 3, Compute: 50 * olaf.Microsecond, Jitter: 1}
+	j.Tap = func(f *Frame) {
+		switch {
+		case f.To == hub && f.From < hub:
+			sent[f.From]++
+		case f.To < hub:
+			came[f.To]++
+		}
+	}
+	var last *Snapshot
+	look := func(v *Snapshot, over bool) {
+		for w, h := range v.Hosts {
+			if h.Up.Frames < sent[w] || h.Down.Frames < came[w] || over && (h.Up.Frames != sent[w] || h.Down.Frames != came[w] || h.Doing != Finished) {
+				t.Fatalf("at %d worker %d had sent %d frames and been sent %d: %+v", v.Now, w, sent[w], came[w], h)
+			}
+		}
+		for i, s := range v.Switches {
+			name, slots := "root", 0
+			if i > 0 {
+				name, slots = fmt.Sprintf("aggregator-%d", i-1), j.Packets()
+			}
+			if s.Name != name || s.Slots != slots || s.Held != len(s.Table) || s.Held > s.Peak || over && (s.Held > 0 || (s.Peak > 0) != (i > 0)) {
+				t.Fatalf("at %d switch %d is %+v", v.Now, i, s)
+			}
+		}
+		last = v
+	}
+	j.Follow = func(at, _ olaf.Time, l *Look) (olaf.Time, bool) {
+		look(l.Snapshot(at), false)
+		return at, true
+	}
+	r := run(t, n, j, xaggParts(), true, 3)
+	look(last, true)
+	if len(last.Hosts) != n.Workers || len(last.Switches) != 4 || last.Frames != r.Frames || last.Frames != r.Arrived || fmt.Sprint(last.Program) != fmt.Sprint(r.Program) {
+		t.Errorf("it ends as %+v; the result is %+v", last, r)
+	}
+}
+
+// What hosts do has a word each.
+func TestDoings(t *testing.T) {
+	for d, want := range map[Doing]string{Talking: "talking", Computing: "computing", Applying: "applying", Finished: "done", Finished + 1: "done"} {
+		if d.String() != want {
+			t.Errorf("%d is %q, want %q", d, d, want)
+		}
+	}
+}
+
+// Of every network each frame that a link loses is heard of once, and is one that did not arrive.
+func TestLossesAreHeard(t *testing.T) {
+	racks := lab(5)
+	racks.PerRack = 2
+	for name, c := range map[string]struct {
+		n     Network
+		parts system.Parts
+	}{
+		"a switch": {lab(3), switchmlParts(2)}, "racks": {racks, switchmlParts(2)}, "a server": {lab(3), atpParts(crowded("", 0))}, "servers": {grownTree(), xaggParts()},
+		"switches": {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12})},
+	} {
+		e, arrived := new(ears), uint64(0)
+		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Observer: e, Tap: func(*Frame) { arrived++ }}
+		c.n.Lose(0.02)
+		r := run(t, c.n, j, c.parts, true, 4)
+		if r.Hung || e.lost == 0 || uint64(e.lost) != r.Lost || e.dropped != 0 || r.Arrived != arrived || r.Frames != arrived+r.Lost+r.Underway {
+			t.Errorf("%s: hung %t, heard of %+v and of %d that arrived; %d frames, %d lost, %d underway", name, r.Hung, *e, arrived, r.Frames, r.Lost, r.Underway)
+		}
+	}
+}
+
+// Sums stay exact where the management notices a server's end at once, and what that one sent before is on its way to servers that have other
+// children by now: they take it for a stranger's.
+func TestLastWordsOfAServer(t *testing.T) {
+	strangers := int64(0)
+	for at := range 60 {
+		n := grownTree()
+		n.Tree.Servers[1].Link.Delay = 20 * olaf.Microsecond
+		n.Tree.Kill = &Kill{Server: 1, At: 200*olaf.Microsecond + olaf.Duration(at)*5*olaf.Microsecond}
+		strangers += exactlyOnceBut(t, n, xaggParts(), integers, 1, 1).Program.Of("stranger")
+	}
+	if strangers == 0 {
+		t.Error("nothing was on its way")
+	}
+}
+
+// A server that is to have more children than it can is an error of the run, when the tree changes.
+func TestMoreChildrenThanAServerHas(t *testing.T) {
+	for workers, want := range map[int]error{xagg.MaxMembers: nil, xagg.MaxMembers + 1: program.ErrConfig} {
+		n := grownTree()
+		n.Workers, n.Tree.Servers, n.Tree.Workers = workers, n.Tree.Servers[:2], make([]int, workers)
+		for w := range 10 {
+			n.Tree.Workers[w] = 1
+		}
+		n.Tree.Kill = &Kill{Server: 1, At: olaf.Microsecond, Noticed: olaf.Microsecond}
+		r, err := Run(t.Context(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 10 * olaf.Microsecond}, xaggParts(), true, 1)
+		if !errors.Is(err, want) || (r == nil) != (want != nil) {
+			t.Errorf("%d children: %v, want %v", workers, err, want)
+		}
+	}
+}
+
+// A server that waits for more before it acknowledges is done when it has waited, though nothing more comes.
+func TestServersThatWaitForMore(t *testing.T) {
+	for _, packets := range []int{1, 3, 7} {
+		o, slots := crowded("", 0)
+		o.Batch = 2 * packets
+		j := Job{Layout: endpoint.Layout{Values: 4 * packets, PerPacket: 4}, Updates: 1, Compute: olaf.Microsecond}
+		if r := run(t, lab(3), j, atpParts(o, slots), true, 1); r.Hung || r.Updates != 1 || r.Endpoints.Of("packets_repeated") > 0 {
+			t.Errorf("%d packets: hung %t, %v", packets, r.Hung, r.Endpoints)
+		}
+	}
+}
+
+// Ports without a limit hold nothing back that a picture could tell of: what reached one was handed over.
+func TestPortsWithoutALimit(t *testing.T) {
+	n := hilly(4, 0)
+	for i := range n.Hops.Switches {
+		n.Hops.Switches[i].Up.Rate = 100 * olaf.Mbps
+	}
+	j := Job{Layout: endpoint.Layout{Values: 41, PerPacket: 4}, Updates: 1, Compute: 100 * olaf.Microsecond, Jitter: 0.1}
+	sending, idle := 0, 0
+	j.Follow = func(last, _ olaf.Time, look *Look) (olaf.Time, bool) {
+		for i, p := range look.Ports(last)[1:] {
+			if p.In != p.Left || p.Dropped != 0 || p.Most != 0 || p.Waiting != 0 || p.Sending && p.In == 0 {
+				t.Fatalf("at %d the port of switch %d is %+v", last, i+1, p)
+			}
+			if p.Sending {
+				sending++
+			} else {
+				idle++
+			}
+		}
+		return last, true
+	}
+	if run(t, n, j, systemParts(t, "switchml", system.Options{}), true, 1); sending == 0 || idle == 0 {
+		t.Errorf("ports sent at %d moments and were idle at %d", sending, idle)
+	}
+}

@@ -1,0 +1,158 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// waiting is a system whose workers wait for each other, as a column.
+type waiting struct {
+	name, system string
+	options      system.Options
+}
+
+// waitings are the synchronous systems, with the memory that each has where it was published: iSwitch's board, SwitchML's pool
+// of its 10G experiments, ATP's registers.
+var waitings = []waiting{
+	{"iswitch isw-1", "iswitch", system.Options{Wrap: true}},
+	{"iswitch isw-x", "iswitch", system.Options{Profile: "isw-x"}},
+	{"switchml", "switchml", system.Options{}},
+	{"atp p4ml", "atp", system.Options{}},
+	{"ps", "ps", system.Options{}},
+}
+
+// memoryConfig is what decides the comparison.
+type memoryConfig struct {
+	Workers   int           `json:"workers"`
+	Values    int           `json:"values"`
+	Rate      olaf.Rate     `json:"rate"`
+	Delay     olaf.Duration `json:"delay"`
+	Compute   olaf.Duration `json:"compute"`
+	Updates   uint32        `json:"updates"`
+	Straggler []int         `json:"straggler_takes_times"`
+	Losses    []float64     `json:"loss"`
+	Seeds     []uint64      `json:"seeds"`
+}
+
+// memoryTerms are the rules of a fair comparison, as far as this one has anything to say about them.
+var memoryTerms = []string{
+	"Same load for all: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that take 1 ms each; one worker takes 1, 2 or 4 times as long.",
+	"Topology S: the switch answers, but for ATP and ps, whose server hangs on a link of its own. Hosts cost no time. Own frames, with 24 B beside each.",
+	"Switch memory as published: iSwitch 2,048 segments (isw-x: as many as the vector has), SwitchML 128 slots of two sets, ATP 20,000 aggregators.",
+	"Each system's own way with loss; the parameter server's transport is taken to be reliable, and is not run under loss.",
+}
+
+// memoryMeasures are the blocks, in their order.
+var memoryMeasures = []struct {
+	name, unit string
+	of         func(*job.Outcome) results.Statistic
+}{
+	{"iteration", "ms", func(o *job.Outcome) results.Statistic { return times(o.Number("iteration_ns"), 1e-6) }},
+	{"memory held, mean over time", "kB", func(o *job.Outcome) results.Statistic { return times(o.Number("held_bytes"), 1e-3) }},
+	{"memory held × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
+		held, took := o.Number("held_bytes"), o.Number("iteration_ns")
+		return times(held, float64(took.Mean)*1e-9)
+	}},
+	{"on wires for an update", "MB", func(o *job.Outcome) results.Statistic {
+		return times(o.Number("wire_bytes"), 1e-6/float64(o.Spec.Job.Updates))
+	}},
+	{"AoM of the newest contribution", "ms", func(o *job.Outcome) results.Statistic { return times(o.Number("aom_newest_ns"), 1e-6) }},
+	{"packets of sums that are inexact", "", func(o *job.Outcome) results.Statistic {
+		return results.Statistic{Mean: results.Float(o.Endpoints.Of("packets_inexact")), N: len(o.Runs)}
+	}},
+}
+
+// times is a statistic in another unit.
+func times(s results.Statistic, by float64) results.Statistic {
+	f := results.Float(by)
+	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*f, s.SD*f, s.CI95*f, s.Min*f, s.Max*f
+	return s
+}
+
+// memorySeeds is how many seeds the comparison of memory takes before an order is judged.
+const memorySeeds = 3
+
+func runMemory(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(memorySeeds, 1)
+	c := memoryConfig{
+		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond, Updates: 5,
+		Straggler: []int{1, 2, 4}, Losses: []float64{0, 0.0001, 0.001},
+	}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, seed+uint64(i))
+	}
+	t := experiments.NewResult("versus/memory", "Memory", &o, &c)
+	t.Terms, t.Short = memoryTerms, result.TooShort(len(c.Seeds), memorySeeds)
+	t.Blocks = make([]result.Block, len(memoryMeasures))
+	for i, m := range memoryMeasures {
+		t.Blocks[i] = result.Block{Name: m.name, Unit: m.unit}
+		for _, w := range waitings {
+			t.Blocks[i].Columns = append(t.Blocks[i].Columns, w.name)
+		}
+	}
+	done, total := 0, len(c.Straggler)*len(c.Losses)*len(waitings)*runs
+	for _, slow := range c.Straggler {
+		for _, loss := range c.Losses {
+			lines := make([]result.Line, len(memoryMeasures))
+			for i := range lines {
+				lines[i].Name = fmt.Sprintf("straggler ×%d, %g %% lost", slow, 100*loss)
+			}
+			for _, w := range waitings {
+				out, err := c.run(ctx, set, &w, slow, loss, func() { done++; o.Tell(done, total) })
+				if err != nil {
+					return nil, err
+				}
+				for i, m := range memoryMeasures {
+					cell := results.Describe(nil, "its transport is taken to be reliable")
+					if out != nil {
+						cell = m.of(out)
+					}
+					lines[i].Cells = append(lines[i].Cells, cell)
+				}
+				if out != nil && out.Err() != nil {
+					t.Say("%s, %s: %s", lines[0].Name, w.name, out.Err())
+					t.Fail(errors.Join(t.Err(), out.Err()))
+				}
+			}
+			for i := range t.Blocks {
+				t.Blocks[i].Rows = append(t.Blocks[i].Rows, lines[i])
+			}
+		}
+	}
+	t.Say("a slot is held while the slowest worker's packet is missing: memory × time grows with the straggler's lag in every system that waits, by what each lets its fast workers put there meanwhile")
+	t.Say("SwitchML's pool bounds what is held to its slots, and its second sets are reserved on top of that; ATP's window does the same; iSwitch holds what its table takes of a vector")
+	return t, nil
+}
+
+// run is one cell; nil where a system is not run.
+func (c *memoryConfig) run(ctx context.Context, set system.Set, w *waiting, slow int, loss float64, done func()) (*job.Outcome, error) {
+	s, err := set.Find(w.system)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode("sync")
+	if err != nil {
+		return nil, err
+	}
+	if s.Program == nil && loss > 0 {
+		for range c.Seeds {
+			done()
+		}
+		return nil, nil
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: w.options}
+	spec.Network = closedloop.Network{Workers: c.Workers, Link: closedloop.Link{Rate: c.Rate, Delay: c.Delay, Overhead: overhead, Loss: loss}}
+	spec.Job = closedloop.Job{Updates: c.Updates, Limit: 60 * olaf.Second, Compute: c.Compute, Late: []olaf.Duration{c.Compute * olaf.Duration(slow-1)}}
+	spec.Job.Layout.Values = c.Values
+	return job.Run(ctx, spec, c.Seeds, done)
+}

@@ -1,0 +1,257 @@
+package versus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// learner is a system through which workers train, as a curve.
+type learner struct {
+	name, system, mode string
+	options            system.Options
+	// step multiplies the learning rate; 0 leaves it as it is.
+	step float32
+}
+
+// Factors for the controls. A synchronous system makes one step in a round of one gradient per worker. OLAF makes olafSteps
+// (the run prints the measured number), and the eight gradients of a round would make eight steps if each counted alone.
+const (
+	olafSteps = 3.6
+	allSteps  = 8
+)
+
+// learners lists the systems whose workers send without waiting, at the bottleneck that OLAF was published for, then those
+// whose workers wait, on 10 Gbps. The last two are controls: the same synchronous system with longer steps, so that the
+// number of steps and the order of updates can be told apart.
+var learners = []learner{
+	{"fifo", "fifo", "", system.Options{}, 0},
+	{"olaf", "olaf", "", system.Options{}, 0},
+	{"iswitch async", "iswitch", "async", system.Options{H: 4, Bound: 3}, 0},
+	{"iswitch sync", "iswitch", "sync", system.Options{}, 0},
+	{"switchml", "switchml", "sync", system.Options{}, 0},
+	{"atp", "atp", "sync", system.Options{}, 0},
+	{fmt.Sprintf("iswitch sync, step × %g", olafSteps), "iswitch", "sync", system.Options{}, olafSteps},
+	{fmt.Sprintf("iswitch sync, step × %d", allSteps), "iswitch", "sync", system.Options{}, allSteps},
+}
+
+// trained is the part of a training's result that the figure needs.
+type trained struct {
+	Curves [][]rl.Point `json:"curves"`
+	EndNS  int64        `json:"end_ns"`
+	// Steps counts the steps of the weights.
+	Steps uint64 `json:"steps"`
+}
+
+// training is everything that decides one.
+type training struct {
+	Learner string    `json:"learner"`
+	Config  rl.Config `json:"config"`
+	Rate    olaf.Rate `json:"rate"`
+}
+
+// rewardConfig is what decides the comparison.
+type rewardConfig struct {
+	Training rl.Config  `json:"training"`
+	Learners []string   `json:"learners"`
+	Rate     olaf.Rate  `json:"rate"`
+	Seeds    []uint64   `json:"seeds"`
+	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
+}
+
+// rewardSeeds is how many seeds the comparison of rewards takes before an order is judged.
+const rewardSeeds = 5
+
+// rewardOf returns the configuration that the options ask for.
+func rewardOf(o *experiments.Options) *rewardConfig {
+	runs, first := o.Seeds(rewardSeeds, 2)
+	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
+	if o.Quick {
+		c.Training.Iterations = 30
+	}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, first+uint64(i))
+	}
+	return c
+}
+
+// training returns the training of a learner under one seed.
+func (c *rewardConfig) training(l *learner, seed uint64) training {
+	t := training{l.name, c.Training, c.Rate}
+	t.Config.Seed = seed
+	if l.step > 0 {
+		t.Config.PPO.LearnRate *= l.step
+	}
+	return t
+}
+
+// rewardParts are the trainings, each by itself.
+func rewardParts(set system.Set) *experiments.Parts {
+	return &experiments.Parts{
+		Kind: "versus/training",
+		List: func(o experiments.Options) (parts []experiments.Part, err error) {
+			c := rewardOf(&o)
+			for i := range learners {
+				for _, seed := range c.Seeds {
+					spec, err := json.Marshal(c.training(&learners[i], seed))
+					if err != nil {
+						return nil, err
+					}
+					parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", learners[i].name, seed), Spec: spec})
+				}
+			}
+			return parts, nil
+		},
+		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
+			var t training
+			if err := json.Unmarshal(spec, &t); err != nil {
+				return nil, err
+			}
+			done, err := t.carryOut(ctx, set)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(done)
+		},
+	}
+}
+
+// carryOut trains one learner.
+func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, error) {
+	at := slices.IndexFunc(learners, func(l learner) bool { return l.name == t.Learner })
+	if at < 0 {
+		return nil, fmt.Errorf("nobody called %q learns here", t.Learner)
+	}
+	return learners[at].train(ctx, set, t.Config, t.Rate)
+}
+
+func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	c := rewardOf(&o)
+	f := experiments.NewResult("versus/reward", "Reward", &o, c)
+	all := make([][]trained, len(learners))
+	longest := int64(0)
+	for i := range learners {
+		c.Learners, c.Ends = append(c.Learners, learners[i].name), append(c.Ends, nil)
+		for k, seed := range c.Seeds {
+			t, done := c.training(&learners[i], seed), new(trained)
+			found, err := o.Found(&t, done)
+			if err == nil && !found {
+				done, err = t.carryOut(ctx, set)
+			}
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], *done)
+			c.Ends[i] = append(c.Ends[i], uint64(done.EndNS))
+			longest = max(longest, done.EndNS)
+			o.Tell(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
+		}
+	}
+	f.Short = result.TooShort(len(c.Seeds), rewardSeeds)
+	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
+	f.Say("%s, %s each: the same pilots, seeds and size of a step; a step is the mean of what an update holds, so that an update of a synchronous system counts once for all workers",
+		olaf.Plural(c.Training.Workers, "worker"), olaf.Plural(c.Training.Iterations, "gradient"))
+	f.Say("steps of the weights in a round of one gradient a worker: %s; an order of systems with unequal steps says nothing of freshness", stepsPerRound(all, c.Training.Iterations))
+	f.Say("the rows with step × %g and × %d are controls: the synchronous system with OLAF's total step, and as if every gradient made a step", olafSteps, allSteps)
+	f.Say("FIFO and OLAF: updates as they come, 60 Gbps offered to 20 Gbps out; all others: 10 Gbps to one switch, hosts cost no time; the slowest worker takes %.1f times as long as the fastest", c.Training.Spread)
+	f.Say("progress is told by gradients of a worker and by virtual time, never by updates, which hold as many gradients as a system puts there")
+	return f, nil
+}
+
+// stepsPerRound lists the mean number of steps that each learner makes in a round.
+func stepsPerRound(all [][]trained, iterations int) string {
+	var each []string
+	for i := range learners {
+		if learners[i].step > 0 {
+			continue // a control makes the steps of the system that it scales
+		}
+		sum := 0.0
+		for _, one := range all[i] {
+			sum += float64(one.Steps)
+		}
+		each = append(each, fmt.Sprintf("%s %.1f", learners[i].name, sum/float64(len(all[i])*iterations)))
+	}
+	return strings.Join(each, ", ")
+}
+
+// rewardPanels returns rewards over gradients and over time.
+func rewardPanels(all [][]trained, iterations int, longest int64) []result.Panel {
+	const spans = 20
+	block := max(1, iterations/spans)
+	gradients := result.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker", YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
+	time := result.Panel{Name: "Reward over virtual time", XLabel: "virtual time [s]", YLabel: "mean reward"}
+	for i := range learners {
+		g, t := result.Series{Name: learners[i].name}, result.Series{Name: learners[i].name}
+		var byBlock, bySpan [][]float64
+		for _, one := range all[i] {
+			byBlock = append(byBlock, rl.Blocks(one.Curves, block))
+			upTo := int((one.EndNS*spans + longest - 1) / longest) // spans behind its end have no value
+			bySpan = append(bySpan, rl.Periods(one.Curves, spans, longest)[:upTo])
+		}
+		for b := range byBlock[0] {
+			g.X, g.Y = append(g.X, float64((b+1)*block)), append(g.Y, across(byBlock, b))
+		}
+		for b := range spans {
+			t.X, t.Y = append(t.X, float64(longest)/1e9*float64(b+1)/spans), append(t.Y, across(bySpan, b))
+		}
+		gradients.Series, time.Series = append(gradients.Series, g), append(time.Series, t)
+	}
+	return []result.Panel{gradients, time}
+}
+
+// across describes a place of curves over the seeds.
+func across(curves [][]float64, at int) results.Statistic {
+	var values []results.Float
+	for _, c := range curves {
+		if at < len(c) {
+			values = append(values, results.Float(c[at]))
+		}
+	}
+	return results.Describe(values, "no training came that far")
+}
+
+// train is one training through the learner's system.
+func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate olaf.Rate) (*trained, error) {
+	s, err := set.Find(l.system)
+	if err != nil {
+		return nil, err
+	}
+	if l.mode == "" {
+		c.Network.Kind = s.Discipline
+		out, err := rl.Train(ctx, c, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &trained{out.Curves, out.EndNS, out.Servers[0].Versions}, nil
+	}
+	mode, err := s.Mode(l.mode)
+	if err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: l.options}
+	spec.Network.Link = closedloop.Link{Rate: rate, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
+	out, err := job.Train(ctx, c, spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case out.Network.Hung:
+		return nil, fmt.Errorf("%w: %s", job.ErrHung, l.name)
+	case !out.Equal:
+		return nil, errors.New(l.name + ": workers ended with different weights") // a mistake in an endpoint
+	}
+	return &trained{out.Curves, int64(out.Network.Duration), out.Network.Updates}, nil
+}

@@ -1,0 +1,41 @@
+package onwire
+
+import (
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Control is a worker's transmission control: the same as simulated workers have, with draws of its own.
+type Control struct {
+	config     tc.Config
+	controller tc.Controller
+	draws      *rand.Rand
+}
+
+// NewControl is the transmission control of a worker, whose draws follow from the seed.
+func NewControl(c tc.Config, seed uint64, worker olaf.WorkerID) *Control {
+	return &Control{config: c, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
+}
+
+// Heard implements endpoint.Gate.
+func (c *Control) Heard(now olaf.Time, s olaf.QueueStatus) {
+	c.controller.OnAck(now, tc.Status{Active: uint32(s.ActiveClusters), Slots: uint32(s.Slots), Occupancy: s.Occupancy})
+}
+
+// Sends implements endpoint.Gate.
+func (c *Control) Sends(now olaf.Time) bool {
+	return c.controller.Decide(c.config, now, c.draws.Float64())
+}
+
+// Places says which address a packet leaves from: each place in a vector has one of its own, from the first on.
+func Places(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
+	all := make([]netip.Addr, packets)
+	for i := range all {
+		all[i] = address(first, i)
+	}
+	return func(p *program.Packet) netip.Addr { return all[p.Seg] }
+}

@@ -1,0 +1,306 @@
+package onwire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Comparison is the same training through several systems and under several seeds: in the simulated network, and on a testbed beside
+// it where there is one.
+type Comparison struct {
+	Training rl.Config                     `json:"training"` // of the first system and seed
+	Systems  []string                      `json:"systems"`
+	Seeds    []uint64                      `json:"seeds"`
+	Device   string                        `json:"device,omitempty"` // where packets are real; empty for none
+	Job      json.RawMessage               `json:"job,omitempty"`    // of workers that wait for sums, as whoever asked for it reads it again; nil through a queue
+	Bed      *testbed.Testbed              `json:"-"`
+	Options  Options                       `json:"-"`
+	Quick    bool                          `json:"-"`
+	Say      func(format string, a ...any) `json:"-"` // what goes on; needed
+	Told     func(reward float64)          `json:"-"` // hears of every update; needed
+}
+
+// experiment is what comparisons are kept as.
+const experiment = "train"
+
+// What the axes of learning curves are.
+const (
+	xLabel = "iterations of a worker"
+	yLabel = "mean reward of all workers"
+)
+
+// Of is the training of a system under a seed.
+func (c *Comparison) Of(system string, seed uint64) rl.Config {
+	t := c.Training
+	t.Network.Kind, t.Seed = system, seed
+	return t
+}
+
+// Takes is how long one training takes on a testbed: the slowest worker flies all its iterations.
+func Takes(c *rl.Config) time.Duration {
+	frequency := 0.0 // updates of all workers, in those of the slowest one
+	for k := range c.Workers {
+		frequency += c.Speed(c.Workers-1) / c.Speed(k)
+	}
+	one := float64(Update().Bits()) / float64(c.Network.Rate)
+	return time.Duration(float64(c.Iterations) * frequency * one * float64(time.Second))
+}
+
+// Updates is how many updates all trainings together have.
+func (c *Comparison) Updates() int {
+	n := c.Training.Workers * c.Training.Iterations * len(c.Systems) * len(c.Seeds)
+	if c.Device != "" {
+		n *= 2
+	}
+	return n
+}
+
+// curve is one system in one place, over seeds.
+type curve struct {
+	name      string
+	trainings []*Training
+}
+
+// series is the curve with its intervals.
+func (k *curve) series(c *rl.Config) result.Series {
+	s := result.Series{Name: k.name}
+	block := c.Tenth()
+	var rewards [][]float64
+	for _, t := range k.trainings {
+		rewards = append(rewards, rl.Blocks(t.Curves, block))
+	}
+	for i := range rewards[0] {
+		var values []float64
+		for _, r := range rewards {
+			if i < len(r) {
+				values = append(values, r[i])
+			}
+		}
+		s.X = append(s.X, float64(min((i+1)*block, c.Iterations)))
+		s.Y = append(s.Y, result.Describe(values))
+	}
+	return s
+}
+
+// over is a number of every training.
+func (k *curve) over(of func(*Training) float64) results.Statistic {
+	values := make([]float64, len(k.trainings))
+	for i, t := range k.trainings {
+		values[i] = of(t)
+	}
+	return result.Describe(values)
+}
+
+// Run carries all trainings out. One on a testbed that must not be used makes the report invalid and goes into no curve.
+func (c *Comparison) Run(ctx context.Context) (*Report, error) {
+	r := &Report{}
+	for _, system := range c.Systems {
+		for _, seed := range c.Seeds {
+			t := c.Of(system, seed)
+			simulated, err := c.simulate(ctx, &t)
+			if err != nil {
+				return nil, err
+			}
+			r.Trainings = append(r.Trainings, simulated)
+			if c.Bed == nil {
+				continue
+			}
+			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers, c.Device, Takes(&t).Round(time.Second))
+			out, err := Train(ctx, t, c.Bed, c.options())
+			if err != nil && !errors.Is(err, ErrInvalid) {
+				return nil, err
+			}
+			r.Trainings = append(r.Trainings, fielded(&t, out))
+		}
+	}
+	r.Result = c.figure(r.Trainings)
+	return r, nil
+}
+
+// options let every update of a worker be heard.
+func (c *Comparison) options() Options {
+	o := c.Options
+	o.Told = func(_ int, p rl.Point) { c.Told(p.Reward) }
+	return o
+}
+
+// simulate trains in virtual time, through a queue without engine cycles, which a kernel has none of.
+func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
+	out, err := rl.Train(ctx, *t, told(c.Told))
+	if err != nil {
+		return nil, err
+	}
+	n := out.Network
+	return &Training{
+		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], rl.Flights),
+		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released), ArrivedPct: arrived(t, out.Places),
+	}, nil
+}
+
+// fielded is a training on a testbed, with what its device and its hosts say of it.
+func fielded(t *rl.Config, out *Outcome) *Training {
+	q := out.Queue
+	f := &Training{
+		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
+		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrived(t, out.Server.Places),
+		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
+	}
+	for i := range out.Workers {
+		f.WorkersLateNS.Worst(&out.Workers[i].LateNS)
+	}
+	return f
+}
+
+// arrived is how many of a training's updates reached the servers, by the place of their packets.
+func arrived(t *rl.Config, places []uint64) (pct []float64) {
+	for _, n := range places {
+		pct = append(pct, share(n, uint64(t.Workers*t.Iterations)))
+	}
+	return pct
+}
+
+// told lets a function hear of every update.
+type told func(reward float64)
+
+// Generated implements rl.Observer.
+func (t told) Generated(u *trace.Update, _ *ppo.Weights) error {
+	t(u.Reward)
+	return nil
+}
+
+func share(part, of uint64) float64 { return 100 * ratio(part, of) }
+
+func ratio(part, of uint64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(part) / float64(of)
+}
+
+// figure is what trainings show together. It is a function of them alone.
+func (c *Comparison) figure(all []*Training) *result.Result {
+	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
+	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
+	curves := c.curves(all)
+	for _, k := range curves {
+		panel.Series = append(panel.Series, k.series(&c.Training))
+	}
+	f.Panels = append(f.Panels, panel)
+	if c.Job != nil {
+		c.saySums(f, curves)
+	} else {
+		c.sayQueues(f, curves)
+	}
+	var invalid []error
+	for _, t := range all {
+		for _, why := range t.Invalid {
+			invalid = append(invalid, fmt.Errorf("%s, seed %d: %w: %s", t.System, t.Seed, ErrInvalid, why))
+		}
+	}
+	if err := errors.Join(invalid...); err != nil {
+		f.Fail(err)
+	}
+	return f
+}
+
+// curves are those of every system, the real one before the simulated. What is invalid is in none.
+func (c *Comparison) curves(all []*Training) (curves []*curve) {
+	for _, system := range c.Systems {
+		for _, real := range []bool{true, false} {
+			k := new(curve)
+			for _, t := range all {
+				if t.System == system && t.Real == real && len(t.Invalid) == 0 {
+					k.name, k.trainings = t.name(), append(k.trainings, t)
+				}
+			}
+			if len(k.trainings) > 0 {
+				curves = append(curves, k)
+			}
+		}
+	}
+	return curves
+}
+
+// sayQueues says what must be known of trainings through queues.
+func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
+	period := Takes(&c.Training) / time.Duration(c.Training.Iterations)
+	for _, k := range curves {
+		if k.trainings[0].Real {
+			k.sayWitnessed(f, period)
+		}
+	}
+	n := &c.Training.Network
+	f.Say("%d workers of %d clusters offer %v to an output of %v, %d slots; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
+		c.Training.Workers, c.Training.Clusters, n.Rate, n.OutRate, n.Slots, olaf.Plural(len(c.Seeds), "seed"))
+	for _, k := range curves {
+		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }), k.over(func(t *Training) float64 { return t.LostPct })
+		inside := k.over(func(t *Training) float64 { return t.Inside })
+		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
+			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
+		if places := k.places(); len(places) > 1 {
+			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name, strings.Join(places, ", "))
+		}
+	}
+	if lanes := n.Lanes; lanes > 0 {
+		f.Say("an update travels in packets of %d values, each of which is merged, lost and stepped by itself", lanes)
+	}
+}
+
+// places are the shares of the updates that arrived, by the place of their packets.
+func (k *curve) places() (all []string) {
+	for i := range k.trainings[0].ArrivedPct {
+		var values []float64
+		for _, t := range k.trainings {
+			if i < len(t.ArrivedPct) { // a file may say less
+				values = append(values, t.ArrivedPct[i])
+			}
+		}
+		pct := result.Describe(values)
+		all = append(all, text.Rounded(&pct, 1))
+	}
+	return all
+}
+
+func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
+
+// sayWitnessed says what testbeds said of their trainings. period is that of the slowest worker, on average.
+func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
+	var decisions olaf.Decisions
+	var late, workers olaf.Quantiles
+	withheld, why := 0, ""
+	for _, t := range k.trainings {
+		if t.Decisions != nil {
+			decisions.Add(t.Decisions)
+		}
+		if p := t.Pacing; p != nil {
+			late.Worst(&p.LatenessNS)
+			if p.Withheld != "" {
+				withheld++
+				why = p.Withheld
+			}
+		}
+		if t.WorkersLateNS != nil {
+			workers.Worst(t.WorkersLateNS)
+		}
+	}
+	system := k.trainings[0].System
+	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
+		decisions.Equal, decisions.Checked, time.Duration(late.P99), rounded(workers.P50), rounded(workers.P99), period.Round(time.Millisecond))
+	if withheld > 0 {
+		f.Say("%s: in %s the output was not in time: %s", system, olaf.Plural(withheld, "training"), why)
+	}
+}

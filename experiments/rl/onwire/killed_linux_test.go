@@ -1,0 +1,125 @@
+package onwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// bed opens a testbed for a training, or skips the test where rights are missing.
+func bed(t *testing.T, workers int) *testbed.Testbed {
+	t.Helper()
+	device := testbed.Kernel()
+	b, err := testbed.Open(t.Context(), device.Prefix, testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: Layout().Packets()})
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// TestKilled lets a worker, and then the server, end before the training does: who it was and why is said, and all the others are ended.
+func TestKilled(t *testing.T) {
+	c := small()
+	b := bed(t, c.Workers)
+	begun := filepath.Join(t.TempDir(), "begun") // a worker is there
+	if err := unix.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ready := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address)
+	for _, k := range []struct{ name, server, worker, says string }{
+		{"worker", ready, "kill -9 $$", "worker on 10.78."},
+		{"server", strings.Replace(ready, "exec sleep 600", "read told <"+begun+"; kill -9 $$", 1), "trap '' PIPE; echo >" + begun + "; exec sleep 600", "ps on 10.78.4.2"},
+		{"server before it hears", "exit 3", "exec sleep 600", "ps on 10.78.4.2"},
+		{"worker without a report", ready, "exit 0", "no report"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			var started []*exec.Cmd
+			_, err := Train(ctx, c, b, Options{Command: func(args ...string) *exec.Cmd {
+				cmd := exec.Command("sh", "-c", map[string]string{"ps": k.server, "worker": k.worker}[args[0]])
+				started = append(started, cmd)
+				return cmd
+			}})
+			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) || strings.HasSuffix(fmt.Sprint(err), ":") || strings.HasSuffix(fmt.Sprint(err), ": ") {
+				t.Errorf("%v", err)
+			}
+			for _, cmd := range started {
+				if cmd.ProcessState == nil {
+					t.Errorf("%v still runs", cmd.Args)
+				}
+			}
+		})
+	}
+}
+
+// TestTakenAway takes the program off while workers train by sums: the training ends, and says which program and which cable.
+func TestTakenAway(t *testing.T) {
+	if err := netlab.Missing(lab.Rights()...); err != nil {
+		t.Skip(err)
+	}
+	c := small()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var workers []*exec.Cmd
+	_, err := TrainSums(ctx, c, "", Options{Command: func(args ...string) *exec.Cmd {
+		cmd := exec.Command("sleep", "600")
+		if args[0] == workerProgram {
+			workers = append(workers, cmd)
+		}
+		if len(workers) == c.Workers {
+			if err := testbedtest.Detach("arrive"); err != nil {
+				t.Error(err)
+			}
+		}
+		return cmd
+	}})
+	if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(`the program arrive was taken off w\d of s0`).MatchString(err.Error()) {
+		t.Error(err)
+	}
+}
+
+// TestCut takes the server's cable away while workers train through a queue: the training ends, and names the cable whatever programs say.
+func TestCut(t *testing.T) {
+	c := small()
+	b := bed(t, c.Workers)
+	ready, gone := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address), false
+	_, err := Train(t.Context(), c, b, Options{Command: func(args ...string) *exec.Cmd {
+		if args[0] == "ps" {
+			return exec.Command("sh", "-c", ready)
+		}
+		if !gone {
+			if err := testbedtest.Somewhere("server", netlink.LinkDel); err != nil {
+				t.Error(err)
+			}
+		}
+		gone = true
+		return exec.Command("sh", "-c", "echo this host has no network >&2; exit 1")
+	}})
+	if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "the cable from switch to server was taken away") {
+		t.Error(err)
+	}
+}

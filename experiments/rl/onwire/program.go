@@ -1,0 +1,530 @@
+package onwire
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/internal/tempfolder"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/process"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// ErrProgram: the program that computes failed.
+var ErrProgram = olaf.NewError(olaf.Failed, "the program failed")
+
+// Program is a training whose computation is a command: one process for each worker, and one for the server if the
+// system has weights there. The processes attach to workers and a server with real packets between them.
+type Program struct {
+	Command  string    `json:"command"` // for a shell
+	Systems  []string  `json:"systems"`
+	Seeds    []uint64  `json:"seeds"`
+	Device   string    `json:"device"`
+	Workers  int       `json:"workers"`
+	Clusters int       `json:"clusters"`
+	Values   int       `json:"values"` // of the longest vector
+	Lanes    int       `json:"lanes"`  // int32 of a frame
+	Scale    float64   `json:"scale"`
+	Slots    int       `json:"slots,omitempty"`    // of a queue, for each frame of a vector
+	OutRate  olaf.Rate `json:"out_rate,omitempty"` // of a queue
+
+	// Olafctl starts a worker or a server: its name and its arguments.
+	Olafctl func(args ...string) *exec.Cmd `json:"-"`
+	Say     func(format string, a ...any)  `json:"-"` // progress; needed
+	Told    func(p Point)                  `json:"-"` // gets every point; needed
+}
+
+// Check returns an error that matches attach.ErrConfig if the fields do not make a training.
+func (p *Program) Check() error {
+	c := attach.Config{Workers: p.Workers, Largest: p.Values, Lanes: p.Lanes, Scale: p.Scale}
+	if p.Command == "" || p.Workers < 1 || p.Clusters < 1 || p.Clusters > p.Workers || len(p.Seeds) == 0 ||
+		p.Lanes > process.MaxOpenLanes {
+		return fmt.Errorf("%w: the command %q on %d workers in %d clusters with %d seeds and %d lanes a frame; use 1 or "+
+			"more of each, and up to %d lanes",
+			attach.ErrConfig, p.Command, p.Workers, p.Clusters, len(p.Seeds), p.Lanes, process.MaxOpenLanes)
+	}
+	return c.Check()
+}
+
+// Frames returns how many frames the longest vector takes through a queue.
+func (p *Program) Frames() int { return attach.PushLayout(p.Values, p.Lanes).Packets() }
+
+// Point is what a worker's program reported: a JSON object with loss and reward on a line of its output.
+type Point struct {
+	AtNS   int64    `json:"at_ns"` // since the first one of any worker
+	Loss   *float64 `json:"loss,omitempty"`
+	Reward *float64 `json:"reward,omitempty"`
+}
+
+// ProgramRun is one training.
+type ProgramRun struct {
+	System string            `json:"system"`
+	Seed   uint64            `json:"seed"`
+	TookNS int64             `json:"took_ns"` // from the first point on
+	Points [][]Point         `json:"points"`  // by worker
+	Counts map[string]uint64 `json:"counts"`  // of the queue or the kernel's program
+	Server json.RawMessage   `json:"server"`  // report of its daemon
+	Daemon []json.RawMessage `json:"workers"`
+}
+
+// place is where a daemon runs.
+type place struct {
+	address netip.Addr
+	start   func(*exec.Cmd) (testbed.Process, error)
+}
+
+// stand is a testbed for one training: where daemons run, their arguments, and whether a program computes at the
+// server.
+type stand struct {
+	workers  []place
+	server   place
+	worker   func(k int) []string
+	ps       []string
+	computes bool // at the server
+	end      func(context.Context) (counts map[string]uint64, err error)
+}
+
+// attempt is a training that runs.
+type attempt struct {
+	*Program
+	*stand
+	system   string
+	seed     uint64
+	folder   string
+	port     int
+	began    time.Time
+	daemons  []*child
+	programs []*computation
+	mu       sync.Mutex // of the points
+	points   [][]Point
+}
+
+// computation is a process of the command.
+type computation struct {
+	name   string
+	cmd    *exec.Cmd
+	done   chan struct{}
+	err    error
+	errors bytes.Buffer
+}
+
+// run trains once. Everything that it started has ended when it returns.
+func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64) (_ *ProgramRun, err error) {
+	folder, remove, err := tempfolder.Make()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	a := &attempt{Program: p, stand: s, system: system, seed: seed, folder: folder, port: port, points: make([][]Point,
+		p.Workers)}
+	defer func() {
+		stop()
+		a.kill()
+		err = errors.Join(err, remove())
+	}()
+	if err := a.startDaemons(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.startPrograms(ctx); err != nil {
+		return nil, err
+	}
+	return a.finish(ctx)
+}
+
+// freePort returns a TCP port for the programs' own rendezvous.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	at, err := netip.ParseAddrPort(l.Addr().String())
+	return int(at.Port()), errors.Join(err, l.Close())
+}
+
+// socket returns the socket of worker k, or the server's for k = -1.
+func (a *attempt) socket(k int) string {
+	if k < 0 {
+		return "unix:" + filepath.Join(a.folder, "ps.sock")
+	}
+	return "unix:" + filepath.Join(a.folder, "w"+strconv.Itoa(k)+".sock")
+}
+
+// startDaemons starts the server and the workers, and waits until they listen.
+func (a *attempt) startDaemons(ctx context.Context) error {
+	common := []string{"--system", a.system, "--values", strconv.Itoa(a.Values), "--lanes", strconv.Itoa(a.Lanes), "-o",
+		"jsonl"}
+	own := []string{"--scale", strconv.FormatFloat(a.Scale, 'g', -1, 64), "--attach"}
+	args := append(append([]string{"ps"}, common...), a.ps...)
+	if a.computes {
+		args = append(append(args, own...), a.socket(-1))
+	}
+	if err := a.daemon(ctx, a.server, args, a.computes); err != nil {
+		return err
+	}
+	for k := range a.workers {
+		args := append(append([]string{"worker"}, common...), "--worker", strconv.Itoa(k))
+		if err := a.daemon(ctx, a.workers[k], append(append(append(args, a.worker(k)...), own...), a.socket(k)),
+			true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// daemon starts a worker or server, and waits for the line that it listens if it prints one.
+func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bool) error {
+	listening := make(chan struct{})
+	var once sync.Once
+	args = append(args, "--listen", netip.AddrPortFrom(at.address, olaf.UDPPort).String())
+	k, err := launch(at.start, args[0]+" on "+at.address.String(), a.Olafctl(args...), nil, func(line []byte) {
+		var l Listening
+		if json.Unmarshal(line, &l) == nil && l.Listening.IsValid() {
+			once.Do(func() { close(listening) })
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if a.daemons = append(a.daemons, k); !prints {
+		return nil
+	}
+	select {
+	case <-listening:
+		return nil
+	case <-k.process.Done():
+		return cmp.Or(k.ended(), fmt.Errorf("%w: %s", ErrHost, k.name))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startPrograms starts the command for the server and for each worker.
+func (a *attempt) startPrograms(ctx context.Context) error {
+	a.began = time.Now()
+	if a.computes {
+		if err := a.program(ctx, -1); err != nil {
+			return err
+		}
+	}
+	for k := range a.Workers {
+		if err := a.program(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endTime is how long a program may take to end once it is asked to, or its worker or server has ended.
+const endTime = 5 * time.Second
+
+// program starts the command for worker k, or for the server with k = -1. Its environment is that of torchrun and the
+// socket.
+func (a *attempt) program(ctx context.Context, k int) error {
+	role := "worker"
+	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{})}
+	if k < 0 {
+		role, c.name = "server", "server"
+	}
+	c.cmd = exec.CommandContext(ctx, "sh", "-c", "exec "+a.Command)
+	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(os.Interrupt) }
+	c.cmd.WaitDelay = endTime
+	c.cmd.Env = append(os.Environ(), "OLAF_ATTACH="+a.socket(k), "OLAF_ROLE="+role,
+		"OLAF_SEED="+strconv.FormatUint(a.seed, 10),
+		"WORLD_SIZE="+strconv.Itoa(a.Workers), "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(a.port))
+	if k >= 0 {
+		c.cmd.Env = append(c.cmd.Env, "RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k))
+	}
+	c.cmd.Stderr = &c.errors
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrProgram, a.Command, err)
+	}
+	a.programs = append(a.programs, c)
+	go func() {
+		a.readLines(k, c.name, out)
+		c.err = c.cmd.Wait()
+		close(c.done)
+	}()
+	return nil
+}
+
+// readLines takes the points out of a program's output, and passes the other lines on.
+func (a *attempt) readLines(k int, name string, out io.Reader) {
+	for s := bufio.NewScanner(out); s.Scan(); {
+		p := Point{AtNS: time.Since(a.began).Nanoseconds()}
+		if k < 0 || json.Unmarshal(s.Bytes(), &p) != nil || p.Loss == nil && p.Reward == nil {
+			a.Say("%s: %s", name, s.Text())
+			continue
+		}
+		a.mu.Lock()
+		a.points[k] = append(a.points[k], p)
+		a.mu.Unlock()
+		a.Told(p)
+	}
+}
+
+// ended returns why a program failed, nil if it did not.
+func (c *computation) ended() error {
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, c.errors.Bytes()))
+}
+
+// finish waits for the workers' programs, lets the network drain, and ends the rest.
+func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
+	if err := a.awaitPrograms(ctx); err != nil {
+		return nil, err
+	}
+	r := &ProgramRun{System: a.system, Seed: a.seed, TookNS: time.Since(a.began).Nanoseconds(), Points: a.points}
+	r.rebase()
+	for _, d := range a.daemons[1:] {
+		report, err := a.stopDaemon(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		r.Daemon = append(r.Daemon, report)
+	}
+	var err error
+	if r.Counts, err = a.end(ctx); err != nil {
+		return nil, err
+	}
+	r.Server, err = a.stopDaemon(ctx, a.daemons[0])
+	return r, err
+}
+
+// rebase counts time from the first point on, so that the programs' own start is in no curve.
+func (r *ProgramRun) rebase() {
+	first := r.TookNS
+	for _, points := range r.Points {
+		if len(points) > 0 {
+			first = min(first, points[0].AtNS)
+		}
+	}
+	for _, points := range r.Points {
+		for i := range points {
+			points[i].AtNS -= first
+		}
+	}
+	r.TookNS -= first
+}
+
+// awaitPrograms waits until all workers' programs have ended. A failure of any program or daemon ends the wait.
+func (a *attempt) awaitPrograms(ctx context.Context) error {
+	failed := make(chan error, len(a.programs)+len(a.daemons))
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	workers := a.programs[len(a.programs)-a.Workers:]
+	for _, c := range a.programs[:len(a.programs)-a.Workers] { // the server's
+		go func() {
+			select {
+			case <-c.done:
+				failed <- cmp.Or(c.ended(), fmt.Errorf("%w: the server's ended before the workers'", ErrProgram))
+			case <-within.Done():
+			}
+		}()
+	}
+	for i, c := range workers {
+		go func() {
+			select {
+			case <-c.done:
+				failed <- c.ended()
+			case <-a.daemons[1+i].process.Done(): // the program ended first, unless its worker failed
+				failed <- errors.Join(a.daemons[1+i].ended(), c.outlives(within))
+			case <-within.Done():
+			}
+		}()
+	}
+	for range workers {
+		select {
+		case err := <-failed:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// outlives waits for a program whose worker has ended.
+func (c *computation) outlives(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, endTime)
+	defer stop()
+	select {
+	case <-c.done:
+		return c.ended()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %s goes on though its worker ended", ErrProgram, c.name)
+	}
+}
+
+// stopDaemon ends a daemon, unless its program did, and returns its report.
+func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMessage, err error) {
+	ctx, stop := context.WithTimeout(ctx, endTime)
+	defer stop()
+	select {
+	case <-d.process.Done():
+	default:
+		_ = d.process.Signal(os.Interrupt) // it may have ended just now
+		select {
+		case <-d.process.Done():
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %s does not end", ErrHost, d.name)
+		}
+	}
+	d.lines.Wait()
+	_ = d.process.Wait()
+	if !json.Valid(d.last) || len(d.last) == 0 {
+		return nil, fmt.Errorf("%w: %s has no report: %s", ErrHost, d.name, d.errors.Bytes())
+	}
+	return append(json.RawMessage(nil), d.last...), nil
+}
+
+// kill ends what still runs.
+func (a *attempt) kill() {
+	for _, d := range a.daemons {
+		_ = d.process.Signal(os.Kill) // most have ended
+		<-d.process.Done()
+		d.lines.Wait()
+	}
+	for _, c := range a.programs {
+		_ = c.cmd.Process.Signal(os.Interrupt) // their context has ended
+		<-c.done
+	}
+}
+
+// ProgramReport is the document of trainings by a program, with all points beside it.
+type ProgramReport struct {
+	*result.Result
+	Runs []*ProgramRun
+}
+
+// ProgramFile is the file beside the document: a ProgramRun a line.
+const ProgramFile = "programs.jsonl"
+
+// Files implements bench.Attaching.
+func (r *ProgramReport) Files() (map[string][]byte, error) {
+	var b bytes.Buffer
+	for _, run := range r.Runs {
+		if err := json.NewEncoder(&b).Encode(run); err != nil {
+			return nil, err
+		}
+	}
+	return map[string][]byte{ProgramFile: b.Bytes()}, nil
+}
+
+// report draws the loss and the reward of all systems over updates and over time.
+func (p *Program) report(runs []*ProgramRun) *ProgramReport {
+	r := &ProgramReport{Result: experiments.NewResult("program", "learning curves", &experiments.Options{}, p), Runs: runs}
+	for _, of := range []struct {
+		name  string
+		value func(*Point) *float64
+	}{{"loss", func(q *Point) *float64 { return q.Loss }}, {"reward", func(q *Point) *float64 { return q.Reward }}} {
+		updates := result.Panel{Name: of.name + " over updates", XLabel: "updates of a worker, %", YLabel: of.name}
+		times := result.Panel{Name: of.name + " over time", XLabel: "seconds", YLabel: of.name}
+		for _, system := range p.Systems {
+			u, t := curvesOf(system, runs, of.value)
+			if len(u.X) > 0 {
+				updates.Series, times.Series = append(updates.Series, u), append(times.Series, t)
+			}
+		}
+		if len(updates.Series) > 0 {
+			r.Panels = append(r.Panels, updates, times)
+		}
+	}
+	r.Say("%s: %s, %s, each ± the 95 %% interval over seeds", p.Command, olaf.Plural(p.Workers, "worker"),
+		olaf.Plural(len(p.Seeds), "seed"))
+	for _, run := range runs {
+		r.Say("%s, seed %d: %v; %s", run.System, run.Seed, time.Duration(run.TookNS).Round(10*time.Millisecond), run.fate())
+	}
+	return r
+}
+
+// fate summarises what became of the updates.
+func (r *ProgramRun) fate() string {
+	c := r.Counts
+	if _, queue := c["delivered_updates"]; queue {
+		return fmt.Sprintf("%d frames sent, %d delivered in %d, %d dropped, %d replaced, %d lanes saturated",
+			c["in"], c["delivered_updates"], c["delivered_frames"], c["dropped"], c["replaced"], c["lane_saturations"])
+	}
+	return fmt.Sprintf("%d sums of frames, %d duplicates, %d lanes saturated", c["completed"], c["duplicate"],
+		c["lane_saturations"])
+}
+
+// curvePoints is how many points a curve has.
+const curvePoints = 10
+
+// curvesOf returns the mean over workers of a system's numbers in ten parts, by updates and by time, over seeds.
+func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (updates, times result.Series) {
+	updates, times = result.Series{Name: system}, result.Series{Name: system}
+	longest := int64(1)
+	for _, r := range runs {
+		if r.System == system {
+			longest = max(longest, r.TookNS)
+		}
+	}
+	for part := range curvePoints {
+		var byUpdate, byTime []float64
+		for _, r := range runs {
+			if r.System != system {
+				continue
+			}
+			byUpdate = append(byUpdate, r.mean(value, func(i, n int, _ *Point) bool { return i*curvePoints/n == part })...)
+			byTime = append(byTime, r.mean(value, func(_, _ int, q *Point) bool {
+				return int(min(q.AtNS*curvePoints/longest,
+					curvePoints-1)) == part
+			})...)
+		}
+		if len(byUpdate) > 0 {
+			updates.X, updates.Y = append(updates.X, float64(100*(part+1)/curvePoints)), append(updates.Y,
+				result.Describe(byUpdate))
+		}
+		if len(byTime) > 0 {
+			times.X = append(times.X, float64(longest)*float64(part+1)/curvePoints/1e9)
+			times.Y = append(times.Y, result.Describe(byTime))
+		}
+	}
+	return updates, times
+}
+
+// mean returns the mean of the points that match, none if none does.
+func (r *ProgramRun) mean(value func(*Point) *float64, match func(i, n int, q *Point) bool) []float64 {
+	sum, n := 0.0, 0
+	for _, points := range r.Points {
+		for i := range points {
+			if v := value(&points[i]); v != nil && match(i, len(points), &points[i]) {
+				sum, n = sum+*v, n+1
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []float64{sum / float64(n)}
+}

@@ -1,0 +1,87 @@
+package onwire
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// RunQueues trains through every queue under every seed, on a testbed that was opened for Workers hosts with Frames
+// addresses each.
+func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*ProgramReport, error) {
+	var runs []*ProgramRun
+	for _, system := range p.Systems {
+		for _, seed := range p.Seeds {
+			p.Say("%s, seed %d: %d workers and a server as processes on %s", system, seed, p.Workers, p.Device)
+			s, err := p.queueStand(ctx, bed, system)
+			if err != nil {
+				return nil, err
+			}
+			r, err := p.run(ctx, s, system, seed)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+	}
+	return p.report(runs), nil
+}
+
+// cluster returns the cluster of worker k; workers are spread evenly.
+func (p *Program) cluster(k int) olaf.ClusterID {
+	return olaf.ClusterID(k * p.Clusters / p.Workers)
+}
+
+// queueStand configures the testbed's queue for one training.
+func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system string) (*stand, error) {
+	hosts, device, frames := bed.Hosts, bed.Cards[0].Device, p.Frames()
+	tables := p4ctl.Tables{Servers: []netip.Addr{hosts.Server.Address}}
+	for k := range hosts.Workers {
+		for i := range frames {
+			tables.Workers = append(tables.Workers, p4ctl.Worker{Address: address(hosts.Workers[k].Address, i),
+				ID:      olaf.WorkerID(k),
+				Cluster: p.cluster(k)*olaf.ClusterID(frames) + olaf.ClusterID(i)})
+		}
+	}
+	if _, err := bed.Program(ctx, tables.WithGroups(0)); err != nil {
+		return nil, err
+	}
+	rate, err := engine.FromRate(p.OutRate)
+	if err != nil {
+		return nil, fmt.Errorf("--out-rate: %w", err)
+	}
+	if err := fpga.ConfigureQueue(ctx, device, fpga.QueueConfig{Discipline: system, Depth: p.Slots * frames,
+		Output: engine.Output{Rate: rate}}); err != nil {
+		return nil, err
+	}
+	if err := fpga.ClearCounters(device); err != nil {
+		return nil, err
+	}
+	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
+	s := &stand{server: place{hosts.Server.Address, hosts.Server.Start}, computes: true, ps: []string{"--id", "0",
+		"--clusters", strconv.Itoa(p.Clusters)}}
+	for k := range hosts.Workers {
+		s.workers = append(s.workers, place{hosts.Workers[k].Address, hosts.Workers[k].Start})
+		s.ps = append(s.ps, "--worker", at(hosts.Workers[k].Address))
+	}
+	s.worker = func(k int) []string {
+		return []string{"--id", strconv.Itoa(int(p.cluster(k))), "--server", at(hosts.Server.Address)}
+	}
+	s.end = func(ctx context.Context) (map[string]uint64, error) {
+		if err := fpga.DrainQueue(ctx, device); err != nil {
+			return nil, err
+		}
+		if err := device.Sleep(ctx, onTheWay); err != nil {
+			return nil, err
+		}
+		return queueCounts(device)
+	}
+	return s, nil
+}

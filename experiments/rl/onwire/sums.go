@@ -1,0 +1,158 @@
+package onwire
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Learner is a worker that waits for the sum of all workers' gradients, in integers, and steps its weights by their mean: all workers have
+// the same weights, to the last bit.
+type Learner struct {
+	config  *rl.Config
+	pilot   *rl.Pilot
+	weights ppo.Weights
+	fixed   []uint32
+	begun   time.Time
+	curve   []rl.Point
+}
+
+// NewLearner is worker k of a training that goes by sums. The error matches rl.ErrConfig.
+func NewLearner(c *rl.Config, k int) (*Learner, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	p, err := c.Pilot(k)
+	if err != nil {
+		return nil, err
+	}
+	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, ppo.Params), begun: time.Now()}, nil
+}
+
+// Compute implements process.Work: one iteration's gradient, Q16.16.
+func (l *Learner) Compute(context.Context, uint32) process.Computed {
+	gradient, reward := l.pilot.Fly(&l.weights)
+	l.curve = append(l.curve, rl.Point{AtNS: time.Since(l.begun).Nanoseconds(), Reward: reward})
+	for i, v := range gradient {
+		l.fixed[i] = uint32(rl.FixedPoint(v))
+	}
+	return process.Computed{Values: l.fixed}
+}
+
+// Apply implements process.Work: it steps the weights by the mean of all gradients.
+func (l *Learner) Apply(a *endpoint.Aggregate) {
+	for i, v := range a.Values {
+		l.weights[i] += float32(l.config.StepSize * rl.OfFixedPoint(int32(v), l.config.Workers))
+	}
+}
+
+// Learned is what a learner tells at its end.
+type Learned struct {
+	Curve  []rl.Point `json:"curve"`
+	Greedy float64    `json:"greedy_reward"` // of the weights without exploring
+	Digest string     `json:"weights_sha256"`
+}
+
+// Learned is what the learner came to.
+func (l *Learner) Learned() Learned {
+	h := sha256.New()
+	for _, v := range l.weights {
+		_ = binary.Write(h, binary.BigEndian, v) // a hash takes everything
+	}
+	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil))}
+}
+
+// Summed is what a training by sums came to: one policy, that of all workers.
+type Summed struct {
+	Curves [][]rl.Point
+	Greedy float64
+	Digest string            // of the weights
+	Kernel map[string]uint64 // counts of the program
+}
+
+// sumLanes is how many values a packet of sums has.
+const sumLanes = 256
+
+// Job is what workers and server of a training by sums agree on.
+func Job(c *rl.Config) process.Job {
+	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes, Vectors: c.Iterations}
+}
+
+// Sums is how a training by sums is compared: on a device, beside the simulated job.
+type Sums struct {
+	Mode     string // where in the kernel the program meets packets; empty is native
+	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
+}
+
+// RunSums carries the trainings of one system out whose workers wait for sums. One on a device that must not be used makes the report
+// invalid and goes into no curve.
+func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
+	r := &Report{}
+	name := c.Systems[0]
+	for _, seed := range c.Seeds {
+		simulated, err := c.simulateSums(ctx, s, seed)
+		if err != nil {
+			return nil, err
+		}
+		r.Trainings = append(r.Trainings, simulated)
+		if c.Device == "" {
+			continue
+		}
+		t := c.Of(rl.Ideal, seed)
+		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers, c.Device)
+		real := &Training{System: name, Seed: seed, Real: true}
+		out, err := TrainSums(ctx, t, s.Mode, c.options())
+		switch {
+		case errors.Is(err, ErrInvalid):
+			real.Invalid = []string{err.Error()}
+		case err != nil:
+			return nil, err
+		default:
+			real.Curves, real.Greedy, real.Counts, real.Weights = out.Curves, out.Greedy, out.Kernel, out.Digest
+		}
+		r.Trainings = append(r.Trainings, real)
+	}
+	r.Result = c.figure(r.Trainings)
+	return r, nil
+}
+
+// simulateSums trains on simulated hosts.
+func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*Training, error) {
+	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system is the network
+	if err != nil {
+		return nil, err
+	}
+	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy}, nil
+}
+
+// saySums says what must be known of trainings by sums.
+func (c *Comparison) saySums(f *result.Result, curves []*curve) {
+	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
+		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
+	for _, k := range curves {
+		greedy := k.over(func(t *Training) float64 { return t.Greedy })
+		f.Say("%s: without exploring %s", k.name, text.Rounded(&greedy, 1))
+	}
+	for _, k := range curves {
+		if !k.trainings[0].Real {
+			continue
+		}
+		completed, duplicate := uint64(0), uint64(0)
+		for _, t := range k.trainings {
+			completed, duplicate = completed+t.Counts["completed"], duplicate+t.Counts["duplicate"]
+		}
+		f.Say("real packets: the kernel completed %d sums of packets of %d values and dropped %d duplicates; all workers ended with the same weights, to the last bit; integers are Q16.16, simulated the published 10⁸",
+			completed, sumLanes, duplicate)
+	}
+}

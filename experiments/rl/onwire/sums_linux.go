@@ -1,0 +1,88 @@
+package onwire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/testbed/demo"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/internal/tempfolder"
+)
+
+// TrainSums trains c by workers as processes whose gradients the kernel adds up, all of them for every step, in namespaces of their own that
+// end with the training. mode is where the program meets packets; empty is native. The error matches ErrInvalid where something does not add up.
+func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Summed, err error) {
+	text, err := json.Marshal(&c)
+	if err != nil {
+		return nil, err
+	}
+	folder, remove, err := tempfolder.Make()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	config := filepath.Join(folder, "training.json")
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		return nil, err
+	}
+	if mode == "" {
+		mode = string(xdp.Native)
+	}
+	r, err := demo.Run(ctx, demo.Config{
+		Job: Job(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode), Say: func(string, ...any) {},
+		Command: func(args ...string) *exec.Cmd {
+			if args[0] == workerProgram {
+				args = append(args, "--training", config)
+			}
+			return o.Command(args...)
+		},
+	})
+	if errors.Is(err, demo.ErrWrong) {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summed(&c, r, o)
+}
+
+// What workers of a training by sums can send each, and what their aggregator takes: their vectors are short.
+const (
+	sumLine = 200 * olaf.Mbps
+	sumRate = 400 * olaf.Mbps
+)
+
+// workerProgram is the command that is a worker.
+const workerProgram = "worker"
+
+// summed reads what the workers tell, who must all have learned the same.
+func summed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
+	s := &Summed{Curves: make([][]rl.Point, c.Workers), Kernel: r.Kernel}
+	for k := range r.Workers {
+		var l Learned
+		if err := json.Unmarshal(r.Workers[k].Work, &l); err != nil {
+			return nil, fmt.Errorf("%w: worker %d: no report: %w", ErrHost, k, err)
+		}
+		s.Curves[k], s.Greedy = l.Curve, l.Greedy
+		if k == 0 {
+			s.Digest = l.Digest
+		}
+		if l.Digest != s.Digest {
+			return nil, fmt.Errorf("%w: worker %d ends with other weights than worker 0", ErrInvalid, k)
+		}
+		if o.Told != nil {
+			for _, p := range l.Curve {
+				o.Told(k, p)
+			}
+		}
+	}
+	return s, nil
+}

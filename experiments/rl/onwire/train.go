@@ -1,0 +1,459 @@
+package onwire
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// ErrHost says that a program on a host ended before it should.
+var ErrHost = olaf.NewError(olaf.Failed, "a program of the training ended")
+
+// ErrInvalid says that a training must not be used.
+var ErrInvalid = olaf.NewError(olaf.Failed, "invalid training")
+
+// Options are what a training takes beside its configuration, whose Network is the queue that packets go through.
+type Options struct {
+	// Command starts a worker or a server: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'.
+	Command func(args ...string) *exec.Cmd
+	// Control are arguments that workers get beside, such as those of transmission control.
+	Control []string
+	// Told hears of every update that a worker hands over, in no order between workers; nil for nobody.
+	Told func(worker int, p rl.Point)
+}
+
+// Vector is the line in which a worker tells of an update.
+type Vector struct {
+	Vector *uint32 `json:"vector"`
+	AtNS   int64   `json:"at_ns"`
+	Reward float64 `json:"reward"`
+}
+
+// Listening is the line in which a server tells that it hears.
+type Listening struct {
+	Listening netip.AddrPort `json:"listening"`
+}
+
+// WorkerReport is the last line of a worker.
+type WorkerReport struct {
+	Worker olaf.WorkerID `json:"worker"`
+	process.Report
+}
+
+// ServerReport is the last line of a server.
+type ServerReport struct {
+	process.Report
+	Servers []rl.ServerStats `json:"servers"`
+	Places  []uint64         `json:"places,omitempty"` // updates inside of all packets of each place of a gradient
+	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy without exploring
+}
+
+// Outcome is what a training came to.
+type Outcome struct {
+	Curves    [][]rl.Point      `json:"-"`
+	Workers   []WorkerReport    `json:"workers"`
+	Server    ServerReport      `json:"server"`
+	Queue     map[string]uint64 `json:"queue"` // packets and, of delivered ones, what is inside
+	Decisions *olaf.Decisions   `json:"decisions,omitempty"`
+	Pacing    *fpga.Pacing      `json:"pacing,omitempty"`
+	Checks    []Check           `json:"identities"`
+	Invalid   []string          `json:"invalid,omitempty"`
+}
+
+// Check is an identity that was held.
+type Check struct {
+	Name  string `json:"name"`
+	Left  uint64 `json:"left"`
+	Right uint64 `json:"right"`
+}
+
+// Holds says whether both sides are equal.
+func (c *Check) Holds() bool { return c.Left == c.Right }
+
+// Hosts is what a testbed is opened with for a training.
+func Hosts(c *rl.Config) (workers, addresses int) { return c.Workers, Layout().Packets() }
+
+// What eight workers on two processors hand over in time, as they fly in between, and an output that is overloaded threefold by it.
+const (
+	TimelyRate    = 1800 * olaf.Kbps
+	TimelyOutRate = 600 * olaf.Kbps
+)
+
+// Fits refuses rates that a testbed does not carry, which is half of what it carried when it was opened, with those that were measured to hold.
+func Fits(c *rl.Config, carried int64) error {
+	n := &c.Network
+	packet := float64(Update().Bits()) / float64(Layout().Packets())
+	limit, asked := float64(carried/2), float64(max(n.Rate, n.OutRate))/packet
+	if asked <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: this machine carried %d packets a second when it was measured, and at most half of that is accepted; %v are %.0f packets a second; try --rate %v --out-rate %v, which eight workers on two processors were measured to fly in time",
+		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
+}
+
+// address is that of a packet's place in a worker's vectors.
+func address(first netip.Addr, place int) netip.Addr {
+	for range place {
+		first = first.Next()
+	}
+	return first
+}
+
+// tables say which cluster and worker an address stands for.
+func tables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
+	t := p4ctl.Tables{Servers: []netip.Addr{h.Server.Address}}
+	packets := Layout().Packets()
+	for k := range h.Workers {
+		for place := range packets {
+			t.Workers = append(t.Workers, p4ctl.Worker{
+				Address: address(h.Workers[k].Address, place), Cluster: c.Cluster(k)*olaf.ClusterID(packets) + olaf.ClusterID(place), ID: olaf.WorkerID(k),
+			})
+		}
+	}
+	return t.WithGroups(0)
+}
+
+// witness is a device that says how well it worked.
+type witness interface {
+	Decisions() (*olaf.Decisions, error)
+	Pacing() *fpga.Pacing
+	Faults() []string
+}
+
+// run is a training under way.
+type run struct {
+	Options
+	config  *rl.Config
+	bed     *testbed.Testbed
+	device  fpga.Device
+	out     *Outcome
+	server  *child
+	workers []*child
+}
+
+// Train trains c on a testbed that was opened for it. The queue has as many slots for each packet of an update as c says, so that as many
+// updates fit. The error matches ErrHost, ErrInvalid beside a whole outcome, or is the device's or the context's.
+func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*Outcome, error) {
+	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device, out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
+	if err := errors.Join(c.Check(), Fits(&c, bed.Hosts.Carried)); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer r.kill()
+	if err := r.play(ctx); err != nil {
+		return nil, r.because(ctx, err)
+	}
+	return r.out, r.judge()
+}
+
+// play lets all programs play to their ends.
+func (r *run) play(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.watch(ctx); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// because is why a training failed: what is not on the testbed any more rather than what programs say of that.
+func (r *run) because(ctx context.Context, err error) error {
+	if bed, ok := r.device.(interface{ Intact() error }); ok && ctx.Err() == nil {
+		return cmp.Or(bed.Intact(), err)
+	}
+	return err
+}
+
+// prepare fills the tables and configures the queue.
+func (r *run) prepare(ctx context.Context) error {
+	if _, err := r.bed.Program(ctx, tables(r.config, r.bed.Hosts)); err != nil {
+		return err
+	}
+	n := &r.config.Network
+	rate, err := engine.FromRate(n.OutRate)
+	if err != nil {
+		return fmt.Errorf("%w: --out-rate: %w", rl.ErrConfig, err)
+	}
+	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * Layout().Packets(), Output: engine.Output{Rate: rate}}
+	if err := fpga.ConfigureQueue(ctx, r.device, queue); err != nil {
+		return err
+	}
+	return fpga.ClearCounters(r.device)
+}
+
+// Time for programs to begin, before the training does.
+const (
+	leadIn    = 500 * time.Millisecond
+	leadInOne = 60 * time.Millisecond // a worker
+)
+
+// start starts all programs.
+func (r *run) start(ctx context.Context) error {
+	text, err := json.Marshal(r.config)
+	if err != nil {
+		return err
+	}
+	hosts := r.bed.Hosts
+	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
+	common := []string{"--system", r.config.Network.Kind, "--training", "-", "-o", "jsonl"}
+	args := append([]string{"ps", "--listen", at(hosts.Server.Address)}, common...)
+	for i := range hosts.Workers {
+		args = append(args, "--worker", at(hosts.Workers[i].Address))
+	}
+	listening := make(chan struct{})
+	var once sync.Once
+	if r.server, err = r.launch(&hosts.Server, text, args, func(line []byte) {
+		var l Listening
+		if json.Unmarshal(line, &l) == nil && l.Listening.IsValid() {
+			once.Do(func() { close(listening) })
+		}
+	}); err != nil {
+		return err
+	}
+	select {
+	case <-listening:
+	case <-r.server.process.Done():
+		return r.server.ended()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	begin := time.Now().Add(leadIn + time.Duration(len(hosts.Workers))*leadInOne).Format(time.RFC3339Nano)
+	for k := range hosts.Workers {
+		args := append([]string{"worker", "--worker", strconv.Itoa(k), "--listen", at(hosts.Workers[k].Address), "--server", at(hosts.Server.Address), "--start", begin}, common...)
+		w, err := r.launch(&hosts.Workers[k], text, append(args, r.Control...), func(line []byte) { r.heard(k, line) })
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, w)
+	}
+	return nil
+}
+
+// heard takes a worker's update down.
+func (r *run) heard(k int, line []byte) {
+	var v Vector
+	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // its report
+		return
+	}
+	p := rl.Point{AtNS: v.AtNS, Reward: v.Reward}
+	r.out.Curves[k] = append(r.out.Curves[k], p)
+	if r.Told != nil {
+		r.Told(k, p)
+	}
+}
+
+// child is a program on a host: the lines that it prints, of which the last is its report.
+type child struct {
+	name    string
+	process testbed.Process
+	lines   sync.WaitGroup
+	last    []byte
+	errors  bytes.Buffer
+}
+
+func (r *run) launch(h *testbed.Node, stdin []byte, args []string, line func([]byte)) (*child, error) {
+	return launch(h.Start, args[0]+" on "+h.Address.String(), r.Command(args...), stdin, line)
+}
+
+// launch starts a program and passes every line that it prints to a function.
+func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *exec.Cmd, stdin []byte,
+	line func([]byte)) (*child, error) {
+	k := &child{name: name}
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &k.errors
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = write
+	k.process, err = start(cmd)
+	_ = write.Close() // the program's own end is another one
+	if err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	k.lines.Go(func() {
+		defer read.Close()
+		for s := bufio.NewScanner(read); s.Scan(); {
+			k.last = append(k.last[:0], s.Bytes()...)
+			line(k.last)
+		}
+	})
+	return k, nil
+}
+
+// ended waits for a program that has ended, and says why where it failed.
+func (k *child) ended() error {
+	err := k.process.Wait()
+	k.lines.Wait()
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(err, k.errors.Bytes()))
+	}
+	return nil
+}
+
+// report waits for a program and reads its last line.
+func (k *child) report(ctx context.Context, into any) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-k.process.Done():
+	}
+	if err := k.ended(); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(k.last, into); err != nil {
+		return fmt.Errorf("%w: %s: no report: %w", ErrHost, k.name, err)
+	}
+	return nil
+}
+
+// look is how often the device's log is read while workers train.
+const look = 20 * olaf.Millisecond
+
+// watch waits until all workers have ended; a server that ends before is missed.
+func (r *run) watch(ctx context.Context) error {
+	for left := len(r.workers); left > 0; {
+		if err := r.device.Sleep(ctx, look); err != nil {
+			return err
+		}
+		left = 0
+		for _, w := range r.workers {
+			select {
+			case <-w.process.Done():
+				if err := w.ended(); err != nil {
+					return err
+				}
+			default:
+				left++
+			}
+		}
+		select {
+		case <-r.server.process.Done():
+			return errors.Join(fmt.Errorf("%w: %s", ErrHost, r.server.name), r.server.ended())
+		default:
+		}
+	}
+	r.out.Workers = make([]WorkerReport, len(r.workers))
+	for k, w := range r.workers {
+		if err := w.report(ctx, &r.out.Workers[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onTheWay is how long what left the queue last may take to the server.
+const onTheWay = 200 * olaf.Millisecond
+
+// end lets the queue drain, and asks the server for its report.
+func (r *run) end(ctx context.Context) error {
+	if err := fpga.DrainQueue(ctx, r.device); err != nil {
+		return err
+	}
+	if err := r.device.Sleep(ctx, onTheWay); err != nil {
+		return err
+	}
+	if err := r.server.process.Signal(os.Interrupt); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrHost, r.server.name, err)
+	}
+	if err := r.server.report(ctx, &r.out.Server); err != nil {
+		return err
+	}
+	return r.count()
+}
+
+// count reads what the device counted, and what it says of itself.
+func (r *run) count() error {
+	o := r.out
+	var err error
+	if o.Queue, err = queueCounts(r.device); err != nil {
+		return err
+	}
+	if w, ok := r.device.(witness); ok {
+		if o.Decisions, err = w.Decisions(); err != nil {
+			return err
+		}
+		o.Pacing, o.Invalid = w.Pacing(), w.Faults()
+	}
+	return nil
+}
+
+// queueCounts returns what a device counted of its queue.
+func queueCounts(d fpga.Device) (map[string]uint64, error) {
+	counters, err := fpga.Snapshot(d)
+	if err != nil {
+		return nil, err
+	}
+	q := &counters.Queue
+	return map[string]uint64{
+		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced, "dropped": q.DroppedFull + q.DroppedMismatch,
+		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames, "lane_saturations": q.LaneSaturations,
+		"bypassed": q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified, "lost_before_engine": q.LostBeforeEngine,
+	}, nil
+}
+
+// judge holds what must hold.
+func (r *run) judge() error {
+	o, q := r.out, r.out.Queue
+	var sent, vectors uint64
+	for i := range o.Workers {
+		sent += uint64(o.Workers[i].Packets)
+		vectors += o.Workers[i].Counts["vectors_computed"]
+	}
+	hold := func(name string, left, right uint64) { o.Checks = append(o.Checks, Check{name, left, right}) }
+	told := 0
+	for _, c := range o.Curves {
+		told += len(c)
+	}
+	hold("updates that workers told of = iterations × workers", uint64(told), uint64(r.config.Iterations*r.config.Workers))
+	hold("gradients that workers computed = iterations × workers", vectors, uint64(r.config.Iterations*r.config.Workers))
+	hold("packets that workers sent = packets that the queue decided about", sent, q["in"])
+	hold("packets that the queue delivered = packets at the server", q["delivered_frames"], o.Server.Counts["packets_received"])
+	hold("updates in packets that the queue delivered = updates that it took and did not replace", q["delivered_updates"]+q["queued"], q["appended"]+q["aggregated"])
+	hold("packets of strangers, broken, or lost before the queue = 0", q["malformed"]+q["misidentified"]+q["lost_before_engine"], 0)
+	for i := range o.Checks {
+		if c := &o.Checks[i]; !c.Holds() {
+			o.Invalid = append(o.Invalid, fmt.Sprintf("%s: %d, %d", c.Name, c.Left, c.Right))
+		}
+	}
+	if d := o.Decisions; d != nil && (d.Void != "" || d.Differ()) {
+		o.Invalid = append(o.Invalid, fmt.Sprintf("%d of %d decisions are the engine's; %s%s", d.Equal, d.Checked, d.First, d.Void))
+	}
+	var errs []error
+	for _, why := range o.Invalid {
+		errs = append(errs, fmt.Errorf("%w: %s", ErrInvalid, why))
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends what still runs.
+func (r *run) kill() {
+	for _, k := range append(r.workers, r.server) {
+		if k == nil {
+			continue
+		}
+		_ = k.process.Signal(os.Kill) // most have ended by themselves
+		<-k.process.Done()
+		k.lines.Wait()
+	}
+}

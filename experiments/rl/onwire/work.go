@@ -1,0 +1,138 @@
+package onwire
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// parts is in how many packets a gradient travels: as few as the kernel can merge.
+const parts = (ppo.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
+
+// Layout is how a gradient is cut into packets that can be merged.
+func Layout() endpoint.Layout {
+	return endpoint.Layout{Values: ppo.Params, PerPacket: (ppo.Params + parts - 1) / parts}
+}
+
+// Update is what a gradient takes of the wire, in all its packets.
+func Update() olaf.Size {
+	l, sum := Layout(), olaf.Size(0)
+	for i := range l.Packets() {
+		sum += olaf.FrameSize(l.Lanes(i))
+	}
+	return sum
+}
+
+// Pilot is a worker's work: it flies from the newest weights that came, and hands its gradient over when its period is over.
+type Pilot struct {
+	pilot   *rl.Pilot
+	due     time.Duration
+	fixed   []uint32
+	flown   ppo.Weights
+	mu      sync.Mutex
+	weights ppo.Weights // newest
+}
+
+// NewPilot is the work of worker k of a training. The error matches rl.ErrConfig.
+func NewPilot(c *rl.Config, k int) (*Pilot, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.Offers(Update()); err != nil {
+		return nil, err
+	}
+	p, err := c.Pilot(k)
+	if err != nil {
+		return nil, err
+	}
+	return &Pilot{pilot: p, weights: *c.Initial(int(c.Cluster(k))), fixed: make([]uint32, ppo.Params)}, nil
+}
+
+// Compute implements process.Work.
+func (p *Pilot) Compute(context.Context, uint32) process.Computed {
+	p.mu.Lock()
+	p.flown = p.weights
+	p.mu.Unlock()
+	gradient, reward := p.pilot.Fly(&p.flown)
+	for i, v := range gradient {
+		p.fixed[i] = uint32(rl.FixedPoint(v))
+	}
+	p.due += time.Duration(p.pilot.Period(Update()) / olaf.Nanosecond)
+	return process.Computed{Values: p.fixed, Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
+}
+
+// Apply implements process.Work: it takes weights over.
+func (p *Pilot) Apply(a *endpoint.Aggregate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, v := range a.Values {
+		if at := a.First + i; at < len(p.weights) {
+			p.weights[at] = math.Float32frombits(v)
+		}
+	}
+}
+
+// Servers is the work of a parameter server: the weights of every cluster.
+type Servers struct {
+	keepers  []*rl.Keeper
+	gradient []float32
+}
+
+// NewServers are those of a training. The error matches rl.ErrConfig.
+func NewServers(c *rl.Config) (*Servers, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	s := &Servers{}
+	for cluster := range c.Clusters {
+		s.keepers = append(s.keepers, c.Keeper(cluster, Layout().PerPacket))
+	}
+	return s, nil
+}
+
+// Compute implements process.Work; a server computes nothing.
+func (*Servers) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
+
+// Apply implements process.Work: it steps a part of a cluster's weights by the mean of what is inside, and answers with the part.
+func (s *Servers) Apply(a *endpoint.Aggregate) {
+	l := Layout()
+	part := a.First / l.PerPacket
+	if int(a.Job) >= len(s.keepers) || part >= l.Packets() || len(a.Values) != l.Lanes(part) || a.Vectors == 0 {
+		a.Values = nil // of no cluster of ours
+		return
+	}
+	s.gradient = s.gradient[:0]
+	for _, v := range a.Values {
+		s.gradient = append(s.gradient, rl.OfFixedPoint(int32(v), int(a.Vectors)))
+	}
+	weights := s.keepers[a.Job].Take(part, s.gradient, float64(a.Reward)/256/float64(a.Vectors), int(a.Vectors))
+	for i, w := range weights {
+		a.Values[i] = math.Float32bits(w)
+	}
+}
+
+// Stats are those of every cluster, by packets.
+func (s *Servers) Stats() (all []rl.ServerStats) {
+	for _, k := range s.keepers {
+		all = append(all, k.Stats())
+	}
+	return all
+}
+
+// Places are how many updates were inside of all packets of each place.
+func (s *Servers) Places() (all []uint64) {
+	for _, k := range s.keepers {
+		all = rl.AddPlaces(all, k.Inside())
+	}
+	return all
+}
+
+// Weights are those of a cluster.
+func (s *Servers) Weights(cluster int) *ppo.Weights { return s.keepers[cluster].Weights() }

@@ -1,0 +1,169 @@
+package onwire
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+func small() rl.Config {
+	c := rl.Defaults()
+	c.Workers, c.Clusters, c.Iterations, c.PPO.Steps, c.PPO.Epochs = 4, 2, 2, 60, 1
+	c.Network.Kind, c.Network.Rate, c.Network.OutRate = "olaf", 2*olaf.Mbps, olaf.Mbps
+	return c
+}
+
+// TestAsTheSimulatedServer gives updates to the servers in packets, and to the simulated one as frames: the weights are the same to the
+// last bit, whether one update is in a packet or a sum of several.
+func TestAsTheSimulatedServer(t *testing.T) {
+	c := small()
+	s, err := NewServers(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := c.Keeper(1, ppo.Params)
+	l := Layout()
+	for n, count := range []int{1, 3, 1, 2} {
+		gradient := make([]float32, ppo.Params)
+		fixed := make([]uint32, ppo.Params)
+		for i := range gradient {
+			fixed[i] = uint32(rl.FixedPoint(float32(i%17-8) * float32(n+1)))
+			gradient[i] = rl.OfFixedPoint(int32(fixed[i]), count)
+		}
+		whole.Take(0, gradient, 5, count)
+		for part := range l.Packets() {
+			values := append([]uint32(nil), fixed[part*l.PerPacket:][:l.Lanes(part)]...)
+			a := endpoint.Aggregate{Job: 1, First: part * l.PerPacket, Vectors: uint32(count), Reward: int32(5 * 256 * count), Values: values}
+			s.Apply(&a)
+			for i, v := range a.Values {
+				if math.Float32frombits(v) != whole.Weights()[a.First+i] {
+					t.Fatalf("update %d, weight %d: %v, as a frame %v", n, a.First+i, math.Float32frombits(v), whole.Weights()[a.First+i])
+				}
+			}
+		}
+	}
+	if *s.Weights(1) != *whole.Weights() || *s.Weights(0) != *c.Initial(0) {
+		t.Error("weights differ")
+	}
+	if stats := s.Stats()[1]; stats.Received != uint64(4*l.Packets()) || stats.Inside != uint64(7*l.Packets()) {
+		t.Errorf("%+v", stats)
+	}
+	for _, stranger := range []endpoint.Aggregate{{Job: 2, Vectors: 1, Values: make([]uint32, l.PerPacket)}, {Vectors: 1, Values: make([]uint32, 3)}, {First: ppo.Params, Vectors: 1}} {
+		if s.Apply(&stranger); stranger.Values != nil {
+			t.Errorf("%+v was answered", stranger)
+		}
+	}
+}
+
+// TestPilot flies from the weights that came, and keeps to its periods.
+func TestPilot(t *testing.T) {
+	c := small()
+	p, err := NewPilot(&c, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := p.Compute(t.Context(), 0)
+	simulated, err := c.Pilot(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gradient, reward := simulated.Fly(c.Initial(1))
+	for i, v := range gradient {
+		if first.Values[i] != uint32(rl.FixedPoint(v)) {
+			t.Fatalf("value %d differs from the simulated worker's", i)
+		}
+	}
+	if math.Abs(float64(first.Reward)/256-reward) > 1.0/256 || first.Due <= 0 {
+		t.Errorf("%+v, reward %v", first, reward)
+	}
+	weights := c.Initial(0) // others
+	for part := range Layout().Packets() {
+		a := endpoint.Aggregate{First: part * Layout().PerPacket}
+		for i := range Layout().Lanes(part) {
+			a.Values = append(a.Values, math.Float32bits(weights[a.First+i]))
+		}
+		p.Apply(&a)
+	}
+	p.Apply(&endpoint.Aggregate{First: ppo.Params - 1, Values: []uint32{math.Float32bits(weights[ppo.Params-1]), 7}}) // beyond the last
+	second := p.Compute(t.Context(), 1)
+	if p.flown != *weights || second.Due <= first.Due {
+		t.Errorf("due at %v after %v", second.Due, first.Due)
+	}
+	if _, err := NewPilot(&rl.Config{}, 0); !errors.Is(err, rl.ErrConfig) {
+		t.Error(err)
+	}
+	for _, rate := range []olaf.Rate{0, 1} { // nobody can offer the first, and nobody waits for the second
+		c := rl.Defaults()
+		c.Workers, c.Network.Rate = 65536, rate
+		if _, err := NewPilot(&c, 0); !errors.Is(err, rl.ErrConfig) {
+			t.Errorf("%v: %v", rate, err)
+		}
+	}
+	if _, err := NewServers(&rl.Config{}); !errors.Is(err, rl.ErrConfig) {
+		t.Error(err)
+	}
+}
+
+// TestTakes holds how long is said that a training takes, against what the last worker's schedule came to.
+func TestTakes(t *testing.T) {
+	c := small()
+	c.Iterations = 30
+	p, err := NewPilot(&c, c.Workers-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last time.Duration
+	for i := range uint32(c.Iterations) {
+		last = p.Compute(t.Context(), i).Due
+	}
+	if said := Takes(&c); last < said*3/5 || last > said*5/3 {
+		t.Errorf("%v were said, it took %v", said, last)
+	}
+}
+
+func TestFits(t *testing.T) {
+	c := small()
+	if err := Fits(&c, 10_000); err != nil {
+		t.Error(err)
+	}
+	c.Network.Rate = 400 * olaf.Mbps
+	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "try --rate 1.8Mbps --out-rate 600kbps, ") {
+		t.Error(err)
+	}
+	c.Network.Rate, c.Network.OutRate = TimelyRate, TimelyOutRate
+	if err := Fits(&c, 10_000); err != nil {
+		t.Errorf("what is suggested is refused: %v", err)
+	}
+}
+
+// TestControl holds that a status congests and time opens again.
+func TestControl(t *testing.T) {
+	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, 1, 2)
+	sends := func(now olaf.Time) (n int) {
+		for range 1000 {
+			if k.Sends(now) {
+				n++
+			}
+		}
+		return n
+	}
+	if sends(0) != 1000 {
+		t.Error("a worker that heard nothing holds back")
+	}
+	k.Heard(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10})
+	if n := sends(0); n < 180 || n > 320 {
+		t.Errorf("%d of 1000, want a quarter", n)
+	}
+	if sends(olaf.Time(20*olaf.Millisecond)) != 1000 {
+		t.Error("twice the threshold after the last ACK it still holds back")
+	}
+}

@@ -1,0 +1,122 @@
+package play
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// span is a time in which a worker may send at one rate.
+type span struct {
+	from, to int64 // ps
+	rate     float64
+}
+
+func (s *span) bits() float64 { return float64(float64(s.to-s.from) / float64(olaf.Second) * s.rate) }
+
+// spans are when the workers of a share send and how fast: slot by slot, and while a connection is set up only as fast as
+// before.
+func spans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignment, share sched.Share, offloaded bool) []span {
+	slot, epsilon := int64(in.Problem.Slot), int64(in.Problem.Reconfiguration)
+	var out []span
+	last := 0.0
+	for k, rate := range a.Rates {
+		i := a.Start + k
+		from := int64(i) * slot
+		crosses := share.Unit != m.Server && !offloaded
+		if crosses && rate > last && optics.grown(share.Unit, m.Server, i) {
+			out = append(out, span{from, from + epsilon, last}, span{from + epsilon, from + slot, rate})
+		} else {
+			out = append(out, span{from, from + slot, rate})
+		}
+		last = rate
+	}
+	return out
+}
+
+// pacer says when a worker has sent so much, which only grows.
+type pacer struct {
+	spans []span
+	at    int
+	done  float64 // bits of the spans before at
+}
+
+// hair is how far sums of rates may be off, less than planners and checker allow.
+const hair = 1e-7
+
+// reach is when so many bits are sent, −1 for never. Each call asks for more than the last.
+func (p *pacer) reach(bits float64) int64 {
+	for ; p.at < len(p.spans); p.at++ {
+		s := &p.spans[p.at]
+		if more := s.bits(); p.done+more < bits*(1-hair) {
+			p.done += more
+			continue
+		}
+		return min(s.to, s.from+int64(math.Round((bits-p.done)/s.rate*float64(olaf.Second))))
+	}
+	return -1
+}
+
+// optics is how many connections there are between units, slot by slot.
+type optics struct {
+	in    *sched.Instance
+	count map[[2]int][]int // by pair, the lesser unit first, from slot −1 on
+}
+
+func newOptics(in *sched.Instance, plan *sched.Plan) *optics {
+	o := &optics{in: in, count: map[[2]int][]int{}}
+	for pair, n := range in.Initial {
+		if pair[0] < pair[1] {
+			o.of(pair, plan.Slots)
+			for i := range o.count[pair] {
+				o.count[pair][i] = n
+			}
+		}
+	}
+	for _, c := range plan.Connections {
+		pair := ordered(in.Unit(c.Between[0]), in.Unit(c.Between[1]))
+		counts := o.of(pair, plan.Slots)
+		for i := c.Slot + 1; i < len(counts); i++ {
+			counts[i] = c.Count
+		}
+	}
+	return o
+}
+
+func ordered(v, u int) [2]int { return [2]int{min(v, u), max(v, u)} }
+
+func (o *optics) of(pair [2]int, slots int) []int {
+	if o.count[pair] == nil {
+		o.count[pair] = make([]int, slots+1)
+	}
+	return o.count[pair]
+}
+
+// grown says that the connections between two units became more in a slot.
+func (o *optics) grown(v, u, slot int) bool {
+	counts := o.count[ordered(v, u)]
+	return slot+1 < len(counts) && counts[slot+1] > counts[slot]
+}
+
+// steps are the rates of one direction between two units: what is set up carries nothing until the reconfiguration is over.
+func (o *optics) steps(v, u int) []step {
+	slot, epsilon := int64(o.in.Problem.Slot), int64(o.in.Problem.Reconfiguration)
+	counts := o.count[ordered(v, u)]
+	var steps []step
+	add := func(at int64, n int) {
+		if rate := float64(n) * o.in.Port; len(steps) == 0 || steps[len(steps)-1].rate != rate {
+			steps = append(steps, step{at, rate})
+		}
+	}
+	for i := 1; i < len(counts); i++ {
+		begins := int64(i-1) * slot
+		if counts[i] > counts[i-1] {
+			add(begins, counts[i-1])
+			add(begins+epsilon, counts[i])
+			continue
+		}
+		add(begins, counts[i])
+	}
+	return steps
+}

@@ -1,0 +1,542 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// The kinds of events.
+const (
+	kindStart  uint64 = iota << 56 // job
+	kindPace                       // share: its workers send their next packet
+	kindArrive                     // packet, at the end of a wire
+	kindWake                       // worker: computed or applied
+	kindMask   = uint64(0xff) << 56
+)
+
+// play is the state of one.
+type play struct {
+	in       *sched.Instance
+	plan     *sched.Plan
+	o        *Options
+	jobs     []job
+	shares   []share
+	workers  []worker
+	wires    []wire
+	switches []aggregating // by unit
+	packets  []packet
+	spare    []int32
+	future   *calendar.Queue
+	number   uint64
+	now      int64
+	begin    func(*play, *job)
+	windows  bool // hosts follow windows, and sums travel back
+	sent     int
+	total    int
+}
+
+// job is one job of the plan.
+type job struct {
+	*sched.Member
+	index   int
+	first   int // of its workers
+	share   int // first of its shares
+	inc     int // unit whose switch sums; sched.NoSwitch for its server alone
+	part    *part
+	packets int // of each worker
+	bits    float64
+	start   int64
+	fluid   int64 // when the last worker has sent all, as planned
+	late    olaf.Duration
+	base    int // of its segment
+
+	marks       uint64 // of a sum of every worker
+	sums, wrong int
+	inside      []uint16 // by fragment: contributions at the server
+	got         []int32  // by worker: fragments that the server has
+	end         int64
+	done        int // workers that have all sums
+}
+
+// part is what the switch of a unit sums of a job whose other workers are elsewhere; nil of all other jobs. Its sums go to the
+// server as one more worker's packets, and the server's come back to the switch once, for all of the unit's workers.
+type part struct {
+	first, count int // workers below the switch
+	up, down     []int32
+	marks        uint64
+}
+
+// share is a job's workers in one unit.
+type share struct {
+	job, first, count int
+	pace              pacer
+	next              int
+}
+
+// worker is one host.
+type worker struct {
+	job   int32
+	index int32 // in the job
+	there []int32
+	back  []int32
+	end   endpoint.Endpoint // nil of a paced one
+	wakes int
+}
+
+// leg is where a packet is on its way.
+type leg uint8
+
+const (
+	there leg = iota // from a worker
+	back             // to a worker
+	above            // from the switch of a part to the server
+	below            // from the server to the switch of a part
+)
+
+// packet is one on its way.
+type packet struct {
+	program.Packet
+	worker int32 // whose it is; of a part's the first
+	sent   int64 // when its host handed it over
+	hop    int8
+	leg    leg
+}
+
+// aggregating is a unit's switch with the places of its table.
+type aggregating struct {
+	*p4inc.Switch
+	free []int // bases
+	next int
+}
+
+// newPlay lays the network out: an interface of every worker and server, and the optics.
+func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*play, error) {
+	p := &play{in: in, plan: plan, o: o, switches: make([]aggregating, len(in.Units))}
+	optics := newOptics(in, plan)
+	all := 0.0
+	for k := range in.Jobs {
+		all += float64(in.Jobs[k].Volume * float64(in.Jobs[k].Workers))
+	}
+	stands := max(float64(Line.Bits()), all/float64(packets))
+	trunks := map[[2]int]int32{}
+	for k := range in.Jobs {
+		if err := p.addJob(k, optics, trunks, stands); err != nil {
+			return nil, err
+		}
+	}
+	p.future = calendar.New(4*len(p.workers)+len(p.jobs), int64(in.Problem.Slot))
+	return p, nil
+}
+
+func (p *play) addWire(w wire) int32 {
+	p.wires = append(p.wires, w)
+	return int32(len(p.wires) - 1)
+}
+
+// addJob lays out a job, a packet of which stands for so many bits.
+func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
+	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
+	j, whole := p.newJob(k, stands)
+	l := &layout{play: p, optics: optics, trunks: trunks, server: m.Server, in: p.addWire(constant(p.in.Server)), out: p.addWire(constant(p.in.Server))}
+	for _, s := range m.Shares {
+		of := spans(p.in, optics, m, a, s, whole)
+		last := (&pacer{spans: of}).reach(m.Volume)
+		if last < 0 {
+			return fmt.Errorf("%w: %s is never done", ErrPlay, m.ID)
+		}
+		j.fluid = max(j.fluid, last)
+		p.shares = append(p.shares, share{job: k, first: len(p.workers), count: s.Workers, pace: pacer{spans: of}})
+		if s.Unit == j.inc && s.Workers > p4inc.MaxMembers {
+			return fmt.Errorf("%w: %s has %d workers in %s; a switch program aggregates for at most %d", ErrPlay, m.ID, s.Workers, a.INC, p4inc.MaxMembers)
+		}
+		if s.Unit == j.inc && !whole {
+			j.part = &part{first: len(p.workers), count: s.Workers}
+			j.part.up, j.part.down = l.ways(s.Unit)
+		}
+		for range s.Workers {
+			l.addWorker(&j, s.Unit)
+		}
+	}
+	p.total += j.packets * m.Workers
+	p.jobs = append(p.jobs, j)
+	return nil
+}
+
+// newJob is a job without its network; whole says that a switch sums all of its workers.
+func (p *play) newJob(k int, stands float64) (j job, whole bool) {
+	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
+	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkAll(m.Workers, 0)}
+	if a.INC != "" {
+		j.inc = p.in.Unit(a.INC)
+		if whole = m.Offloaded(j.inc); whole {
+			j.late = 0
+		}
+	}
+	j.packets = max(1, int(m.Volume/stands))
+	j.bits = m.Volume / float64(j.packets)
+	if !whole {
+		j.inside, j.got = make([]uint16, j.packets), make([]int32, m.Workers)
+	}
+	return j, whole
+}
+
+// layout lays out the wires of one job, whose server hangs on the unit by in and out. Trunks between units are those of all jobs.
+type layout struct {
+	*play
+	optics  *optics
+	trunks  map[[2]int]int32
+	server  int // its unit
+	in, out int32
+}
+
+// trunk is the wire from one unit's switch to another's.
+func (l *layout) trunk(from, to int) int32 {
+	if _, there := l.trunks[[2]int{from, to}]; !there {
+		l.trunks[[2]int{from, to}] = l.addWire(wire{steps: l.optics.steps(from, to)})
+	}
+	return l.trunks[[2]int{from, to}]
+}
+
+// ways are the wires from a unit's switch to the job's server, and back.
+func (l *layout) ways(unit int) (up, down []int32) {
+	if unit == l.server {
+		return []int32{l.in}, []int32{l.out}
+	}
+	return []int32{l.trunk(unit, l.server), l.in}, []int32{l.out, l.trunk(l.server, unit)}
+}
+
+// addWorker adds a worker of the job in a unit: its packets go to the switch that sums them, or else to the server.
+func (l *layout) addWorker(j *job, unit int) {
+	w := worker{job: int32(j.index), index: int32(len(l.workers) - j.first)}
+	out, in := l.addWire(constant(l.play.in.Server)), l.addWire(constant(l.play.in.Server))
+	var up, down []int32
+	if unit != j.inc {
+		up, down = l.ways(unit)
+	} else if j.part != nil {
+		j.part.marks += program.Mark(olaf.WorkerID(w.index), 0)
+	}
+	w.there, w.back = append([]int32{out}, up...), append(down, in)
+	l.workers = append(l.workers, w)
+}
+
+// seldom is how many events there are between looks at the context.
+const seldom = 1 << 16
+
+// run plays until nothing moves any more; begin starts a job.
+func (p *play) run(ctx context.Context, begin func(*play, *job)) error {
+	p.begin = begin
+	for k := range p.jobs {
+		p.push(p.jobs[k].start, kindStart|uint64(k))
+	}
+	for events := 1; p.future.Len() > 0; events++ {
+		if events%seldom == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if p.o.Tell != nil {
+				p.o.Tell(p.sent, p.total)
+			}
+		}
+		e := p.future.Pop()
+		p.now = e.At
+		if err := p.handle(&e); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *play) handle(e *calendar.Event) error {
+	i := int(uint32(e.What))
+	switch e.What & kindMask {
+	case kindStart:
+		return p.startJob(&p.jobs[i])
+	case kindPace:
+		p.paceShare(i)
+	case kindArrive:
+		p.arrive(int32(i))
+	case kindWake:
+		p.wake(i)
+	}
+	return nil
+}
+
+func (p *play) push(at int64, what uint64) {
+	p.number++
+	p.future.Push(calendar.Event{At: at, Ord: p.number, What: what})
+}
+
+// jobID numbers jobs for the switches.
+func (j *job) jobID() olaf.ClusterID { return olaf.ClusterID(j.index + 1) }
+
+// startJob gives a job its segment, where a switch aggregates, and lets it begin.
+func (p *play) startJob(j *job) error {
+	if j.inc != sched.NoSwitch {
+		if err := p.admit(j); err != nil {
+			return err
+		}
+	}
+	p.begin(p, j)
+	return nil
+}
+
+// admit configures a job in its switch: a segment that nobody has, and its workers.
+func (p *play) admit(j *job) error {
+	s := &p.switches[j.inc]
+	if s.Switch == nil {
+		var err error
+		if s.Switch, err = p4inc.New(program.Config{Slots: min(p4inc.MaxSlots, p.o.Segment*4*max(1, p.in.Units[j.inc].INC))}); err != nil {
+			return err
+		}
+	}
+	if n := len(s.free); n > 0 {
+		j.base, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		j.base = s.next
+		s.next += p.o.Segment
+	}
+	first, count := j.below()
+	members := make([]program.Member, count)
+	for i := range members {
+		w := first - j.first + i
+		members[i] = program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)}
+	}
+	return s.Configure(program.Job{ID: j.jobID(), Members: members, Base: j.base, Slots: p.o.Segment})
+}
+
+// below are the workers that the job's switch sums.
+func (j *job) below() (first, count int) {
+	if j.part != nil {
+		return j.part.first, j.part.count
+	}
+	return j.first, j.Workers
+}
+
+// release frees a job's segment once nothing of it can come any more.
+func (p *play) release(j *job) {
+	if j.inc != sched.NoSwitch {
+		s := &p.switches[j.inc]
+		s.Remove(j.jobID())
+		s.free = append(s.free, j.base)
+	}
+}
+
+// account checks the identities of all switches and counts fragments that met.
+func (p *play) account() (marked uint64, err error) {
+	d := p4inc.Describe()
+	for v := range p.switches {
+		s := p.switches[v].Switch
+		if s == nil {
+			continue
+		}
+		if err := d.Account(s).Balance(); err != nil {
+			return 0, fmt.Errorf("switch of %s: %w", p.in.Units[v].Name, err)
+		}
+		marked += s.Counts()[p4inc.Asynchron]
+	}
+	return marked, nil
+}
+
+// pace begins a job whose workers send at the planned rates.
+func (p *play) pace(j *job) {
+	for s := j.share; s < len(p.shares) && p.shares[s].job == j.index; s++ {
+		p.nextOf(s)
+	}
+}
+
+func (p *play) nextOf(s int) {
+	of := &p.shares[s]
+	j := &p.jobs[of.job]
+	if of.next == j.packets {
+		return
+	}
+	wire := int64(j.bits / p.in.Server * float64(olaf.Second))
+	if at := of.pace.reach(float64(of.next+1) * j.bits); at >= 0 {
+		p.push(max(at-wire, p.now), kindPace|uint64(s)) // it has left when the fluid has
+	}
+}
+
+// paceShare lets the workers of a share send their next packet.
+func (p *play) paceShare(s int) {
+	of := &p.shares[s]
+	j := &p.jobs[of.job]
+	for w := of.first; w < of.first+of.count; w++ {
+		n := uint64(of.next)
+		q := program.Packet{
+			Kind: program.Data, Job: j.jobID(), Worker: olaf.WorkerID(p.workers[w].index), Seg: n, Index: uint32(j.base) + uint32(n%uint64(p.o.Segment)), Count: 1,
+			Trace: program.Contribution(olaf.WorkerID(p.workers[w].index), 0, 0),
+		}
+		p.transmit(p.room(int32(w), &q))
+	}
+	of.next++
+	p.nextOf(s)
+}
+
+func (p *play) room(w int32, q *program.Packet) int32 {
+	i := int32(len(p.packets))
+	if n := len(p.spare); n > 0 {
+		i, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else {
+		p.packets = append(p.packets, packet{})
+	}
+	p.packets[i] = packet{Packet: *q, worker: w, sent: p.now}
+	return i
+}
+
+// way is the wires of a packet's leg.
+func (p *play) way(q *packet) []int32 {
+	w := &p.workers[q.worker]
+	switch q.leg {
+	case there:
+		return w.there
+	case back:
+		return w.back
+	case above:
+		return p.jobs[w.job].part.up
+	}
+	return p.jobs[w.job].part.down
+}
+
+// transmit hands packet i to the next wire on its way; one that no connection waits for is gone, and its job not done.
+func (p *play) transmit(i int32) int64 {
+	q := &p.packets[i]
+	if q.leg == there && q.hop == 0 {
+		p.sent++
+	}
+	left, ok := p.wires[p.way(q)[q.hop]].send(p.now, q.sent, p.jobs[p.workers[q.worker].job].bits)
+	if !ok {
+		p.spare = append(p.spare, i)
+		return math.MaxInt64
+	}
+	p.push(left+int64(p.o.Delay), kindArrive|uint64(uint32(i)))
+	return left
+}
+
+func (p *play) arrive(i int32) {
+	q := &p.packets[i]
+	if q.hop++; int(q.hop) < len(p.way(q)) {
+		p.transmit(i)
+		return
+	}
+	taken := *q
+	w := &p.workers[taken.worker]
+	j := &p.jobs[w.job]
+	p.spare = append(p.spare, i)
+	switch {
+	case taken.leg == back:
+		w.end.Receive(olaf.Time(p.now), &taken.Packet, nil)
+		p.look(int(taken.worker))
+	case taken.leg == below:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Uplink, &taken.Packet, nil, &fanned{p, j})
+	case taken.leg == above, j.inc == sched.NoSwitch:
+		p.serve(j, w, &taken)
+	case j.part == nil:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &sums{p, j})
+	case int(taken.worker) < j.part.first || int(taken.worker) >= j.part.first+j.part.count:
+		p.serve(j, w, &taken)
+	default:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &gathered{p, j, taken.sent})
+	}
+}
+
+// serve is a parameter server's sum. Packets come in the order of their sender; what comes again is not counted.
+func (p *play) serve(j *job, w *worker, q *packet) {
+	n := int32(q.Seg)
+	if n < j.got[w.index] {
+		return
+	}
+	j.got[w.index]++
+	if q.leg == above && (q.Inside != j.part.marks || q.Vectors != uint32(j.part.count)) {
+		j.wrong++
+	}
+	if j.inside[n] += uint16(q.Vectors); int(j.inside[n]) < j.Workers {
+		return
+	}
+	r := program.Packet{Kind: program.Result, Job: j.jobID(), Seg: q.Seg, Index: q.Index, Count: uint16(j.Workers), Trace: program.Trace{
+		Inside: j.marks, Vectors: uint32(j.Workers),
+	}}
+	(&sums{p, j}).Emit(program.Down, &r, nil)
+}
+
+// gathered takes what the switch of a part sends because of a worker: a sum for the server, a mark for the worker.
+type gathered struct {
+	play *play
+	job  *job
+	sent int64 // when the packet that caused it was
+}
+
+// Emit implements program.Out.
+func (g *gathered) Emit(to program.Dest, r *program.Packet, _ []uint32) {
+	p, j := g.play, g.job
+	if to != program.Down {
+		p.answer(j.first+int(to), r)
+		return
+	}
+	i := p.room(int32(j.part.first), r)
+	p.packets[i].leg, p.packets[i].sent = above, g.sent
+	p.transmit(i)
+}
+
+// fanned takes what the switch of a part makes of the server's sum: a copy for every member.
+type fanned struct {
+	play *play
+	job  *job
+}
+
+// Emit implements program.Out.
+func (f *fanned) Emit(_ program.Dest, r *program.Packet, _ []uint32) {
+	for w := f.job.part.first; w < f.job.part.first+f.job.part.count; w++ {
+		f.play.answer(w, r)
+	}
+}
+
+// answer sends a worker what is for it.
+func (p *play) answer(w int, r *program.Packet) {
+	i := p.room(int32(w), r)
+	p.packets[i].leg = back
+	p.transmit(i)
+}
+
+// sums takes what a switch or server sends of a job.
+type sums struct {
+	play *play
+	job  *job
+}
+
+// Emit implements program.Out.
+func (s *sums) Emit(to program.Dest, r *program.Packet, _ []uint32) {
+	p, j := s.play, s.job
+	if r.Kind == program.Result && to == program.Down {
+		if j.sums++; r.Inside != j.marks || r.Vectors != uint32(j.Workers) {
+			j.wrong++
+		}
+		if j.end = p.now; !p.windows && j.sums == j.packets {
+			p.release(j)
+		}
+	}
+	if !p.windows {
+		return
+	}
+	if to != program.Down {
+		p.answer(j.first+int(to), r)
+		return
+	}
+	if j.part != nil {
+		i := p.room(int32(j.part.first), r)
+		p.packets[i].leg = below
+		p.transmit(i)
+	}
+	for w := j.first; w < j.first+j.Workers; w++ {
+		if j.part == nil || w < j.part.first || w >= j.part.first+j.part.count {
+			p.answer(w, r)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/check"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/results"
+)
+
+// PlaySchema names the document of a Report.
+const PlaySchema = "olafctl.schedule-play/v1"
+
+// ErrPlay is the kind of every plan that can't be carried out as it is.
+var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
+
+// MaxPackets is how many a play sends at most.
+const MaxPackets = 10_000_000
+
+// windowed is how many it sends at most where hosts remember what they sent.
+const windowed = 1_000_000
+
+// beside is what a line has beside a frame: preamble, check sequence and gap.
+const beside = olaf.Size(24)
+
+// Line is what a full frame of P4INC takes of a line.
+var Line = frame.P4INC.Size(p4inc.Lanes) + beside
+
+// Options are how a plan is played.
+type Options struct {
+	Packets int // that workers send, at most; 0 is a tenth of MaxPackets
+	// Segment is how many aggregators a job has; 0 is 256.
+	Segment int
+	// Delay is that of every wire.
+	Delay olaf.Duration
+	// Paced alone leaves the play with windows out.
+	Paced bool
+	// Tell is called as packets are sent; nil for nobody.
+	Tell func(done, total int)
+}
+
+// Report is what a play was found to do.
+type Report struct {
+	Schema string `json:"schema"`
+	Policy string `json:"policy"`
+	// Packets that workers sent in the paced play, and how many of the wire's frames one of them stands for, at most.
+	Packets int           `json:"packets"`
+	Stands  results.Float `json:"stands_for_frames"`
+	// Sums that switches and servers completed, of as many as there were to be.
+	Sums, Expected int `json:"-"`
+	CTBTI          struct {
+		Planned  olaf.Duration  `json:"planned"` // whole slots
+		Fluid    olaf.Duration  `json:"fluid"`
+		Paced    olaf.Duration  `json:"paced"`
+		Windowed *olaf.Duration `json:"windowed,omitempty"`
+	} `json:"ct_bti"`
+	// WorstPct is the largest distance of a paced job from the fluid, in per cent of the time in which it sends.
+	WorstPct results.Float `json:"worst_pct"`
+	Worst    string        `json:"worst_job"`
+	Jobs     []Played      `json:"jobs"`
+	// Marked counts fragments that met in an aggregator; 0 unless something is wrong.
+	Marked uint64 `json:"marked"`
+}
+
+// Played is one job. Times are since 0, with the server's update.
+type Played struct {
+	Job          string         `json:"job"`
+	INC          string         `json:"inc,omitempty"`
+	Part         bool           `json:"inc_part,omitempty"` // its switch sums the workers in its unit, the server all
+	Packets      int            `json:"packets"`            // of each worker
+	Planned      olaf.Duration  `json:"planned"`
+	Fluid        olaf.Duration  `json:"fluid"`
+	Paced        olaf.Duration  `json:"paced"`
+	DeviationPct results.Float  `json:"deviation_pct"`
+	Windowed     *olaf.Duration `json:"windowed,omitempty"` // absent where it was not done
+}
+
+// Play carries a plan out that keeps every rule. The error matches ErrPlay, or is the context's.
+func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
+	if err := o.settle(plan); err != nil {
+		return nil, err
+	}
+	in := plan.Problem.Instance(plan.Problem.PartialINC)
+	r := &Report{Schema: PlaySchema, Policy: plan.Policy.Name}
+	paced, err := newPlay(in, plan, &o, o.Packets)
+	if err != nil {
+		return nil, err
+	}
+	for k := range paced.jobs {
+		j := &paced.jobs[k]
+		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late})
+		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
+		r.Packets += j.packets * j.Workers
+		r.Expected += j.packets
+	}
+	if err := paced.run(ctx, (*play).pace); err != nil {
+		return nil, err
+	}
+	if err := r.takePaced(paced, in); err != nil {
+		return nil, err
+	}
+	if o.Paced {
+		return r, nil
+	}
+	free, err := newPlay(in, plan, &o, min(o.Packets, windowed))
+	if err != nil {
+		return nil, err
+	}
+	if err := free.run(ctx, (*play).open); err != nil {
+		return nil, err
+	}
+	r.takeWindowed(free, in)
+	return r, nil
+}
+
+// settle fills in what was left open, and refuses what cannot be played.
+func (o *Options) settle(plan *sched.Plan) error {
+	if o.Packets == 0 {
+		o.Packets = MaxPackets / 10
+	}
+	if o.Segment == 0 {
+		o.Segment = 256
+	}
+	if o.Packets < 1 || o.Packets > MaxPackets {
+		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
+	}
+	if v := check.Check(plan); !v.OK() {
+		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Broken())
+	}
+	if len(plan.Outcome.Unfinished) > 0 {
+		return fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished), plan.Outcome.Unfinished[0])
+	}
+	return nil
+}
+
+// takePaced reads what the paced play did. Every fragment of every job must have been summed, once.
+func (r *Report) takePaced(p *play, in *sched.Instance) error {
+	var wrong []error
+	for k := range p.jobs {
+		j, out := &p.jobs[k], &r.Jobs[k]
+		r.Sums += j.sums
+		if j.sums != j.packets || j.wrong > 0 {
+			wrong = append(wrong, fmt.Errorf("%s: %d of %d fragments were summed, %d of them not of every worker", j.ID, j.sums, j.packets, j.wrong))
+			continue
+		}
+		out.Paced = olaf.Duration(j.end) + j.late
+		out.DeviationPct = results.Float(100 * float64(j.end-j.fluid) / float64(j.fluid-j.start))
+		if math.Abs(float64(out.DeviationPct)) >= math.Abs(float64(r.WorstPct)) {
+			r.WorstPct, r.Worst = out.DeviationPct, j.ID
+		}
+		r.CTBTI.Planned, r.CTBTI.Fluid, r.CTBTI.Paced = max(r.CTBTI.Planned, out.Planned), max(r.CTBTI.Fluid, out.Fluid), max(r.CTBTI.Paced, out.Paced)
+	}
+	for _, t := range []*olaf.Duration{&r.CTBTI.Planned, &r.CTBTI.Fluid, &r.CTBTI.Paced} {
+		*t -= in.Origin()
+	}
+	marked, err := p.account()
+	r.Marked = marked
+	return errors.Join(append(wrong, err)...)
+}
+
+func (r *Report) takeWindowed(p *play, in *sched.Instance) {
+	last, all := olaf.Duration(0), true
+	for k := range p.jobs {
+		j := &p.jobs[k]
+		if j.done < j.Workers {
+			all = false
+			continue
+		}
+		at := olaf.Duration(j.end) + j.late
+		r.Jobs[k].Windowed = &at
+		last = max(last, at)
+	}
+	if all {
+		last -= in.Origin()
+		r.CTBTI.Windowed = &last
+	}
+}

@@ -1,0 +1,46 @@
+package play
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+)
+
+// step is a rate from an instant on.
+type step struct {
+	from int64 // ps
+	rate float64
+}
+
+// wire is one direction of a cable: an interface, or all connections from one unit to another. Frames leave it in the order
+// in which they were handed over. A connection is drained before it is taken down: what was sent by then still crosses it.
+type wire struct {
+	steps []step
+	at    int
+	free  int64
+}
+
+// send is when a frame has left that is handed over now and was sent by its host before that; never where no connection
+// comes any more.
+func (w *wire) send(now, sent int64, bits float64) (left int64, ok bool) {
+	t := max(now, w.free)
+	for w.at+1 < len(w.steps) && w.steps[w.at+1].from <= t {
+		w.at++
+	}
+	rate := w.steps[w.at].rate
+	if rate == 0 && w.at > 0 && sent < w.steps[w.at].from {
+		rate = w.steps[w.at-1].rate
+	}
+	for rate == 0 {
+		if w.at+1 == len(w.steps) {
+			return 0, false
+		}
+		w.at++
+		rate, t = w.steps[w.at].rate, max(t, w.steps[w.at].from)
+	}
+	w.free = t + int64(math.Round(bits/rate*float64(olaf.Second)))
+	return w.free, true
+}
+
+// constant is an interface.
+func constant(rate float64) wire { return wire{steps: []step{{0, rate}}} }

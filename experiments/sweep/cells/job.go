@@ -1,0 +1,66 @@
+package cells
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// OneJob is a job of hosts that wait for answers.
+type OneJob struct {
+	Job  *job.Spec `json:"job"`
+	Seed uint64    `json:"seed"` // of the first run
+}
+
+// readJob is read of a OneJob, which says of its job only how that is called.
+func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
+	written, err := read[struct {
+		Job  json.RawMessage `json:"job"`
+		Seed uint64          `json:"seed"`
+	}](spec)
+	if err != nil {
+		return cell, err
+	}
+	cell.Seed = written.Seed
+	cell.Job, err = job.ReadSpec(c.Systems, written.Job)
+	return cell, err
+}
+
+// JobPatience refuses a OneJob of which a single run would take long.
+func (c Carrier) JobPatience(spec json.RawMessage) error {
+	cell, err := c.readJob(spec)
+	if err != nil {
+		return err
+	}
+	return job.Patience([]*job.Spec{cell.Job}, 1)
+}
+
+// Jobs carries out runs from to from+n of OneJob. One that hung is not valid.
+func (c Carrier) Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	cell, err := c.readJob(spec)
+	if err != nil {
+		return nil, err
+	}
+	lot, seeds := of(job.Metrics()), make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = cell.Seed + uint64(from+i)
+	}
+	o, err := job.Run(ctx, cell.Job, seeds, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range o.Runs {
+		run := sweep.Run{Seed: seeds[i]}
+		if r.Hung {
+			run.Invalid = job.ErrHung.Error()
+		}
+		for _, row := range closedloop.Rows() {
+			run.Values = append(run.Values, row.Of(r))
+		}
+		lot.Runs = append(lot.Runs, run)
+	}
+	return lot, nil
+}

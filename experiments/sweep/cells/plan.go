@@ -1,0 +1,63 @@
+package cells
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/check"
+	"github.com/olafctl/olaf/experiments/sched/policy"
+	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
+	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// Scheduled is a workload with how it is planned.
+type Scheduled struct {
+	Workload workload.Spec `json:"workload"`
+	Scenario string        `json:"scenario"`
+}
+
+var planned = metrics(row{"ct_bti_s", "Completion time", "s"}, row{"mean_jct_s", "Mean job completion time", "s"}, row{"reconfigurations", "Reconfigurations", ""})
+
+// PlanMetrics are what a plan is measured by.
+func PlanMetrics() []*metric.Metric { return planned }
+
+// Plan plans the jobs of runs from to from+n of a Scheduled, and checks every plan.
+func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	s, err := read[Scheduled](spec)
+	if err != nil {
+		return nil, err
+	}
+	all := schedsweep.Scenarios()
+	at := slices.IndexFunc(all, func(one schedsweep.Scenario) bool { return one.Name == s.Scenario })
+	if at < 0 {
+		return nil, fmt.Errorf("there is no scenario %q", s.Scenario)
+	}
+	lot := of(planned)
+	first := s.Workload.Seed
+	for i := range n {
+		s.Workload.Seed = first + uint64(from+i)
+		problem, err := workload.Generate(s.Workload)
+		if err != nil {
+			return nil, err
+		}
+		if !all[at].INC {
+			problem = problem.WithINC(0)
+		}
+		plan, err := policy.Plan(ctx, problem, all[at].Policy, policy.Options{Repairs: sched.AllRepairs})
+		if err != nil {
+			return nil, err
+		}
+		run := sweep.Run{Seed: s.Workload.Seed}
+		if v := check.Check(plan); !v.OK() {
+			run.Invalid = v.Violations[0].What
+		}
+		run.Values = floats(plan.Outcome.CTBTI.Seconds(), plan.Outcome.MeanJCT(s.Workload.Jobs).Seconds(), float64(plan.Outcome.Reconfigurations))
+		lot.Runs = append(lot.Runs, run)
+	}
+	return lot, nil
+}

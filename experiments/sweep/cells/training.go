@@ -1,0 +1,119 @@
+package cells
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// Training is a training of LunarLander's workers.
+type Training struct {
+	Config rl.Config `json:"config"`
+	Job    *Job      `json:"job,omitempty"` // of a system whose workers wait for answers
+}
+
+// Job is what a training is through whose workers wait, beside its configuration.
+type Job struct {
+	System  string         `json:"system"`
+	Mode    string         `json:"mode"`
+	Loss    float64        `json:"loss"` // share of frames that every link loses
+	Options system.Options `json:"options"`
+}
+
+// Spec is the job of a system of a set: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
+func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
+	s, err := systems.Find(j.System)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(j.Mode)
+	if err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: j.Options}
+	spec.Network.Link = iswitch.LabLink()
+	spec.Network.Link.Loss = j.Loss
+	return spec, nil
+}
+
+// What every training is measured by, what else one whose workers wait for nobody is, and one whose workers wait.
+var (
+	trained = metrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""}, row{"end_ns", "Virtual time", "ns"})
+	queued  = metrics(row{"sent", "Sent", "updates"}, row{"delivered_frames", "Delivered", "frames"}, row{"aggregated", "Aggregated", "updates"}, row{"dropped", "Dropped", "updates"})
+	waited  = job.Metrics()
+)
+
+// TrainingMetrics are what trainings of any system are measured by.
+func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }
+
+// Train carries out runs from to from+n of a Training. One that hung has no result.
+func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	t, err := read[Training](spec)
+	if err != nil {
+		return nil, err
+	}
+	lot, once := of(slices.Concat(trained, queued)), trainOnce
+	if t.Job != nil {
+		lot, once = of(slices.Concat(trained, waited)), func(ctx context.Context, config rl.Config) ([]results.Float, error) {
+			return t.Job.train(ctx, c.Systems, config)
+		}
+	}
+	first := t.Config.Seed
+	for i := range n {
+		t.Config.Seed = first + uint64(from+i)
+		values, err := once(ctx, t.Config)
+		if err != nil {
+			return nil, err
+		}
+		lot.Runs = append(lot.Runs, sweep.Run{Seed: t.Config.Seed, Values: values})
+	}
+	return lot, nil
+}
+
+// trainOnce trains through a queue.
+func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
+	out, err := rl.Train(ctx, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	w := out.Network
+	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], rl.Flights), float64(out.EndNS), float64(w.In()), float64(w.Released),
+		float64(w.Class[engine.Aggregated]), float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
+}
+
+// train trains one job.
+func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]results.Float, error) {
+	spec, err := j.Spec(systems)
+	if err != nil {
+		return nil, err
+	}
+	out, err := job.Train(ctx, c, spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	if out.Network.Hung {
+		return nil, fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
+	}
+	values := append(floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights, rl.Flights)), out.Network.Duration)
+	for _, row := range closedloop.Rows() {
+		values = append(values, row.Of(out.Network))
+	}
+	return values, nil
+}
+
+// lastTenth is the mean reward at the end of a training.
+func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
+	blocks := rl.Blocks(curves, c.Tenth())
+	return blocks[len(blocks)-1]
+}

@@ -1,0 +1,317 @@
+// Package grid reads what a parameter is varied over, in the one grammar of all sweeps: NAME=VALUES, where VALUES are single
+// values and ranges, separated by commas.
+//
+//	slots=2,4,8            these
+//	slots=2..64:x2         from 2 on, doubled each time, up to 64
+//	out-rate=5G..40G:5G    from 5G on, in steps of 5G, up to 40G
+//	phase=0..100ms/20      from 0 to 100ms in 20 equal steps, both ends included
+//	phase=0..100ms         the same in 20 steps; of whole numbers, every one
+//
+// The lower end of a range may leave out the unit that the upper one has.
+package grid
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrSweep is the kind of every refused sweep; the message says how to write it.
+var ErrSweep = olaf.NewError(olaf.Usage, "bad sweep")
+
+// Type is what a parameter's values are.
+type Type uint8
+
+const (
+	Word     Type = iota // names, such as those of systems; no ranges
+	Whole                // 8
+	Real                 // 0.25
+	Rate                 // 5G
+	Size                 // 256B
+	Duration             // 100ms
+)
+
+const (
+	defaultSteps = 20
+	maxSteps     = 1000
+	// maxValues bounds one axis, so that a slip of the pen costs nothing.
+	maxValues = 100_000
+)
+
+// Axis is one parameter and its values, in the form in which they are printed and read back.
+type Axis struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// Split cuts NAME=VALUES. Underscores in the name are as good as dashes. The error matches ErrSweep.
+func Split(text string) (name, values string, err error) {
+	name, values, ok := strings.Cut(text, "=")
+	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("%w %q: there is no NAME= in it; write it as slots=2..64:x2, or phase=0..100ms/20", ErrSweep, text)
+	}
+	return name, values, nil
+}
+
+// New reads the values of a parameter. A value that is given twice is refused. The error matches ErrSweep.
+func New(name string, of Type, values string) (Axis, error) {
+	a := Axis{Name: name}
+	for _, part := range strings.Split(values, ",") {
+		more, err := of.part(strings.TrimSpace(part))
+		if err != nil {
+			return a, fmt.Errorf("%w %s=%s: %w", ErrSweep, name, values, err)
+		}
+		a.Values = append(a.Values, more...)
+		if len(a.Values) > maxValues {
+			return a, fmt.Errorf("%w %s=%s: more than %d values; make the steps longer", ErrSweep, name, values, maxValues)
+		}
+	}
+	seen := make(map[string]bool, len(a.Values))
+	for _, v := range a.Values {
+		if seen[v] {
+			return a, fmt.Errorf("%w %s=%s: %s is in it twice", ErrSweep, name, values, v)
+		}
+		seen[v] = true
+	}
+	return a, nil
+}
+
+// part reads one value or one range.
+func (t Type) part(text string) ([]string, error) {
+	low, rest, isRange := strings.Cut(text, "..")
+	if !isRange || t == Word {
+		v, err := t.canonical(text)
+		return []string{v}, err
+	}
+	r, err := t.span(low, rest)
+	if err != nil {
+		return nil, err
+	}
+	return r.values()
+}
+
+// span is a range from low to high: by a factor, by a step, or in equal steps.
+type span struct {
+	of           Type
+	low, high    *big.Rat
+	factor, step *big.Rat // nil where the other or steps say how
+	steps        int
+}
+
+func (t Type) span(low, rest string) (r span, err error) {
+	r.of = t
+	high, how, stepped := strings.Cut(rest, ":")
+	high, count, counted := strings.Cut(high, "/")
+	if r.high, err = t.parse(high); err != nil {
+		return r, err
+	}
+	if r.low, err = t.parse(t.withUnit(low, high)); err != nil {
+		return r, err
+	}
+	if r.low.Cmp(r.high) > 0 {
+		return r, fmt.Errorf("%s is more than %s", strings.TrimSpace(low), strings.TrimSpace(high))
+	}
+	factor, grows := strings.CutPrefix(how, "x")
+	switch {
+	case stepped && counted:
+		return r, fmt.Errorf("give a step (:) or a number of steps (/), not both")
+	case grows:
+		var ok bool
+		if r.factor, ok = new(big.Rat).SetString(factor); !ok || r.factor.Cmp(one) <= 0 || r.low.Sign() <= 0 {
+			return r, fmt.Errorf("x%s: a factor is above 1, as x2, and the range must begin above 0", factor)
+		}
+	case stepped:
+		if r.step, err = t.parse(t.withUnit(how, high)); err != nil {
+			return r, err
+		}
+		if r.step.Sign() <= 0 {
+			return r, fmt.Errorf("a step is above 0")
+		}
+	case counted:
+		if r.steps, err = strconv.Atoi(count); err != nil || r.steps < 1 || r.steps > maxSteps {
+			return r, fmt.Errorf("the number of steps is 1 to %d", maxSteps)
+		}
+	case t == Whole:
+		r.step = one
+	default:
+		r.steps = defaultSteps
+	}
+	return r, nil
+}
+
+var one = big.NewRat(1, 1)
+
+// values are the values of the range; the upper end is among them where a step reaches it.
+func (r *span) values() ([]string, error) {
+	var out []string
+	add := func(v *big.Rat) error {
+		text, err := r.of.format(v)
+		out = append(out, text)
+		return err
+	}
+	if r.steps > 0 {
+		for i := range r.steps + 1 {
+			v := new(big.Rat).Sub(r.high, r.low)
+			v.Mul(v, big.NewRat(int64(i), int64(r.steps)))
+			if err := add(v.Add(v, r.low)); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	for v := new(big.Rat).Set(r.low); v.Cmp(r.high) <= 0; {
+		if err := add(v); err != nil {
+			return nil, err
+		}
+		if len(out) > maxValues {
+			return nil, fmt.Errorf("more than %d values; make the steps longer", maxValues)
+		}
+		if r.factor != nil {
+			v.Mul(v, r.factor)
+		} else {
+			v.Add(v, r.step)
+		}
+	}
+	return out, nil
+}
+
+// withUnit gives a bare number the unit of another value.
+func (t Type) withUnit(text, other string) string {
+	text = strings.TrimSpace(text)
+	if t == Whole || t == Real || text == "" || strings.Trim(text, "0123456789.-+") != "" {
+		return text
+	}
+	return text + strings.TrimLeft(strings.TrimSpace(other), "0123456789.-+ ")
+}
+
+// parse reads a value, a quantity in its least unit: bits a second, bytes, picoseconds.
+func (t Type) parse(text string) (*big.Rat, error) {
+	text = strings.TrimSpace(text)
+	var v int64
+	switch t {
+	case Rate:
+		q, err := olaf.ParseRate(text)
+		if err != nil {
+			return nil, err
+		}
+		v = int64(q)
+	case Size:
+		q, err := olaf.ParseSize(text)
+		if err != nil {
+			return nil, err
+		}
+		v = int64(q)
+	case Duration:
+		q, err := olaf.ParseDuration(text)
+		if err != nil {
+			return nil, err
+		}
+		v = int64(q)
+	case Real:
+		const longest = 64
+		if r, ok := new(big.Rat).SetString(text); ok && len(text) <= longest && !strings.ContainsAny(text, "/pP_") && tame(text) {
+			return r, nil
+		}
+		return nil, fmt.Errorf("%q is no number", text)
+	default:
+		n, err := olaf.ParseInt(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no whole number", text)
+		}
+		v = n
+	}
+	return new(big.Rat).SetInt64(v), nil
+}
+
+// tame says that a number's exponent, if it has one, is one of a float64.
+func tame(text string) bool {
+	_, err := olaf.ParseNumber(text)
+	return err == nil
+}
+
+// format prints a value as parse reads it. What is finer than the least unit is cut off, but whole numbers must be whole.
+func (t Type) format(v *big.Rat) (string, error) {
+	if t == Real {
+		f, _ := v.Float64()
+		return strconv.FormatFloat(f, 'g', -1, 64), nil
+	}
+	if t == Whole && !v.IsInt() {
+		return "", fmt.Errorf("%s is no whole number; give another step", v.FloatString(3))
+	}
+	n := new(big.Int).Quo(v.Num(), v.Denom())
+	if !n.IsInt64() {
+		return "", fmt.Errorf("%s is out of range", n)
+	}
+	switch t {
+	case Rate:
+		return olaf.Rate(n.Int64()).String(), nil
+	case Size:
+		return olaf.Size(n.Int64()).String(), nil
+	case Duration:
+		return olaf.Duration(n.Int64()).String(), nil
+	}
+	return n.String(), nil
+}
+
+// canonical is a single value in the form in which it is printed.
+func (t Type) canonical(text string) (string, error) {
+	if t == Word {
+		if text == "" {
+			return "", fmt.Errorf("a value is empty")
+		}
+		return text, nil
+	}
+	v, err := t.parse(text)
+	if err != nil {
+		return "", err
+	}
+	return t.format(v)
+}
+
+// Number is where a value stands on an axis of numbers, in bits a second, bytes, nanoseconds or as it is; ok is false of a word.
+func (t Type) Number(value string) (n float64, ok bool) {
+	if t == Word {
+		return 0, false
+	}
+	v, err := t.parse(value)
+	if err != nil {
+		return 0, false
+	}
+	n, _ = v.Float64()
+	if t == Duration {
+		n /= float64(olaf.Nanosecond)
+	}
+	return n, true
+}
+
+// Unit is that of Number.
+func (t Type) Unit() string { return map[Type]string{Rate: "bps", Size: "B", Duration: "ns"}[t] }
+
+// Grid is every combination of the axes' values, the last axis running fastest, each in the order of the axes.
+func Grid(axes []Axis) [][]string {
+	cells := [][]string{nil}
+	for _, a := range axes {
+		next := make([][]string, 0, len(cells)*len(a.Values))
+		for _, c := range cells {
+			for _, v := range a.Values {
+				next = append(next, append(slices.Clip(slices.Clone(c)), v))
+			}
+		}
+		cells = next
+	}
+	return cells
+}
+
+// Cells is how many a grid of the axes has; it does not overflow.
+func Cells(axes []Axis) float64 {
+	n := 1.0
+	for _, a := range axes {
+		n *= float64(len(a.Values))
+	}
+	return n
+}

@@ -1,0 +1,47 @@
+package saturate
+
+import (
+	"errors"
+
+	"github.com/olafctl/olaf/experiments/testbed/tap"
+)
+
+// recording is a capture of one run.
+type recording struct {
+	at *tap.Capture
+	to Recorder
+}
+
+// record begins to capture where workers and server are, as Ends names them.
+func (f *Feeder) record(to Recorder) (*recording, error) {
+	names := Ends(f.lab.Plan)
+	var at []tap.End
+	for i, w := range f.lab.Workers() {
+		at = append(at, tap.End{Name: names[i], At: f.lab.Cables[f.lab.Plan.Nodes[w].Up].A})
+	}
+	server := f.lab.Server()
+	at = append(at, tap.End{Name: names[len(at)], At: f.lab.Cables[f.lab.Plan.Nodes[server].Down[0]].B})
+	c, err := tap.Open(at...)
+	if err != nil {
+		return nil, err
+	}
+	return &recording{c, to}, nil
+}
+
+// take hands over what was captured by now. There may be no recording.
+func (r *recording) take() error {
+	if r == nil {
+		return nil
+	}
+	return r.at.Drain(r.to.Frame)
+}
+
+// end hands over the rest, and what was lost, and closes the capture.
+func (r *recording) end() error {
+	err := r.take()
+	lost, why := r.at.Lost()
+	if err = errors.Join(err, why); err == nil {
+		err = r.to.Lost(lost)
+	}
+	return errors.Join(err, r.at.Close())
+}

@@ -1,0 +1,498 @@
+package saturate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// LogBytes is the room of a log of decisions that a feeder takes up in time.
+const LogBytes = 1 << 24
+
+// Feeder is a testbed with all its ends in the hands of this process: those of the workers, and that of the server.
+type Feeder struct {
+	lab     *lab.Lab
+	workers []*net.UDPConn // by number
+	server  *net.UDPConn
+	replays []*xdp.SumReplayer
+	told    []xdp.Comparison // of each replay, what runs have heard of
+	decided []uint64         // by adder
+	again   uint64           // sums that agents had sent once more before the run
+	came    []uint64         // by adder, frames that had come out of its cable upwards before the run
+	epoch   uint16           // of the next vector
+	mishaps process.Mishaps
+	deaf    int // of so many sums the server does not hear one; 0 hears all
+
+	recording *recording // nil while nobody asks for one
+}
+
+// New takes the ends of a testbed, whose programs log their decisions with LogBytes of room. A node behind an interface cannot
+// be one of them: the error matches ErrConfig.
+func New(l *lab.Lab) (*Feeder, error) {
+	f := &Feeder{lab: l}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (f *Feeder) open() (err error) {
+	for i := range f.lab.Plan.Nodes {
+		if n := &f.lab.Plan.Nodes[i]; n.Device != "" {
+			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server", ErrConfig, n.Role, n.Name, n.Device)
+		}
+	}
+	for _, node := range f.lab.Workers() {
+		c, err := f.lab.Nodes[node].Datagrams(f.below(node))
+		if err != nil {
+			return err
+		}
+		f.workers = append(f.workers, c)
+	}
+	for _, a := range f.lab.Adders {
+		children := len(f.lab.Plan.Nodes[a.Planned.Node].Down)
+		r, err := xdp.NewSumReplayer(xdp.AggregatorBuild{Fragments: f.lab.Fragments, Lanes: f.lab.Lanes, Wrapping: a.Planned.Wrapping}, xdp.Parent{Job: f.lab.Job, Children: children})
+		if err != nil {
+			return err
+		}
+		f.replays = append(f.replays, r)
+	}
+	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]xdp.Comparison, len(f.lab.Adders))
+	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.top()))
+	return err
+}
+
+// top is the aggregator below the server.
+func (f *Feeder) top() int {
+	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
+}
+
+// below and above are where sockets are at the two ends of a node's cable towards the server.
+func (f *Feeder) below(node int) netip.AddrPort {
+	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Lower, olaf.UDPPort)
+}
+
+func (f *Feeder) above(node int) netip.AddrPort {
+	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Upper, olaf.UDPPort)
+}
+
+// child is which of its parent's children a node is.
+func (f *Feeder) child(node int) olaf.WorkerID {
+	up := f.lab.Plan.Nodes[node].Up
+	return olaf.WorkerID(slices.Index(f.lab.Plan.Nodes[f.lab.Plan.Cables[up].Parent].Down, up))
+}
+
+// Close closes the ends; the testbed stays.
+func (f *Feeder) Close() error {
+	var errs []error
+	for _, c := range append(f.workers, f.server) {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	f.workers, f.server = nil, nil
+	return errors.Join(errs...)
+}
+
+// run is all vectors of a run under way.
+type run struct {
+	*Feeder
+	config *Config
+	out    *Run
+	job    process.Job
+	begun  time.Time
+	said   func()
+	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
+	times  []int64        // of sums, from there to the server
+	whole  int            // sums at the server, each for the first time
+	next   []uint16       // by fragment, the epoch of the first sum that has not come there
+	heard  int            // packets there, for those that it does not hear
+	sums   expected
+}
+
+// expected are the sums of the vectors that workers are at, worked out once for all of them.
+type expected struct {
+	sync.Mutex
+	of map[uint32][]int32
+}
+
+// worker is the work of one: vectors that follow from the run's seed, and sums held against what they must be.
+type worker struct {
+	*run
+	number         int
+	values         []uint32
+	checked, wrong uint64
+}
+
+// Compute implements process.Work.
+func (w *worker) Compute(_ context.Context, vector uint32) process.Computed {
+	for i := range w.values {
+		w.values[i] = uint32(Value(w.config.Seed, w.number, int(vector), i))
+	}
+	return process.Computed{Values: w.values}
+}
+
+// Apply implements process.Work.
+func (w *worker) Apply(a *endpoint.Aggregate) {
+	want := w.sum(a.Number)
+	for i, v := range a.Values {
+		w.checked++
+		if int32(v) != want[i] {
+			w.wrong++
+		}
+	}
+}
+
+// sum is what a vector of all workers adds up to. Nobody is more than one vector behind.
+func (k *run) sum(vector uint32) []int32 {
+	k.sums.Lock()
+	defer k.sums.Unlock()
+	if s := k.sums.of[vector]; s != nil {
+		return s
+	}
+	delete(k.sums.of, vector-2)
+	s := make([]int32, k.job.Values)
+	for number := range k.workers {
+		for i := range s {
+			s[i] += Value(k.config.Seed, number, int(vector), i)
+		}
+	}
+	k.sums.of[vector] = s
+	return s
+}
+
+// Record is Run with a capture of what workers and server send and get, from before the first packet to after the last one.
+func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
+	r, err := f.record(to)
+	if err != nil {
+		return nil, err
+	}
+	f.recording = r
+	run, err := f.Run(ctx, c, said)
+	f.recording = nil
+	if err != nil {
+		return nil, errors.Join(err, r.at.Close())
+	}
+	return run, r.end()
+}
+
+// Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through. The error matches
+// lab.ErrBroken where somebody took a cable or a program away.
+func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if said == nil {
+		said = func() {}
+	}
+	k := &run{
+		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}}, begun: time.Now(),
+		left: make([]atomic.Int64, f.lab.Fragments), next: slices.Repeat([]uint16{f.epoch}, f.lab.Fragments), sums: expected{of: map[uint32][]int32{}},
+		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes, Lanes: f.lab.Lanes, Vectors: c.Vectors},
+	}
+	if _, err := f.counts(); err != nil { // what was counted before is not of this run
+		return nil, err
+	}
+	f.again = f.asked()
+	var err error
+	if f.came, err = f.arrived(); err != nil {
+		return nil, err
+	}
+	if err := f.lab.Guard(ctx, k.play); err != nil {
+		return nil, err
+	}
+	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), olaf.QuantilesOf(k.times)
+	f.epoch += uint16(c.Vectors)
+	return k.out, f.account(ctx, k.out, &c)
+}
+
+// play lets workers and server play, and takes up the logs of decisions beside them.
+func (k *run) play(ctx context.Context) error {
+	root, err := process.NewRoot(process.RootConfig{
+		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.top()), Workers: k.addresses(), Codec: &frame.Datagrams{Format: frame.XAgg},
+	})
+	if err != nil {
+		return err
+	}
+	root.Heard = k.hears
+	var server errgroup.Group
+	playing, stop := context.WithCancel(ctx)
+	defer stop()
+	var report *process.StationReport
+	server.Go(func() (err error) {
+		report, err = root.Run(playing, k.server)
+		return err
+	})
+	played := make(chan error, 1)
+	go func() { played <- k.workersPlay(playing) }()
+	err = k.follow(played, stop)
+	stop()
+	if err := errors.Join(err, server.Wait()); err != nil {
+		return err
+	}
+	k.out.Sums, k.out.Repeated = report.Counts["completed"], report.Counts["duplicate_dropped"]
+	return nil
+}
+
+// followEvery is how often logs of decisions and captures are looked into.
+const followEvery = 2 * time.Millisecond
+
+// follow listens until all workers have played, and stops them where it can't.
+func (k *run) follow(played <-chan error, stop func()) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-played:
+			return errors.Join(err, k.listen())
+		case <-tick.C:
+			if err := k.listen(); err != nil {
+				stop()
+				<-played
+				return err
+			}
+		}
+	}
+}
+
+// addresses are those of the workers.
+func (k *run) addresses() (all []netip.AddrPort) {
+	for _, node := range k.lab.Workers() {
+		all = append(all, k.below(node))
+	}
+	return all
+}
+
+// workersPlay lets all workers play to their end.
+func (k *run) workersPlay(ctx context.Context) error {
+	g, within := errgroup.WithContext(ctx)
+	works, reports := make([]worker, len(k.workers)), make([]process.SumsReport, len(k.workers))
+	for number, conn := range k.workers {
+		w := &works[number]
+		*w = worker{run: k, number: number, values: make([]uint32, k.job.Values)}
+		node := k.lab.Workers()[number]
+		above, child := k.above(node), k.child(node)
+		p := &process.Player{
+			Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: w, Child: &child, Mishaps: k.mishaps, Sent: k.leaves,
+			To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
+		}
+		cfg := endpoint.Config{
+			Job: k.job.ID, Worker: olaf.WorkerID(number), Workers: k.job.Workers, Layout: k.job.Layout(), Updates: uint32(k.job.Vectors), Line: k.config.Line,
+		}
+		x := endpoint.XAgg{Timeout: silence, Beside: frame.XAgg.Size(0) + system.LineOverhead, Epoch: k.epoch}
+		g.Go(func() error {
+			r, err := p.Run(within, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+			if err == nil {
+				err = within.Err()
+			}
+			if err != nil {
+				return fmt.Errorf("worker %d: %w", number, err)
+			}
+			reports[number].Report = *r
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range reports {
+		r := &reports[i]
+		k.out.Sent += r.Data()
+		k.out.Resent += r.Counts["packets_resent"]
+		k.out.Checked += works[i].checked
+		k.out.Wrong += works[i].wrong + r.Counts["packets_inexact"]*uint64(k.lab.Lanes)
+	}
+	return nil
+}
+
+// silence is how long a worker hears nothing before it asks for what is missing.
+const silence = 50 * olaf.Millisecond
+
+// leaves notes that a packet of a fragment is about to leave; the last one counts.
+func (k *run) leaves(p *program.Packet) {
+	if p.Kind != program.Data {
+		return
+	}
+	now := int64(time.Since(k.begun))
+	for left := &k.left[p.Seg]; ; {
+		if old := left.Load(); old >= now || left.CompareAndSwap(old, now) {
+			return
+		}
+	}
+}
+
+// hears takes the time of a sum when it comes to the server first, and says whether that hears it.
+func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
+		return true
+	}
+	if int16(p.Round-k.epoch) < 0 { // on its way since the run before
+		return false
+	}
+	if k.heard++; k.deaf > 0 && k.heard%k.deaf == 0 {
+		return false
+	}
+	if int16(p.Round-k.next[p.Seg]) < 0 { // it was there already; the server counts it
+		return true
+	}
+	k.next[p.Seg] = p.Round + 1
+	k.times = append(k.times, int64(time.Since(k.begun))-k.left[p.Seg].Load())
+	if k.whole++; k.whole%k.lab.Fragments == 0 {
+		k.said()
+	}
+	return true
+}
+
+// listen takes up what the programs have decided, and what was captured.
+func (f *Feeder) listen() error {
+	if err := f.recording.take(); err != nil {
+		return err
+	}
+	for i, a := range f.lab.Adders {
+		if err := a.Decisions(f.replays[i].Add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked is how many sums agents have sent once more.
+func (f *Feeder) asked() (n uint64) {
+	for _, a := range f.lab.Adders {
+		n += a.Asked()["sums_resent"]
+	}
+	return n
+}
+
+// arrived is by adder how many frames came out of its cable towards the server, or were dropped there by somebody who counts them.
+func (f *Feeder) arrived() (came []uint64, err error) {
+	for _, a := range f.lab.Adders {
+		up := f.lab.Cables[f.lab.Plan.Nodes[a.Planned.Node].Up]
+		from, gone := up.A.Counts()
+		to, lost := up.B.Counts()
+		if err := errors.Join(gone, lost); err != nil {
+			return nil, err
+		}
+		came = append(came, to.Received+from.SendDropped)
+	}
+	return came, nil
+}
+
+// wordless refuses a run in which fewer frames came out of a cable than sums were redirected into it, as is so where nobody listens. Sums that
+// were asked for once more, and control, hide some.
+func (f *Feeder) wordless(r *Run) error {
+	came, err := f.arrived()
+	if err != nil {
+		return err
+	}
+	for i, a := range f.lab.Adders {
+		n := &f.lab.Plan.Nodes[a.Planned.Node]
+		if sums, frames := r.Kernel[n.Name]["completed"], came[i]-f.came[i]; frames < sums {
+			r.Invalid = append(r.Invalid, fmt.Sprintf("the cable from %s to %s: %s went in and %s came out, without a word", n.Name,
+				f.lab.Plan.Nodes[f.lab.Plan.Cables[n.Up].Parent].Name, plural(sums, "sum"), plural(frames, "frame")))
+		}
+	}
+	return nil
+}
+
+// counts takes what every aggregator has counted, by its name.
+func (f *Feeder) counts() (map[string]map[string]uint64, error) {
+	all := map[string]map[string]uint64{}
+	for i, a := range f.lab.Adders {
+		k, err := a.Latch()
+		if err != nil {
+			return nil, err
+		}
+		f.decided[i] += decisions(k)
+		all[f.lab.Plan.Nodes[a.Planned.Node].Name] = k
+	}
+	return all, f.listen()
+}
+
+// settle takes counts until all that was on its way is in: nothing more is decided, and what was is in the logs, for as long as these may
+// take.
+func (f *Feeder) settle(ctx context.Context, r *Run) error {
+	for looks := 1; ; looks++ {
+		more, err := f.counts()
+		if err != nil {
+			return err
+		}
+		decided := uint64(0)
+		for name, counts := range more {
+			if r.Kernel[name] == nil {
+				r.Kernel[name] = map[string]uint64{}
+			}
+			for class, n := range counts {
+				r.Kernel[name][class] += n
+			}
+			decided += decisions(counts)
+		}
+		if decided == 0 && (f.logged() || looks >= mostLooks) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rest):
+		}
+	}
+}
+
+// mostLooks is how often a log is waited for that has not all of what was decided.
+const mostLooks = 100
+
+// logged says whether logs and counts are of the same decisions.
+func (f *Feeder) logged() bool {
+	for i := range f.replays {
+		if c := f.replays[i].Compare(f.decided[i]); c.Void != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// rest is how long nothing is decided where nothing is on its way: some rounds of an agent.
+const rest = 10 * time.Millisecond
+
+// account completes a run by what the kernel counted and decided.
+func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
+	if err := f.settle(ctx, r); err != nil {
+		return err
+	}
+	for i := range f.replays {
+		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
+		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal), Void: now.Void}
+		if d.Checked != d.Equal {
+			d.First = now.First
+		}
+		if n := r.Kernel[f.lab.Plan.Nodes[f.lab.Adders[i].Planned.Node].Name]["unlogged"]; n > 0 {
+			d.Void = fmt.Sprintf("the log had no room for %d decisions", n)
+		}
+		r.Decisions.Add(&d)
+		f.told[i] = now
+	}
+	r.SumsAgain = f.asked() - f.again
+	r.Invalid = f.lab.Faults() // they say why the rest does not hold
+	if err := f.wordless(r); err != nil {
+		return err
+	}
+	r.judge(f.lab.Plan, c)
+	return nil
+}

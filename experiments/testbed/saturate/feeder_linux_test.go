@@ -1,0 +1,212 @@
+package saturate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// feeder is one of a testbed; the test is skipped by name where rights are missing.
+func feeder(t *testing.T, text string) *Feeder {
+	t.Helper()
+	file, err := lab.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Up(p, lab.Options{LogBytes: LogBytes})
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f, err := New(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// Sums are exact and every decision is the program's, on one server and in a tree, in both modes, run after run.
+func TestRun(t *testing.T) {
+	for name, text := range map[string]string{
+		"star":     "tree: {workers: 4}\njob: {lanes: 256, fragments: 100}",
+		"generic":  "tree: {workers: 3, mode: generic}\njob: {lanes: 33, fragments: 100}",
+		"wrapping": "tree: {workers: 2, arithmetic: wrapping}\njob: {lanes: 704, fragments: 40}\n",
+		"tree":     "tree: {workers: 9, children: 2}\njob: {lanes: 64, fragments: 200}",
+		"alone":    "tree: {workers: 1}\njob: {lanes: 1, fragments: 1}",
+	} {
+		if strings.Contains(text, "704") {
+			text = strings.Replace(text, "workers: 2,", "workers: 2, mtu: 3000,", 1)
+		}
+		t.Run(name, func(t *testing.T) {
+			f := feeder(t, text)
+			for seed := range uint64(2) {
+				r, err := f.Run(t.Context(), Config{Vectors: 3, Line: 100 * olaf.Mbps, Seed: seed}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := uint64(len(f.workers) * f.lab.Fragments * 3)
+				if !r.Valid() || r.Wrong > 0 || r.Sent < want || r.Decisions.Void != "" || r.Decisions.Checked < int64(want) || r.Decisions.Differ() {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	}
+}
+
+// TestMishaps loses every so-many-th frame on the way up and at the server, sends others twice and lets others change places, from two
+// threads: what is missing is found, and all sums are exact.
+func TestMishaps(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		m     process.Mishaps
+		deaf  int
+		asked func(*Run) uint64 // what must have happened
+	}{
+		{"every 2nd", process.Mishaps{Skip: 2}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 7th", process.Mishaps{Skip: 7}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 101st", process.Mishaps{Skip: 101}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 5th sum", process.Mishaps{}, 5, func(r *Run) uint64 { return r.SumsAgain }},
+		{"twice", process.Mishaps{Twice: 3}, 0, func(r *Run) uint64 { return duplicates(r) }},
+		{"out of order", process.Mishaps{Swap: 2}, 0, func(*Run) uint64 { return 1 }},
+		{"all together", process.Mishaps{Skip: 7, Twice: 3, Swap: 2}, 5, func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
+	} {
+		for _, tree := range []string{"workers: 4", "workers: 6, children: 3"} {
+			t.Run(c.name+"/"+tree, func(t *testing.T) {
+				f := feeder(t, fmt.Sprintf("tree: {%s}\njob: {lanes: 16, fragments: 120, group: 32}", tree))
+				f.mishaps, f.deaf = c.m, c.deaf
+				said := 0
+				r, err := f.Run(t.Context(), Config{Vectors: 2, Line: 50 * olaf.Mbps, Seed: 1}, func() { said++ })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Valid() || r.Decisions.Differ() || r.Decisions.Void != "" || c.asked(r) == 0 || said != 2 {
+					t.Errorf("after %d vectors %+v", said, r)
+				}
+			})
+		}
+	}
+}
+
+// TestFirstSums times sums that come once more, from the run before, and with the epoch's end in between: each counts once.
+func TestFirstSums(t *testing.T) {
+	said := 0
+	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), said: func() { said++ },
+		left: make([]atomic.Int64, 2), next: []uint16{65535, 65535}}
+	for _, c := range []struct {
+		epoch  uint16
+		seg    uint64
+		heard  bool
+		timed  int
+		vector int
+	}{
+		{65534, 0, false, 0, 0}, {65535, 0, true, 1, 0}, {65535, 0, true, 1, 0}, {65535, 1, true, 2, 1}, {0, 1, true, 3, 1}, {65535, 1, true, 3, 1}, {0, 1, true, 3, 1}, {0, 0, true, 4, 2},
+	} {
+		heard := k.hears(0, 0, &program.Packet{Kind: program.Data, Seg: c.seg, Round: c.epoch}, nil)
+		if heard != c.heard || len(k.times) != c.timed || said != c.vector {
+			t.Errorf("%+v: heard %t, %d sums are timed, %d vectors are through", c, heard, len(k.times), said)
+		}
+	}
+}
+
+func duplicates(r *Run) (n uint64) {
+	for _, k := range r.Kernel {
+		n += k["duplicate"]
+	}
+	return n
+}
+
+// TestLostWithoutAWord holds that sums of which no frame came out of a cable make a run invalid, and none of a cable that all came out of.
+func TestLostWithoutAWord(t *testing.T) {
+	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+	var err error
+	if f.came, err = f.arrived(); err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{Kernel: map[string]map[string]uint64{"s0": {}}}
+	if err := f.wordless(r); err != nil || !r.Valid() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r.Kernel["s0"]["completed"] = 1000
+	if err := f.wordless(r); err != nil || len(r.Invalid) != 1 || !strings.HasPrefix(r.Invalid[0], "the cable from s0 to ps: 1000 sums went in and ") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTakenAway takes a cable, or programs, away while a run goes on: it ends, and names the cable, and the program.
+func TestTakenAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		says string
+		do   func(*lab.Lab) error
+	}{
+		"cable": {"the cable from w0 to s0 is gone", func(l *lab.Lab) error {
+			at := l.Cables[0].B
+			return at.Do(func() error {
+				link, err := netlink.LinkByName(at.Name)
+				if err != nil {
+					return err
+				}
+				return netlink.LinkDel(link)
+			})
+		}},
+		"what adds":    {`the cable from w\d to s0: the program arrive was taken off w\d of s0`, func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
+		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps", func(*lab.Lab) error { return testbedtest.Detach("pass") }},
+		"both":         {"the program (arrive|pass) was taken off", func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			vectors := 0
+			_, err := f.Run(ctx, Config{Vectors: MaxVectors, Line: 50 * olaf.Mbps}, func() {
+				if vectors++; vectors != 3 {
+					return
+				}
+				if err := c.do(f.lab); err != nil {
+					t.Error(err)
+				}
+			})
+			if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(c.says).MatchString(err.Error()) || errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStopped(t *testing.T) {
+	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := f.Run(ctx, Config{Vectors: MaxVectors, Line: 50 * olaf.Mbps}, stop)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

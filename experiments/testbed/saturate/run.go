@@ -1,0 +1,104 @@
+package saturate
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad feed")
+
+// Config is what is sent.
+type Config struct {
+	Vectors int       // of every worker, a run
+	Line    olaf.Rate // that each worker can send, and the server take; 0 asks nobody for a rate
+	Seed    uint64    // of the values
+}
+
+// Limits and defaults of Config.
+const (
+	MaxVectors = 10_000
+	MaxRuns    = 10_000
+)
+
+// Check says what is wrong with a configuration. The error matches ErrConfig.
+func (c *Config) Check() error {
+	switch {
+	case c.Vectors < 1 || c.Vectors > MaxVectors:
+		return fmt.Errorf("%w: %d vectors; use 1 to %d", ErrConfig, c.Vectors, MaxVectors)
+	case c.Line < 0:
+		return fmt.Errorf("%w: a line of %v; use 0 for no limit, or more", ErrConfig, c.Line)
+	}
+	return nil
+}
+
+// Run is what came of sending all vectors once.
+type Run struct {
+	Seed      uint64         `json:"seed"`
+	TookNS    int64          `json:"took_ns"`
+	Sent      uint64         `json:"sent"`           // packets, those that were sent again too
+	Resent    uint64         `json:"resent"`         // by workers, as they were missing
+	SumsAgain uint64         `json:"sums_resent"`    // by aggregators, as they got lost above
+	Sums      uint64         `json:"sums"`           // at the server, each for the first time
+	Repeated  uint64         `json:"repeated"`       // that were there already
+	Checked   uint64         `json:"values_checked"` // of sums, at all workers
+	Wrong     uint64         `json:"values_wrong"`
+	LatencyNS olaf.Quantiles `json:"latency_ns"` // of a sum, from the last packet of it to the server
+	Decisions olaf.Decisions `json:"decisions"`
+	// Kernel are the counts of every aggregator, by its name.
+	Kernel  map[string]map[string]uint64 `json:"kernel"`
+	Invalid []string                     `json:"invalid,omitempty"`
+}
+
+// Valid says whether the run may be used.
+func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
+
+// valueBits bounds values, so that the sum of as many workers as there can be stays in range.
+const valueBits = 24
+
+// Value is what a worker has in a place of a vector, in a run.
+func Value(seed uint64, worker, vector, place int) int32 {
+	return int32(splitmix.Mix(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
+}
+
+// judge holds what must hold of a run: nobody decided about more than was sent, each sum was made once, every value was right.
+func (r *Run) judge(p *lab.Plan, c *Config) {
+	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
+	sums := uint64(p.Fragments * c.Vectors)
+	if r.Wrong > 0 {
+		say("%d of %d values of sums are wrong", r.Wrong, r.Checked)
+	}
+	if want := sums * uint64(p.Lanes*len(p.Workers())); r.Sums != sums || r.Checked != want {
+		say("%d sums with %d values came, not %d with %d", r.Sums, r.Checked, sums, want)
+	}
+	came := uint64(0) // to all aggregators
+	for i := range p.Adders {
+		n := &p.Nodes[p.Adders[i].Node]
+		k := r.Kernel[n.Name]
+		if added, want := k["consumed"]+k["completed"], sums*uint64(len(n.Down)); added != want || k["completed"] != sums {
+			say("%s added %d packets to %d sums, not %d to %d", n.Name, added, k["completed"], want, sums)
+		}
+		if odd := k["malformed"] + k["misidentified"] + k["lost_before_engine"]; odd > 0 {
+			say("%d packets at %s were broken, of another child than they said, or came before it ran", odd, n.Name)
+		}
+		came += decisions(k)
+	}
+	// Sums of all but the topmost come to another aggregator.
+	if out := r.Sent + sums*uint64(len(p.Adders)-1) + r.SumsAgain; came > out {
+		say("%d packets were decided about, of %d that were sent", came, out)
+	}
+	if d := &r.Decisions; d.Differ() {
+		say("%d of %d decisions differ from the program's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
+	}
+}
+
+// decisions is how many packets an aggregator decided about.
+func decisions(k map[string]uint64) (n uint64) {
+	for _, class := range []string{"consumed", "completed", "duplicate", "late", "mismatched", "out_of_range"} {
+		n += k[class]
+	}
+	return n
+}

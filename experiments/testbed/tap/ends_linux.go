@@ -1,0 +1,105 @@
+package tap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// End is an interface that is captured from.
+type End struct {
+	Name string
+	At   *netlab.Interface
+}
+
+// Capture is a capture at some ends, until Close. Its methods must not be called side by side.
+type Capture struct {
+	ends    []End
+	sockets []*live.Socket
+	counts  []uint64
+	batch   []capture.Packet
+	data    []byte
+}
+
+// Open begins to capture what comes in at the ends, and what is sent there by sockets that netlab.Socket.Show shows. Packets are
+// of the interfaces in their order.
+func Open(at ...End) (*Capture, error) {
+	c := &Capture{ends: at, counts: make([]uint64, len(at))}
+	for _, end := range at {
+		err := end.At.Do(func() error {
+			s, err := live.Open(live.Options{Interface: end.At.Name, Stamps: live.Kernel, Outgoing: true})
+			if err == nil {
+				c.sockets = append(c.sockets, s)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("capture at the end %s: %w", end.Name, err), c.Close())
+		}
+	}
+	return c, nil
+}
+
+// Drain hands out what was captured since the last call, by time. The packets' bytes are used again after the next one.
+func (c *Capture) Drain(visit func(*capture.Packet) error) error {
+	c.batch, c.data = c.batch[:0], c.data[:0]
+	for i, s := range c.sockets {
+		if err := c.take(i, s); err != nil {
+			return fmt.Errorf("capture at the end %s: %w", c.ends[i].Name, err)
+		}
+	}
+	slices.SortStableFunc(c.batch, func(a, b capture.Packet) int { return cmp.Compare(a.UnixNS, b.UnixNS) })
+	for i := range c.batch {
+		if err := visit(&c.batch[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Capture) take(end int, s *live.Socket) error {
+	for {
+		var p capture.Packet
+		switch err := s.Next(&p); {
+		case errors.Is(err, capture.ErrIdle):
+			return nil
+		case err != nil:
+			return err
+		}
+		from := len(c.data)
+		c.data = append(c.data, p.Data...) // what was there before may stay where it was
+		p.Data, p.Interface = c.data[from:len(c.data):len(c.data)], end
+		c.batch = append(c.batch, p)
+		c.counts[end]++
+	}
+}
+
+// Counts are how many packets were captured at each end.
+func (c *Capture) Counts() []uint64 { return slices.Clone(c.counts) }
+
+// Lost is how many packets found no room before they were taken.
+func (c *Capture) Lost() (lost int64, err error) {
+	for i, s := range c.sockets {
+		d, err := s.Drops()
+		if err != nil {
+			return lost, fmt.Errorf("capture at the end %s: %w", c.ends[i].Name, err)
+		}
+		lost += d.Socket
+	}
+	return lost, nil
+}
+
+// Close ends the capture.
+func (c *Capture) Close() error {
+	var errs []error
+	for _, s := range c.sockets {
+		errs = append(errs, s.Close())
+	}
+	c.sockets = nil
+	return errors.Join(errs...)
+}
