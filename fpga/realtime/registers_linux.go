@@ -133,6 +133,12 @@ func between(low, high uint32) func(*Card) (uint32, uint32) {
 
 // effects are what writing a register does beside storing the value; a reason means that nothing was done.
 var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
+	regmap.GeneratorControl: func(_ *Card, v uint32) *regfile.Reason {
+		if v&regmap.GeneratorControlWire != 0 {
+			return regfile.BadValue("its generator can only feed its own queue")
+		}
+		return nil
+	},
 	regmap.QueueMode: func(c *Card, v uint32) *regfile.Reason {
 		kind, known := engine.Coded(v & regmap.QueueModeDisciplineMask)
 		if !known || !slices.Contains(c.backend.Disciplines, kind.Name) {

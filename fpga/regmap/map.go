@@ -9,7 +9,7 @@ import (
 // means that software written for the older map must not program the card.
 const (
 	VersionMajor = 1
-	VersionMinor = 4
+	VersionMinor = 5
 	VersionPatch = 0
 )
 
@@ -333,6 +333,11 @@ var blocks = []Block{
 					Doc: "Descriptors that fit into memory."},
 				{Name: "built_templates", Offset: 0x014, Access: ReadOnly, Built: true,
 					Doc: "Payload templates, built-in template 0 included."},
+				{Name: "control", Offset: 0x020, Access: ReadWrite, Idle: true, Doc: "Where frames go.",
+					Fields: []Field{
+						{Name: "wire", Hi: 0, Lo: 0,
+							Doc: "Out of the second network port, to the queue of another card; while 0 into the queue of this one."},
+					}},
 				{Name: "command", Offset: 0x024, Access: Command, Doc: "Acts once.", Fields: []Field{
 					{Name: "arm", Hi: 0, Lo: 0,
 						Doc: "From idle, done or error: check flows and descriptors, hold the run clock at 0."},

@@ -31,7 +31,7 @@ const (
 // Bits and resets of block common.
 const (
 	CommonMagicResetValue            uint32 = 0x4f4c4146
-	CommonMapVersionResetValue       uint32 = 0x1040000
+	CommonMapVersionResetValue       uint32 = 0x1050000
 	CommonMapVersionMajorMask        uint32 = 0xff000000 // Incompatible changes.
 	CommonMapVersionMajorShift              = 24
 	CommonMapVersionMinorMask        uint32 = 0xff0000 // Additions.
@@ -150,7 +150,7 @@ const (
 // Bits and resets of block queue.
 const (
 	QueueTypeResetValue              uint32 = 0x4f4c5155
-	QueueVersionResetValue           uint32 = 0x1040000
+	QueueVersionResetValue           uint32 = 0x1050000
 	QueueVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	QueueVersionMajorShift                  = 24
 	QueueVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -222,7 +222,7 @@ const (
 // Bits and resets of block replication.
 const (
 	ReplicationTypeResetValue        uint32 = 0x4f4c5250
-	ReplicationVersionResetValue     uint32 = 0x1040000
+	ReplicationVersionResetValue     uint32 = 0x1050000
 	ReplicationVersionMajorMask      uint32 = 0xff000000 // Incompatible changes.
 	ReplicationVersionMajorShift            = 24
 	ReplicationVersionMinorMask      uint32 = 0xff0000 // Additions.
@@ -251,6 +251,7 @@ const (
 	GeneratorBuiltFlows       uint32 = 0x10300c // RO. Flow entries, at most 65,536.
 	GeneratorBuiltDescriptors uint32 = 0x103010 // RO. Descriptors that fit into memory.
 	GeneratorBuiltTemplates   uint32 = 0x103014 // RO. Payload templates, built-in template 0 included.
+	GeneratorControl          uint32 = 0x103020 // RW, idle. Where frames go.
 	GeneratorCommand          uint32 = 0x103024 // CMD. Acts once.
 	GeneratorState            uint32 = 0x103028 // RO. Where the generator is.
 	GeneratorEvents           uint32 = 0x10302c // W1C. Sticky.
@@ -276,7 +277,7 @@ const (
 // Bits and resets of block generator.
 const (
 	GeneratorTypeResetValue             uint32 = 0x4f4c5047
-	GeneratorVersionResetValue          uint32 = 0x1040000
+	GeneratorVersionResetValue          uint32 = 0x1050000
 	GeneratorVersionMajorMask           uint32 = 0xff000000 // Incompatible changes.
 	GeneratorVersionMajorShift                 = 24
 	GeneratorVersionMinorMask           uint32 = 0xff0000 // Additions.
@@ -284,6 +285,8 @@ const (
 	GeneratorVersionPatchMask           uint32 = 0xffff // Repairs.
 	GeneratorVersionPatchShift                 = 0
 	GeneratorNextResetValue             uint32 = 0x104000
+	GeneratorControlResetValue          uint32 = 0x0
+	GeneratorControlWire                uint32 = 1 << 0 // Out of the second network port, to the queue of another card; while 0 into the queue of this one.
 	GeneratorCommandArm                 uint32 = 1 << 0 // From idle, done or error: check flows and descriptors, hold the run clock at 0.
 	GeneratorCommandStart               uint32 = 1 << 1 // From armed: release the run clock and fire.
 	GeneratorCommandStop                uint32 = 1 << 2 // Finish the packet on the way, then done. Nothing to do when done or idle; from armed back to idle.
@@ -336,7 +339,7 @@ const (
 // Bits and resets of block model.
 const (
 	ModelTypeResetValue     uint32 = 0x4f4c4d4f
-	ModelVersionResetValue  uint32 = 0x1040000
+	ModelVersionResetValue  uint32 = 0x1050000
 	ModelVersionMajorMask   uint32 = 0xff000000 // Incompatible changes.
 	ModelVersionMajorShift         = 24
 	ModelVersionMinorMask   uint32 = 0xff0000 // Additions.
@@ -416,7 +419,7 @@ const (
 // Bits and resets of block aggregator.
 const (
 	AggregatorTypeResetValue              uint32 = 0x41474752
-	AggregatorVersionResetValue           uint32 = 0x1040000
+	AggregatorVersionResetValue           uint32 = 0x1050000
 	AggregatorVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	AggregatorVersionMajorShift                  = 24
 	AggregatorVersionMinorMask            uint32 = 0xff0000 // Additions.

@@ -278,7 +278,7 @@ func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
 }
 
 // records are the lengths of what is reported, with its kind; of a frame the length of its bytes stands last, and they follow.
-var records = [256]int{'d': 10, 'l': 18, 'x': 3, 'c': 1, 'f': 30, 'y': 11}
+var records = [256]int{'d': 10, 'l': 18, 'x': 3, 'c': 1, 'f': 30, 'w': 11, 'y': 11}
 
 // hear passes on the record whose kind came.
 func (c *child) hear(kind byte) error {
@@ -287,7 +287,7 @@ func (c *child) hear(kind byte) error {
 		return c.fail(fmt.Errorf("it sent a record of kind %q", kind))
 	}
 	record, err := c.longer(n)
-	if err == nil && (kind == 'f' || kind == 'y') {
+	if err == nil && (kind == 'f' || kind == 'w' || kind == 'y') {
 		record, err = c.longer(n + int(binary.LittleEndian.Uint16(record[n-2:])))
 	}
 	if err == nil {

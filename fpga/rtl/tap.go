@@ -31,6 +31,7 @@ const (
 	reportLog       = 2 // of provenance, beside frames
 	reportLanes     = 4 // frames whole
 	reportBypassed  = 8
+	reportWire      = 16
 )
 
 // Record turns the recording of whole frames off and on.

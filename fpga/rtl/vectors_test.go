@@ -226,6 +226,7 @@ type bench struct {
 	frames    []seen
 	decisions []decision
 	passed    [][]byte // frames that went around the queue, where they are reported
+	sent      [][]byte // frames that left the generator by the wire, likewise
 	cut       int
 	flushIn   uint16 // clocks until a flush takes effect, while time passes; 0 flushes while the output's clock stands
 }
@@ -291,6 +292,8 @@ func (b *bench) report(kind byte, r []byte) {
 		b.frames = append(b.frames, f)
 	case 'c':
 		b.cut++
+	case 'w':
+		b.sent = append(b.sent, slices.Clone(r[10:]))
 	case 'y':
 		b.passed = append(b.passed, slices.Clone(r[10:]))
 		b.Card.report(kind, r)
@@ -335,7 +338,7 @@ func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o e
 	b.write(t, regmap.QueueDequeueCycles, uint32(o.DequeueCycles))
 	b.write(t, regmap.QueueMergeCycles, uint32(o.MergeCycles))
 	b.write(t, regmap.QueueControl, regmap.QueueControlEnable)
-	b.frames, b.decisions, b.passed, b.cut = nil, nil, nil, 0
+	b.frames, b.decisions, b.passed, b.sent, b.cut = nil, nil, nil, nil, 0
 	b.tap = tap{}
 }
 

@@ -180,10 +180,14 @@ func (g *generator) fire(t *Twin) {
 		c.LateCyclesSum += uint64(late)
 		c.LateCyclesMax = max(c.LateCyclesMax, uint64(late))
 	}
-	if t.cfg.ReadPorts == 0 {
+	switch {
+	case t.reg(regmap.GeneratorControl)&regmap.GeneratorControlWire != 0:
+		g.busFree = t.now + beatsOf(g.size)
+		t.sendOut(g.flow, &g.incoming, g.size)
+	case t.cfg.ReadPorts == 0:
 		g.busFree = t.now + beatsOf(g.size)
 		t.ingress(g.flow, &g.incoming, g.size, g.genNS(t.now))
-	} else {
+	default:
 		t.send(g.flow, &g.incoming, g.size)
 	}
 	t.fetch()
@@ -260,7 +264,7 @@ func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 		Update: t.header(d, size, genNS),
 		Seg:    f.Seg, ToS: f.ToS, Format: f.Format}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
-	p.Lanes = t.tap.keepLanes(t.generator.templates[f.Template][:p.Update.Lanes])
+	p.Lanes = t.tap.keepLanes(t.lanesOf(f)[:p.Update.Lanes])
 	if d.Flags&regmap.FlagNotOlaf != 0 {
 		p.Addresses.DestPort = notOlafPort
 	}

@@ -177,7 +177,7 @@ func (t *Twin) admit(f *flow) fate {
 	u := &q.arriving
 	var lanes []int32
 	if t.recording {
-		lanes = t.generator.templates[f.Template][:u.Lanes]
+		lanes = t.lanesOf(f)[:u.Lanes]
 	}
 	if t.front.Aggregator != nil {
 		if f.refused {

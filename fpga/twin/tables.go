@@ -67,6 +67,9 @@ type flow struct {
 	route         route
 	misidentified bool
 	refused       bool // by the table of the program in front of the queue
+
+	far   *flow   // what it is to the card at the other end of the cable; nil before its first frame there
+	lanes []int32 // of a flow of another card: those of its frame that comes now; nil of one of this card's
 }
 
 // identify brings what the tables say about f up to date.

@@ -78,6 +78,8 @@ type Twin struct {
 	queue     queue
 	generator generator
 	bus       bus
+	inlet     inlet
+	cable     *Twin // to whose port the generator's frames go that leave by the wire; nil loses them
 	server    server
 	counters  counters
 	tap       tap
@@ -139,6 +141,7 @@ func (t *Twin) powerOn() error {
 	t.file.Reset()
 	t.generator.reset()
 	t.bus.reset()
+	t.inlet.reset()
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
 	t.front.reset(t.now)
@@ -198,7 +201,7 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			}
 			look = contextInterval
 		}
-		arrival := min(t.generator.next, t.bus.next, t.unit.next)
+		arrival := min(t.generator.next, t.bus.next, t.unit.next, t.inlet.next)
 		if t.stepwise() {
 			if at := min(t.queue.next(), t.server.due(), t.down.next()); at <= arrival && at <= until {
 				t.step(at)
@@ -214,6 +217,8 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			t.release()
 		case t.bus.next:
 			t.carry()
+		case t.inlet.next:
+			t.receive()
 		default:
 			t.generator.fire(t)
 		}

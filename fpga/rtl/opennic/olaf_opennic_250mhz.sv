@@ -1,6 +1,7 @@
 // OlafQueue as the plugin of OpenNIC's 250 MHz user box, between the first network port and the second: what comes in on port 0 is
-// queued and leaves on port 1; what comes in on port 1 goes out on port 0 as it is. The host's first function gets and sends
-// nothing through the queue. Instantiate it in user_plugin_250mhz_inst.vh; the names are the shell's.
+// queued and leaves on port 1; what comes in on port 1 goes out on port 0 as it is. The generator's frames come to the queue like
+// those of port 0, or leave on port 1 if generator.control.wire is set: then the queue is another card's. The host's first
+// function gets and sends nothing through the queue. Instantiate it in user_plugin_250mhz_inst.vh; the names are the shell's.
 //
 // It was compiled by Verilator and never by Vivado, and no card has seen it.
 module olaf_opennic_250mhz #(
@@ -82,28 +83,54 @@ module olaf_opennic_250mhz #(
     .m_rresp(rresp), .m_rdata(rdata)
   );
 
-  logic        known;
-  logic [15:0] cluster, worker;
-  olaf_tables vnp4_1 (.first_beat(s_axis_adap_rx_250mhz_tdata[511:0]), .known, .cluster, .worker);
-
-  // What leaves the queue and what goes around it share the way to port 1, frame by frame; so does the generator, whose frames
-  // begin only where neither of these waits.
+  // Frames of the box: from the queue, around it, and of the generator.
   logic [2:0]   valid, last, ready;
   logic [511:0] data [0:2];
   logic [63:0]  keep [0:2];
   logic [15:0]  size [0:2];
+  logic [15:0]  gen_src;
+
+  // The generator shares the way into the box with port 0, frame by frame. The port goes first, as its adapter has little room.
+  // A frame whose first beat was offered keeps the way.
+  logic         wire_out, in_open, in_owner, in_gen, in_valid, in_ready, in_last;
+  logic [511:0] in_data;
+  logic [63:0]  in_keep;
+  logic [15:0]  in_src;
+  logic         gen_valid, gen_ready;
+  assign in_gen = in_open ? in_owner : !s_axis_adap_rx_250mhz_tvalid[0];
+  assign in_valid = in_gen ? gen_valid && !wire_out : s_axis_adap_rx_250mhz_tvalid[0];
+  assign in_data = in_gen ? data[2] : s_axis_adap_rx_250mhz_tdata[511:0];
+  assign in_keep = in_gen ? keep[2] : s_axis_adap_rx_250mhz_tkeep[63:0];
+  assign in_last = in_gen ? last[2] : s_axis_adap_rx_250mhz_tlast[0];
+  assign in_src = in_gen ? gen_src : s_axis_adap_rx_250mhz_tuser_src[15:0];
+  assign s_axis_adap_rx_250mhz_tready[0] = in_ready && !in_gen;
+  assign gen_ready = wire_out ? ready[2] : in_ready && in_gen;
+  always_ff @(posedge axis_aclk) begin
+    if (rst) in_open <= 1'b0;
+    else if (in_valid) begin
+      in_open <= !(in_ready && in_last);
+      in_owner <= in_gen;
+    end
+  end
+
+  logic        known;
+  logic [15:0] cluster, worker;
+  olaf_tables vnp4_1 (.first_beat(in_data), .known, .cluster, .worker);
+
+  // What leaves the queue and what goes around it share the way to port 1, frame by frame; so does a generator that sends there,
+  // whose frames begin only where neither of these waits.
+  assign valid[2] = gen_valid && wire_out;
   logic [1:0]   owner, next_owner;
-  logic         open, taken;
+  logic         open;
   always_comb begin
     next_owner = open ? owner : valid[0] ? 2'd0 : valid[1] ? 2'd1 : 2'd2;
     ready = '0;
     ready[next_owner] = m_axis_adap_tx_250mhz_tready[1];
   end
-  assign taken = valid[next_owner] && m_axis_adap_tx_250mhz_tready[1];
   always_ff @(posedge axis_aclk) begin
     if (rst) open <= 1'b0;
-    else if (taken) begin
-      open <= !last[next_owner];
+    else if (valid[next_owner]) begin
+      open <= !(m_axis_adap_tx_250mhz_tready[1] && last[next_owner]);
       owner <= next_owner;
     end
   end
@@ -125,17 +152,17 @@ module olaf_opennic_250mhz #(
     .s_axil_wvalid(wvalid), .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(1'b1),
     .s_axil_araddr(addr), .s_axil_arvalid(arvalid), .s_axil_arready(arready), .s_axil_rdata(rdata), .s_axil_rresp(rresp),
     .s_axil_rvalid(rvalid), .s_axil_rready(1'b1),
-    .s_axis_tdata(s_axis_adap_rx_250mhz_tdata[511:0]), .s_axis_tkeep(s_axis_adap_rx_250mhz_tkeep[63:0]),
-    .s_axis_tlast(s_axis_adap_rx_250mhz_tlast[0]), .s_axis_tvalid(s_axis_adap_rx_250mhz_tvalid[0]),
-    .s_axis_tready(s_axis_adap_rx_250mhz_tready[0]), .s_axis_tuser_src(s_axis_adap_rx_250mhz_tuser_src[15:0]),
+    .s_axis_tdata(in_data), .s_axis_tkeep(in_keep), .s_axis_tlast(in_last), .s_axis_tvalid(in_valid), .s_axis_tready(in_ready),
+    .s_axis_tuser_src(in_src),
     .s_axis_tuser_dst(PORT_1), .s_axis_tuser_known(known), .s_axis_tuser_cluster(cluster), .s_axis_tuser_worker(worker),
     .m_axis_tdata(data[0]), .m_axis_tkeep(keep[0]), .m_axis_tlast(last[0]), .m_axis_tvalid(valid[0]), .m_axis_tready(ready[0]),
     .m_axis_tuser_size(size[0]), .m_axis_tuser_src(), .m_axis_tuser_dst(), .m_axis_tuser_abort(), .m_axis_tuser_saturated(),
     .m_axis_tuser_appended(),
     .m_axis_bypass_tdata(data[1]), .m_axis_bypass_tkeep(keep[1]), .m_axis_bypass_tlast(last[1]), .m_axis_bypass_tvalid(valid[1]),
     .m_axis_bypass_tready(ready[1]), .m_axis_bypass_tuser_size(size[1]), .m_axis_bypass_tuser_src(), .m_axis_bypass_tuser_dst(),
-    .m_axis_gen_tdata(data[2]), .m_axis_gen_tkeep(keep[2]), .m_axis_gen_tlast(last[2]), .m_axis_gen_tvalid(valid[2]),
-    .m_axis_gen_tready(ready[2]), .m_axis_gen_tuser_size(size[2]), .m_axis_gen_tuser_src(), .m_axis_gen_tuser_dst(),
+    .m_axis_gen_tdata(data[2]), .m_axis_gen_tkeep(keep[2]), .m_axis_gen_tlast(last[2]), .m_axis_gen_tvalid(gen_valid),
+    .m_axis_gen_tready(gen_ready), .m_axis_gen_tuser_size(size[2]), .m_axis_gen_tuser_src(gen_src), .m_axis_gen_tuser_dst(),
+    .m_axis_gen_wire(wire_out),
     .status_occupancy(), .status_active(), .status_slots(),
     .log_decided(), .log_class(), .log_slot(), .log_cluster(), .log_worker(), .log_sequence(), .log_generation(), .log_departed(),
     .log_departed_slot(), .test_cycles(), .test_decided(), .test_offered(), .test_class(), .test_fin(), .test_idle(), .test_resting()

@@ -110,7 +110,7 @@ struct Beat {
 };
 
 // What is reported, as bits of the command 'm'.
-enum : uint32_t { report_decisions = 1, report_log = 2, report_lanes = 4, report_bypassed = 8 };
+enum : uint32_t { report_decisions = 1, report_log = 2, report_lanes = 4, report_bypassed = 8, report_wire = 16 };
 
 class Card {
  public:
@@ -265,7 +265,7 @@ class Card {
   // offer names the sender of the generator's frame, or puts the next beat of a frame of ours on the input.
   void offer(uint64_t now) {
     v_.inject = 0;
-    if (v_.m_axis_gen_tvalid) {
+    if (v_.m_axis_gen_tvalid && !v_.m_axis_gen_wire) {
       if (v_.m_axis_gen_first) identify(look_up(address_at(v_.m_axis_gen_tdata.data())));
       return;
     }
@@ -324,6 +324,7 @@ class Card {
     if (v_.m_axis_tvalid && v_.next_ready) leave(now);
     if (waits_ || (v_.m_axis_tvalid && !v_.next_ready)) hold();
     if (v_.m_axis_bypass_tvalid && v_.next_bypass_ready && (report_ & report_bypassed)) pass(now);
+    if (v_.m_axis_gen_tvalid && v_.m_axis_gen_wire && run_ && (report_ & report_wire)) send(now);
     v_.next_ready = ready_.next();
     v_.next_bypass_ready = bypass_ready_.next();
   }
@@ -391,6 +392,16 @@ class Card {
     io_.write(passing_.data(), passing_.size());
     passing_.clear();
   }
+  // send takes a beat that leaves the generator by the wire.
+  void send(uint64_t now) {
+    append(sending_, v_.m_axis_gen_tdata.data(), v_.m_axis_gen_tkeep, true);
+    if (!v_.m_axis_gen_tlast) return;
+    io_.put<uint8_t>('w');
+    io_.put<uint64_t>(now);
+    io_.put<uint16_t>(sending_.size());
+    io_.write(sending_.data(), sending_.size());
+    sending_.clear();
+  }
   static void append(std::vector<uint8_t> &to, const void *beat, uint64_t keep, bool wanted) {
     const auto *p = static_cast<const uint8_t *>(beat);
     if (wanted) to.insert(to.end(), p, p + __builtin_popcountll(keep));
@@ -457,7 +468,7 @@ class Card {
   std::deque<Frame> frames_;
   size_t sent_ = 0;              // bytes of the first frame that are in
   std::deque<uint64_t> ends_;    // when frames were over whose last beat is not out yet
-  std::vector<uint8_t> leaving_, passing_;
+  std::vector<uint8_t> leaving_, passing_, sending_;
   Beat waiting_;        // that was offered and not taken
   bool waits_ = false;
   std::unordered_map<uint32_t, Identity> known_;

@@ -61,6 +61,9 @@ module olaf_sim #(
   output logic [511:0] m_axis_gen_tdata,
   output logic         m_axis_gen_tvalid,
   output logic         m_axis_gen_first,  // the beat is a frame's first
+  output logic [63:0]  m_axis_gen_tkeep,
+  output logic         m_axis_gen_tlast,
+  output logic         m_axis_gen_wire,   // it leaves here, and does not come to s_axis
 
   // The provenance log: what was decided about each update, and which slot gave its frame away. An append or a replacement
   // starts a slot's list of contributors, an aggregation extends it.
@@ -103,21 +106,22 @@ module olaf_sim #(
 
   // VNP4-1.
   logic [511:0] s_axis_tdata;
-  logic [63:0]  s_axis_tkeep, m_axis_gen_tkeep;
-  logic         s_axis_tlast, s_axis_tvalid, s_axis_tready, s_axis_tuser_known, m_axis_gen_tlast, m_axis_gen_tready, moves;
+  logic [63:0]  s_axis_tkeep;
+  logic         s_axis_tlast, s_axis_tvalid, s_axis_tready, s_axis_tuser_known, m_axis_gen_tready, moves, loops;
   logic [15:0]  s_axis_tuser_src, s_axis_tuser_dst, s_axis_tuser_cluster, s_axis_tuser_worker, m_axis_gen_tuser_src, m_axis_gen_tuser_dst;
   assign moves = !s_axis_tvalid || s_axis_tready;
-  assign taken = ce && moves && !m_axis_gen_tvalid;
-  assign m_axis_gen_tready = moves;
+  assign loops = m_axis_gen_tvalid && !m_axis_gen_wire;
+  assign taken = ce && moves && !loops;
+  assign m_axis_gen_tready = moves || m_axis_gen_wire;
   always_ff @(posedge clk) begin
     if (rst) begin
       s_axis_tvalid <= 1'b0;
       m_axis_gen_first <= 1'b1;
     end else if (ce && moves) begin
-      s_axis_tvalid <= m_axis_gen_tvalid || inject;
-      if (m_axis_gen_tvalid) m_axis_gen_first <= m_axis_gen_tlast;
+      s_axis_tvalid <= loops || inject;
+      if (loops) m_axis_gen_first <= m_axis_gen_tlast;
     end
-    if (ce && moves && m_axis_gen_tvalid) begin
+    if (ce && moves && loops) begin
       s_axis_tdata <= m_axis_gen_tdata;
       s_axis_tkeep <= m_axis_gen_tkeep;
       s_axis_tlast <= m_axis_gen_tlast;

@@ -91,6 +91,7 @@ module olaf_box #(
   output logic [15:0]  m_axis_gen_tuser_size,
   output logic [15:0]  m_axis_gen_tuser_src,
   output logic [15:0]  m_axis_gen_tuser_dst,
+  output logic         m_axis_gen_wire,  // the frames go out of the second port, and not to s_axis
 
   // What VNP4-2 writes into ACKs.
   output logic [23:0]  status_occupancy,
@@ -164,6 +165,7 @@ module olaf_box #(
   logic [47:0]   i_gen, i_appended;
   logic          i_retransmission, i_saturated;
   logic          g_arm, g_start, g_stop, g_quit, g_busy, g_done, g_underrun, g_unsorted, g_bad_flow, g_bad_length;
+  logic          g_wire;
   logic [31:0]   g_flows, g_descriptors;
   logic [63:0]   g_stop_after, g_start_cycle;
   logic [2:0]    g_state;
@@ -299,6 +301,7 @@ module olaf_box #(
   assign log_generation = f_gen;
   assign log_departed = fin && cfg_provenance;
   assign log_departed_slot = leaving_slot;
+  assign m_axis_gen_wire = g_wire;
   assign test_decided = decided;
   assign test_offered = offered;
   assign test_class = class_;

@@ -104,6 +104,7 @@ module olaf_control #(
   output logic        g_start,
   output logic        g_stop,
   output logic        g_quit,
+  output logic        g_wire,
   output logic [31:0] g_flows,
   output logic [31:0] g_descriptors,
   output logic [63:0] g_stop_after,
@@ -396,6 +397,7 @@ module olaf_control #(
             olaf_regs::GENERATOR_BUILT_TEMPLATES_OFFSET: value[31:0] <= 32'(TEMPLATES);
             olaf_regs::GENERATOR_STATE_OFFSET: value[31:0] <= {29'b0, g_state};
             olaf_regs::GENERATOR_EVENTS_OFFSET: value[31:0] <= {22'b0, events};
+            olaf_regs::GENERATOR_CONTROL_OFFSET: value[31:0] <= {31'b0, g_wire};
             olaf_regs::GENERATOR_FLOWS_OFFSET: value[31:0] <= g_flows;
             olaf_regs::GENERATOR_DESCRIPTORS_OFFSET: value[31:0] <= g_descriptors;
             olaf_regs::GENERATOR_MEM_SELECT_OFFSET: value[31:0] <= {30'b0, mem_select};
@@ -582,6 +584,7 @@ module olaf_control #(
       member_index <= '0;
       valid <= 1'b0;
       leaving <= 1'b0;
+      g_wire <= 1'b0;
       g_flows <= '0;
       g_descriptors <= '0;
       g_stop_after <= '0;
@@ -624,6 +627,7 @@ module olaf_control #(
           {REPLICATION, olaf_regs::REPLICATION_GROUP_SIZE_OFFSET}: member_index <= '0;
           {REPLICATION, olaf_regs::REPLICATION_MEMBER_INDEX_OFFSET}: member_index <= data;
           {REPLICATION, olaf_regs::REPLICATION_MEMBER_DATA_OFFSET}: member_index <= member_index + 32'd1;
+          {GENERATOR, olaf_regs::GENERATOR_CONTROL_OFFSET}: g_wire <= data[0];
           {GENERATOR, olaf_regs::GENERATOR_FLOWS_OFFSET}: g_flows <= data;
           {GENERATOR, olaf_regs::GENERATOR_DESCRIPTORS_OFFSET}: g_descriptors <= data;
           {GENERATOR, olaf_regs::GENERATOR_STOP_AFTER_OFFSET}: g_stop_after[31:0] <= data;

@@ -14,7 +14,7 @@ module olaf_map (
     known <= 1'b1;
     case (address)
       20'h00000: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h4F4C4146};  // common.magic
-      20'h00004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01040000};  // common.map_version
+      20'h00004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01050000};  // common.map_version
       20'h00008: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00101000};  // common.next
       20'h0000C: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // common.role
       20'h00010: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // common.capabilities
@@ -30,7 +30,7 @@ module olaf_map (
       20'h00040: {access, idle, wide, writable, reset} <= {2'd2, 1'b0, 1'b0, 32'h00000F0F, 32'h00000000};  // common.errors
       20'h00044: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // common.error_address
       20'h01000: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h4F4C5155};  // queue.type
-      20'h01004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01040000};  // queue.version
+      20'h01004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01050000};  // queue.version
       20'h01008: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00102000};  // queue.next
       20'h0100C: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // queue.built_slots
       20'h01010: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // queue.built_clusters
@@ -154,7 +154,7 @@ module olaf_map (
       20'h01310: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b1, 32'h00000000, 32'h00000000};  // queue.acks_no_group
       20'h01314: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b1, 32'h00000000, 32'h00000000};  // queue.acks_no_group
       20'h02000: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h4F4C5250};  // replication.type
-      20'h02004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01040000};  // replication.version
+      20'h02004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01050000};  // replication.version
       20'h02008: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00103000};  // replication.next
       20'h0200C: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // replication.built_groups
       20'h02010: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // replication.built_members
@@ -164,11 +164,12 @@ module olaf_map (
       20'h0202C: {access, idle, wide, writable, reset} <= {2'd1, 1'b0, 1'b0, 32'hFFFFFFFF, 32'h00000000};  // replication.member_index
       20'h02030: {access, idle, wide, writable, reset} <= {2'd1, 1'b0, 1'b0, 32'h00FFFFFF, 32'h00000000};  // replication.member_data
       20'h03000: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h4F4C5047};  // generator.type
-      20'h03004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01040000};  // generator.version
+      20'h03004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01050000};  // generator.version
       20'h03008: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00104000};  // generator.next
       20'h0300C: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // generator.built_flows
       20'h03010: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // generator.built_descriptors
       20'h03014: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // generator.built_templates
+      20'h03020: {access, idle, wide, writable, reset} <= {2'd1, 1'b1, 1'b0, 32'h00000001, 32'h00000000};  // generator.control
       20'h03024: {access, idle, wide, writable, reset} <= {2'd3, 1'b0, 1'b0, 32'h0000000F, 32'h00000000};  // generator.command
       20'h03028: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // generator.state
       20'h0302C: {access, idle, wide, writable, reset} <= {2'd2, 1'b0, 1'b0, 32'h0000033F, 32'h00000000};  // generator.events
@@ -197,7 +198,7 @@ module olaf_map (
       20'h03220: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b1, 32'h00000000, 32'h00000000};  // generator.late_cycles_sum
       20'h03224: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b1, 32'h00000000, 32'h00000000};  // generator.late_cycles_sum
       20'h04000: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h4F4C4D4F};  // model.type
-      20'h04004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01040000};  // model.version
+      20'h04004: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h01050000};  // model.version
       20'h04008: {access, idle, wide, writable, reset} <= {2'd0, 1'b0, 1'b0, 32'h00000000, 32'h00000000};  // model.next
       20'h04020: {access, idle, wide, writable, reset} <= {2'd1, 1'b0, 1'b0, 32'h00000001, 32'h00000000};  // model.control
       20'h04024: {access, idle, wide, writable, reset} <= {2'd1, 1'b0, 1'b0, 32'hFFFFFFFF, 32'h000000FA};  // model.ack_delay
