@@ -118,3 +118,29 @@ func eachFrame(t *testing.T, path string, take func(data []byte, length int, com
 		take(data, info.Length, options.Comments)
 	}
 }
+
+// TestRecordingOfJoinedTwins states that the frames behind two joined twins are those behind one, gradients included, and so
+// are those of another system.
+func TestRecordingOfJoinedTwins(t *testing.T) {
+	for _, queue := range []string{"", "iswitch"} {
+		record := func(generator string) []byte {
+			path := filepath.Join(t.TempDir(), "run.pcapng")
+			s := small(t)
+			if queue != "" {
+				s.Queue, s.Versus, s.H = queue, "", new(3)
+			}
+			r, err := s.Record(path, false)
+			must(t, err)
+			access := testbedtest.Access()
+			access.Devices, access.Generator = nil, generator
+			mustBench(t, s, Options{Access: access, Stream: NewStream(r)})
+			must(t, errors.Join(r.Commit(), r.Abandon()))
+			file, err := os.ReadFile(path)
+			must(t, err)
+			return file
+		}
+		if one, two := record(""), record("twin:"); !bytes.Equal(one, two) || len(one) < 1000 {
+			t.Errorf("queue %q: %d bytes behind one twin, other %d behind two", queue, len(one), len(two))
+		}
+	}
+}

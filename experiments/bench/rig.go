@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -50,6 +51,9 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	if err == nil && state.Busy() {
 		err = generator.Abort()
 	}
+	if err == nil {
+		err = feedQueue(card.Device)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the generator: %w", err)
 	}
@@ -58,6 +62,16 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 		return nil, err
 	}
 	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, tables: tables, traffic: t}, nil
+}
+
+// feedQueue leads the generator's frames to the device's queue, should they leave by the wire. A device whose register map is
+// older has no choice.
+func feedQueue(dev fpga.Device) error {
+	v, err := dev.Read32(regmap.GeneratorControl)
+	if errors.Is(err, fpga.ErrAddress) || err == nil && v&regmap.GeneratorControlWire == 0 {
+		return nil
+	}
+	return errors.Join(err, dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire))
 }
 
 // fits says whether a device was built for what a configuration needs in front of its queue.

@@ -20,6 +20,9 @@ type Access struct {
 	Bus      *pcie.Bus   // where cards are found; nil is this host
 	Clock    pcie.Clock  // of cards; nil is this host's
 	Card     CardAccess
+	// Generator is the address of another device, whose generator sends to the queue of the one that is opened; empty for its
+	// own generator.
+	Generator string
 	// Wires are cables of this machine's own that a device lays in the place of its virtual ones; others than AddsModels have none.
 	Wires Wires
 	// Building is told when a device's logic has to be compiled first, which takes a minute or two; nil tells nobody.

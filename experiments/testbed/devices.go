@@ -36,6 +36,7 @@ const (
 	TakesLengths                       // where hosts wait, packets may be those of which nothing but a length is known
 	HangsRacks                         // where hosts wait, racks of switches may hang below it
 	Dialled                            // it is reached through an agent that serves it and its tables, over TLS where that is asked for
+	TakesGenerator                     // the generator of another device can send to its queue
 )
 
 // abilities are the words for each, in the order of the constants.
@@ -45,6 +46,7 @@ var abilities = []string{
 	"take the time of a program's hardware", "keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
 	"be captured at both ends", "add up what workers send without waiting",
 	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
+	"take frames from the generator of another device",
 }
 
 // String is what a device that lacks a can't do.

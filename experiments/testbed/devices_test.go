@@ -57,7 +57,7 @@ func TestRowsAreWhole(t *testing.T) {
 			t.Errorf("%s: %+v", d.Prefix, d)
 		}
 	}
-	if len(abilities) != 18 || Dialled != 1<<(len(abilities)-1) {
+	if len(abilities) != 19 || TakesGenerator != 1<<(len(abilities)-1) {
 		t.Error("an ability has no words")
 	}
 }

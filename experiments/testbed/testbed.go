@@ -115,6 +115,9 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	if o.Workers > 0 {
 		needs |= HasHosts
 	}
+	if o.Generator != "" {
+		needs |= TakesGenerator
+	}
 	if err := devices.Check(address, needs); err != nil {
 		return nil, err
 	}

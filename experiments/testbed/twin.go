@@ -2,9 +2,12 @@ package testbed
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pair"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -42,7 +45,7 @@ func Twin(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return Local(Device{
 		Prefix:    "twin:",
-		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks,
+		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | TakesGenerator,
 		NotCard:   "the twin sees by itself what reaches the parameter server, and has tables of its own",
 		Programs:  built,
 		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },
@@ -61,7 +64,26 @@ func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 		if err != nil {
 			return parts, err
 		}
-		parts.Cards = append(parts.Cards, Card{t, t})
+		card := Card{t, t}
+		if o.Generator != "" {
+			if card, err = joinTwins(t, &o); err != nil {
+				return parts, errors.Join(err, t.Close())
+			}
+		}
+		parts.Cards = append(parts.Cards, card)
 	}
 	return parts, nil
+}
+
+// joinTwins gives the queue of a twin the generator of another one, built alike.
+func joinTwins(queue *twin.Twin, o *OpenOptions) (Card, error) {
+	row, _, err := o.devices().Of(o.Generator)
+	if err != nil {
+		return Card{}, err
+	}
+	if row.Prefix != "twin:" {
+		return Card{}, fmt.Errorf("%w: no cable leads from the generator of %s to a twin; use --generator twin:", ErrUnsupported, o.Generator)
+	}
+	both, err := pair.JoinTwins(queue.Replica(), queue)
+	return Card{both, both}, err
 }

@@ -1,14 +1,18 @@
 package olaf
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -81,5 +85,27 @@ func TestFig6Order(t *testing.T) {
 				t.Errorf("at most %d aggregations: %.3f at %d bps, %.3f at %d bps", n, slow, rows[i].OutRateBPS, fast, rows[i-1].OutRateBPS)
 			}
 		}
+	}
+}
+
+// TestTwoTwinsAreOne states that the generator of one twin and the queue of another, joined by a cable, give the rows of
+// today's bench to the last digit.
+func TestTwoTwinsAreOne(t *testing.T) {
+	rows := func(generator string) string {
+		report, err := bench.Measure(t.Context(), Table1(system.All()), bench.Options{Access: testbed.Access{Generator: generator}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := report.Outcome.Device.Address; strings.Contains(at, "generator of twin:") != (generator != "") {
+			t.Errorf("with the generator %q, the device is %q", generator, at)
+		}
+		text, err := json.Marshal(report.Bench.Rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if d := cmp.Diff(rows(""), rows("twin:")); d != "" {
+		t.Errorf("Table 1 on one twin (-) and on two that are joined (+):\n%s", d)
 	}
 }
