@@ -49,9 +49,12 @@ var clusterAges = []struct {
 	of          func(*ClusterMetric) *Float
 	row         func(*ClusterRow) *Statistic
 }{
-	{"aom_ns", "aom_cluster_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.AoM }, func(r *ClusterRow) *Statistic { return &r.AoM }},
-	{"peak_aom_ns", "peak_aom_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.PeakAoM }, func(r *ClusterRow) *Statistic { return &r.PeakAoM }},
-	{"aom_worker_ns", "aom_worker_ns", "needs two deliveries of one worker, and provenance", func(c *ClusterMetric) *Float { return &c.AoMWorker }, func(r *ClusterRow) *Statistic { return &r.AoMWorker }},
+	{"aom_ns", "aom_cluster_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.AoM },
+		func(r *ClusterRow) *Statistic { return &r.AoM }},
+	{"peak_aom_ns", "peak_aom_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.PeakAoM },
+		func(r *ClusterRow) *Statistic { return &r.PeakAoM }},
+	{"aom_worker_ns", "aom_worker_ns", "needs two deliveries of one worker, and provenance",
+		func(c *ClusterMetric) *Float { return &c.AoMWorker }, func(r *ClusterRow) *Statistic { return &r.AoMWorker }},
 }
 
 // ClusterAge is an age of one cluster over runs.
@@ -132,7 +135,7 @@ type Withheld struct {
 
 // addReal sets what only runs on real wires have: decisions compared with the engine, lateness of frames, withheld
 // runs, and burst rates.
-func (row *Row) real(runs []*Run) {
+func (row *Row) addReal(runs []*Run) {
 	var bursts []Float
 	for _, r := range runs {
 		if d := r.Decisions; d != nil {

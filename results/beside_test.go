@@ -15,18 +15,21 @@ import (
 func TestRealRow(t *testing.T) {
 	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
 	runs := []*Run{
-		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Quantiles{P50: 1, P99: 9, Max: 20}, BurstRate: 90, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
-		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Quantiles{P50: 2, P99: 8, Max: 10}, BurstRate: 110, Withheld: "late",
+		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Quantiles{P50: 1, P99: 9, Max: 20},
+			BurstRate: 90, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
+		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Quantiles{P50: 2, P99: 8,
+			Max: 10}, BurstRate: 110, Withheld: "late",
 			Beside: map[string]Beside{"aom_cluster_ns": {3, 4, Missing()}}},
 	}
 	row := Row{Queue: "olaf", Stats: Stats{{age, Describe([]Float{4}, "")}, {count, Describe([]Float{7}, "")}}}
-	row.real(runs)
+	row.addReal(runs)
 	written, err := json.Marshal(row)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"decisions":{"checked":15,"equal":14,"first":"that"}`, `"lateness_ns":{"p50":2,"p99":9,"max":20}`, `"withheld":{"runs":1,"reason":"late"}`,
+		`"decisions":{"checked":15,"equal":14,"first":"that"}`, `"lateness_ns":{"p50":2,"p99":9,"max":20}`,
+		`"withheld":{"runs":1,"reason":"late"}`,
 		`"plan":1,"twin":2,"measured":4`, `"burst_rate_bps":{"mean":100,`,
 	} {
 		if !strings.Contains(string(written), want) {
@@ -57,7 +60,8 @@ func TestRealRow(t *testing.T) {
 func TestOutputAddsPerCent(t *testing.T) {
 	none, endless := Missing(), Float(math.Inf(1))
 	for _, c := range []struct{ twin, measured, want Float }{
-		{4, 5, 25}, {4, 4, 0}, {4, 3, -25}, {4, 0, -100}, {none, 5, none}, {4, none, none}, {none, none, none}, {0, 5, none}, {0, 0, none}, {0, none, none}, {endless, 5, none}, {4, endless, none},
+		{4, 5, 25}, {4, 4, 0}, {4, 3, -25}, {4, 0, -100}, {none, 5, none}, {4, none, none}, {none, none, none},
+		{0, 5, none}, {0, 0, none}, {0, none, none}, {endless, 5, none}, {4, endless, none},
 	} {
 		got := (&Beside{Plan: 1, Twin: c.twin, Measured: c.measured}).OutputPct()
 		if got != c.want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(c.want))) {
@@ -74,7 +78,8 @@ func TestClustersBeside(t *testing.T) {
 	}
 	const nameless, late = "needs provenance", "late"
 	told := &Run{Clusters: []ClusterMetric{of(0, 30), of(4, 50)}, Missing: map[string]string{"aom_worker_ns": nameless}}
-	withheld := &Run{Clusters: []ClusterMetric{of(0, 70), of(4, 90)}, Missing: map[string]string{"aom_worker_ns": nameless}}
+	withheld := &Run{Clusters: []ClusterMetric{of(0, 70), of(4, 90)},
+		Missing: map[string]string{"aom_worker_ns": nameless}}
 	withheld.Withhold(late)
 	withheld.Missing["aom_cluster_ns"] = late
 	plan := &Run{Clusters: []ClusterMetric{of(4, 5), of(0, 3)}}
@@ -100,7 +105,8 @@ func TestClustersBeside(t *testing.T) {
 		}
 	}
 	alone := clusterRows([]*Run{withheld})
-	if s := alone[0].AoM; s.Reason != late || s.Beside == nil || s.Beside.Plan != 3 || s.Beside.Twin != 20 || s.Beside.Measured.Known() {
+	if s := alone[0].AoM; s.Reason != late || s.Beside == nil || s.Beside.Plan != 3 || s.Beside.Twin != 20 ||
+		s.Beside.Measured.Known() {
 		t.Errorf("of none that tells it: %+v, %+v", s, s.Beside)
 	}
 	if s := alone[1].AoM; s.Beside == nil || s.Beside.Twin.Known() {
@@ -119,7 +125,8 @@ func TestRecall(t *testing.T) {
 		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}
 	again := &Run{Metrics: toy.Values(map[string]Float{"aom_cluster_ns": 7})}
 	again.Recall(stored)
-	if b := again.Beside["aom_cluster_ns"]; b != (Beside{1, 2, 7}) || again.Decisions != stored.Decisions || again.LatenessNS != stored.LatenessNS || again.BurstRate != 9 {
+	if b := again.Beside["aom_cluster_ns"]; b != (Beside{1, 2, 7}) || again.Decisions != stored.Decisions ||
+		again.LatenessNS != stored.LatenessNS || again.BurstRate != 9 {
 		t.Errorf("%+v", again)
 	}
 	again = new(Run)

@@ -95,14 +95,14 @@ func NewCollector(cfg Config) *Collector {
 func (c *Collector) Reset(cfg Config) {
 	clusters, workers, merges, places := c.clusters[:0], c.workers[:0], c.merges, c.places
 	clear(merges)
-	places.lay(&cfg)
+	places.assign(&cfg)
 	*c = Collector{cfg: cfg, places: places, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
 	c.stamps = cfg.Declared != nil && cfg.Declared.Metric(metric.OldestStamp) != nil && cfg.Segments <= 1
 	if merges == nil {
 		c.merges = make([]int64, 64)
 	}
-	c.clusters = grown(clusters, max(cfg.Clusters, 1))
-	c.workers = grown(workers, max(cfg.Workers, 1))
+	c.clusters = grow(clusters, max(cfg.Clusters, 1))
+	c.workers = grow(workers, max(cfg.Workers, 1))
 	for i := range c.places.first {
 		for w := c.places.first[i]; w < c.places.end(i); w++ {
 			c.workers[w].cluster = i
@@ -112,7 +112,7 @@ func (c *Collector) Reset(cfg Config) {
 }
 
 // grow returns s with n more zeroed elements.
-func grown[T any](s []T, n int) []T {
+func grow[T any](s []T, n int) []T {
 	have := len(s)
 	for cap(s) < have+n {
 		s = append(s[:cap(s)], *new(T))
@@ -150,13 +150,13 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	c.last = at
 	c.later.addInt(at - c.first)
 	c.countSum += int64(o.Update.Count)
-	c.merged(int(o.Update.Count) - 1)
+	c.countMerged(int(o.Update.Count) - 1)
 	if o.Queued >= 0 {
 		c.queued.addInt(int64(o.Queued))
 		c.queuedMax = max(c.queuedMax, o.Queued)
 		c.queuedMeasured++
 	}
-	place, known := c.places.of(o)
+	place, known := c.places.placeOf(o)
 	if !known {
 		c.strays++
 		return
@@ -173,10 +173,10 @@ func (c *Collector) Observe(o *olaf.Observation) {
 }
 
 // countMerged counts an outgoing update with n aggregations.
-func (c *Collector) merged(n int) {
+func (c *Collector) countMerged(n int) {
 	n = max(n, 0)
 	if n >= len(c.merges) {
-		c.merges = grown(c.merges, n+1-len(c.merges))
+		c.merges = grow(c.merges, n+1-len(c.merges))
 	}
 	c.merges[n]++
 }
@@ -188,22 +188,22 @@ func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 			c.lackProvenance = true
 			return
 		}
-		c.inside(place.worker(o.Update.Worker), o.Update.Seq, at)
+		c.countInside(place.worker(o.Update.Worker), o.Update.Seq, at)
 		return
 	}
 	for i := range o.Contributors {
-		c.inside(place.worker(o.Contributors[i].Worker), o.Contributors[i].Seq, at)
+		c.countInside(place.worker(o.Contributors[i].Worker), o.Contributors[i].Seq, at)
 	}
 }
 
 // countInside counts an update of a worker, or a segment of one.
-func (c *Collector) inside(i int, seq uint32, at int64) {
-	if c.received(i, at); c.cfg.Segments > 1 {
-		c.came(i, seq)
+func (c *Collector) countInside(i int, seq uint32, at int64) {
+	if c.countReceived(i, at); c.cfg.Segments > 1 {
+		c.countPart(i, seq)
 	}
 }
 
-func (c *Collector) received(i int, at int64) {
+func (c *Collector) countReceived(i int, at int64) {
 	w := c.worker(i)
 	w.received++
 	if i < c.cfg.Workers && w.received == int64(c.cfg.SpeedupUpdates) {
@@ -216,7 +216,7 @@ func (c *Collector) received(i int, at int64) {
 func (c *Collector) worker(i int) *workerState {
 	if i >= len(c.workers) {
 		have := len(c.workers)
-		c.workers = grown(c.workers, i+1-have)
+		c.workers = grow(c.workers, i+1-have)
 		c.initialise(len(c.clusters), have)
 	}
 	return &c.workers[i]
@@ -225,7 +225,7 @@ func (c *Collector) worker(i int) *workerState {
 func (c *Collector) cluster(i int) *clusterState {
 	if i >= len(c.clusters) {
 		have := len(c.clusters)
-		c.clusters = grown(c.clusters, i+1-have)
+		c.clusters = grow(c.clusters, i+1-have)
 		c.initialise(have, len(c.workers))
 	}
 	return &c.clusters[i]
@@ -234,7 +234,7 @@ func (c *Collector) cluster(i int) *clusterState {
 // age updates the sawtooths of the frame's cluster and workers.
 func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	from := int64(c.cfg.Window.From)
-	gen := generated(o.At, o.Update.GenNS)
+	gen := unwrapGeneration(o.At, o.Update.GenNS)
 	if gen > at+int64(olaf.Nanosecond) {
 		c.fromFuture++
 	}
@@ -253,7 +253,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	}
 	for i := range o.Contributors {
 		k := &o.Contributors[i]
-		c.ageWorker(place.worker(k.Worker), place.cluster, from, at, generated(o.At, k.GenNS))
+		c.ageWorker(place.worker(k.Worker), place.cluster, from, at, unwrapGeneration(o.At, k.GenNS))
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 func (u *clusterState) ageStamps(o *olaf.Observation, from, at, gen int64) {
 	oldest, behind := gen, int64(0)
 	for i := range o.Contributors {
-		one := generated(o.At, o.Contributors[i].GenNS)
+		one := unwrapGeneration(o.At, o.Contributors[i].GenNS)
 		oldest, behind = min(oldest, one), behind+gen-one
 	}
 	u.mean.advance(from, at)
@@ -293,14 +293,15 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 }
 
 // ObservedCount returns the number of observed frames.
-func (c *Collector) Observed() int64 { return c.observed }
+func (c *Collector) ObservedCount() int64 { return c.observed }
 
 // TimeSpan returns the mean time of the frames and the span from first to last, in ns; missing without frames.
-func (c *Collector) Stamped() (mean, span Float) {
+func (c *Collector) TimeSpan() (mean, span Float) {
 	if c.observed == 0 {
 		return Missing(), Missing()
 	}
-	return Float(olaf.Duration(c.first).NS()) + Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
+	return Float(olaf.Duration(c.first).NS()) +
+		Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
 }
 
 // CountSum returns Σ count over the observed frames.
@@ -311,8 +312,10 @@ func (c *Collector) CountSum() int64 { return c.countSum }
 func (c *Collector) Finish(counters olaf.Counts) Run {
 	c.close()
 	r := Run{Declared: c.cfg.Declared, Counters: counters}
-	m := metric.Measured{Counts: counters, Nameless: c.lackProvenance, AgeBelow: c.ages.belowNS, Utilisation: c.utilisation(),
-		Delay: Missing(), DelayMax: Missing(), TimeToN: Missing(), Torn: c.torn(), WhyNoTimeN: c.whyNoTimeN(), Duration: Float(olaf.Duration(c.last - c.first).NS())}
+	m := metric.Measured{Counts: counters, Nameless: c.lackProvenance, AgeBelow: c.ages.belowNS,
+		Utilisation: c.utilisation(),
+		Delay:       Missing(), DelayMax: Missing(), TimeToN: Missing(), Torn: c.countTorn(), WhyNoTimeN: c.whyNoTimeN(),
+		Duration: Float(olaf.Duration(c.last - c.first).NS())}
 	c.clusterMetrics(&r, &m)
 	c.workerMetrics(&r, &m)
 	if c.queuedMeasured > 0 {
@@ -323,7 +326,7 @@ func (c *Collector) Finish(counters olaf.Counts) Run {
 		m.TimeToN = Float(olaf.Duration(c.timeToN).NS())
 	}
 	r.Metrics, r.Missing = c.cfg.Declared.Measure(&m)
-	r.Aggregations = trimmed(c.merges)
+	r.Aggregations = trimZeros(c.merges)
 	c.validate(&r)
 	return r
 }
@@ -353,7 +356,8 @@ func (c *Collector) counts(s *saw) bool {
 func (c *Collector) clusterMetrics(r *Run, m *metric.Measured) {
 	for i := range c.clusters {
 		u := &c.clusters[i]
-		k := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: u.peaks.MeanNS(), AoMWorker: Missing()}
+		k := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(),
+			PeakAoM: u.peaks.MeanNS(), AoMWorker: Missing()}
 		if c.counts(&u.saw) {
 			k.AoM = u.saw.meanNS()
 			if c.stamps {
@@ -444,7 +448,7 @@ func (c *Collector) validate(r *Run) {
 }
 
 // trimZeros returns a copy without trailing zeros.
-func trimmed(v []int64) []int64 {
+func trimZeros(v []int64) []int64 {
 	n := len(v)
 	for n > 0 && v[n-1] == 0 {
 		n--

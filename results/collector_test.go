@@ -62,14 +62,17 @@ func traffic(t *rapid.T, clusters, workers int) []olaf.Observation {
 		newest := 0
 		for k := range contributors {
 			age := rapid.Int64Range(0, 1<<30).Draw(t, "age")
-			contributors[k] = olaf.Contributor{GenNS: uint64(at/1000-age) % olaf.GenModulus, Worker: olaf.WorkerID(rapid.IntRange(0, workers-1).Draw(t, "worker"))}
-			if generated(olaf.Time(at), contributors[k].GenNS) > generated(olaf.Time(at), contributors[newest].GenNS) {
+			contributors[k] = olaf.Contributor{GenNS: uint64(at/1000-age) % olaf.GenModulus,
+				Worker: olaf.WorkerID(rapid.IntRange(0, workers-1).Draw(t, "worker"))}
+			if unwrapGeneration(olaf.Time(at), contributors[k].GenNS) > unwrapGeneration(olaf.Time(at),
+				contributors[newest].GenNS) {
 				newest = k
 			}
 		}
-		out[i] = olaf.Observation{At: olaf.Time(at), Queued: olaf.Duration(i), Contributors: contributors, Update: olaf.Update{
-			GenNS: contributors[newest].GenNS, Cluster: olaf.ClusterID(rapid.IntRange(0, clusters-1).Draw(t, "cluster")),
-			Worker: contributors[len(contributors)-1].Worker, Count: uint16(len(contributors)), Lanes: 48}}
+		out[i] = olaf.Observation{At: olaf.Time(at), Queued: olaf.Duration(i), Contributors: contributors,
+			Update: olaf.Update{
+				GenNS: contributors[newest].GenNS, Cluster: olaf.ClusterID(rapid.IntRange(0, clusters-1).Draw(t, "cluster")),
+				Worker: contributors[len(contributors)-1].Worker, Count: uint16(len(contributors)), Lanes: 48}}
 	}
 	return out
 }
@@ -80,12 +83,12 @@ func byKey(obs []olaf.Observation, workers bool) map[int][][2]int64 {
 	for _, o := range obs {
 		if !workers {
 			k := int(o.Update.Cluster)
-			out[k] = append(out[k], [2]int64{int64(o.At), generated(o.At, o.Update.GenNS)})
+			out[k] = append(out[k], [2]int64{int64(o.At), unwrapGeneration(o.At, o.Update.GenNS)})
 			continue
 		}
 		newest := map[int]int64{}
 		for _, c := range o.Contributors {
-			g := generated(o.At, c.GenNS)
+			g := unwrapGeneration(o.At, c.GenNS)
 			if old, ok := newest[int(c.Worker)]; !ok || g > old {
 				newest[int(c.Worker)] = g
 			}
@@ -169,7 +172,8 @@ func TestAgeQuantilesAgainstSortedTeeth(t *testing.T) {
 		h := new(ageHistogram)
 		teeth := make([]tooth, rapid.IntRange(1, 30).Draw(t, "n"))
 		for i := range teeth {
-			teeth[i] = tooth{age: rapid.Int64Range(0, 1<<rapid.IntRange(1, 50).Draw(t, "bits")).Draw(t, "age"), length: rapid.Int64Range(1, 1<<40).Draw(t, "length")}
+			teeth[i] = tooth{age: rapid.Int64Range(0, 1<<rapid.IntRange(1, 50).Draw(t, "bits")).Draw(t, "age"),
+				length: rapid.Int64Range(1, 1<<40).Draw(t, "length")}
 			h.add(teeth[i])
 		}
 		var inside, crossing int64
@@ -217,7 +221,8 @@ func TestMetricsByHand(t *testing.T) {
 	for i := range obs {
 		c.Observe(&obs[i])
 	}
-	r := c.Finish(toy.Counts(map[string]int64{"sent": 8, "in": 8, "appended": 4, "turned_away": 4, "delivered": 4, "received": 4, "count_delivered": 4}))
+	r := c.Finish(toy.Counts(map[string]int64{"sent": 8, "in": 8, "appended": 4, "turned_away": 4, "delivered": 4,
+		"received": 4, "count_delivered": 4}))
 	if len(r.Invalid) > 0 {
 		t.Fatal(r.Invalid)
 	}
@@ -225,7 +230,8 @@ func TestMetricsByHand(t *testing.T) {
 		name string
 		want Float
 	}{
-		{"aom_cluster_ns", 15}, {"aom_worker_ns", 25}, {"peak_aom_ns", 22.5}, {"lost_pct", 50}, {"jain", 1}, {"never_delivered", 3},
+		{"aom_cluster_ns", 15}, {"aom_worker_ns", 25}, {"peak_aom_ns", 22.5}, {"lost_pct", 50}, {"jain", 1},
+		{"never_delivered", 3},
 		{"queue_delay_ns", 2}, {"queue_delay_max_ns", 2}, {"duration_ns", 40},
 		// 4 frames of 8 ns in 8 + 40 ns.
 		{"utilisation", 32.0 / 48},
@@ -252,7 +258,8 @@ func TestTimeToN(t *testing.T) {
 	merged.Update.Count = 3
 	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
 	// Workers 7 and 8 are none of the two that there should be: they do not count.
-	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), one(22, 9, 0, 8), one(23, 9, 0, 8), merged, one(60, 50, 0, 1)} {
+	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), one(22, 9, 0, 8),
+		one(23, 9, 0, 8), merged, one(60, 50, 0, 1)} {
 		c.Observe(&o)
 	}
 	if r := c.Finish(olaf.Counts{}); r.Metrics.Of("time_to_n_ns") != 30 {
@@ -279,7 +286,8 @@ func TestMergedWithoutProvenance(t *testing.T) {
 }
 
 func TestInvalidRuns(t *testing.T) {
-	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1, "count_delivered": 1})
+	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1,
+		"count_delivered": 1})
 	unbalanced, silent := good.Clone(), toy.Counts(map[string]int64{"sent": 1, "in": 1, "turned_away": 1})
 	unbalanced.Add("sent", 1)
 	late := one(10, 20, 0, 0)
@@ -316,13 +324,15 @@ func measuredOf(cfg Config, obs ...olaf.Observation) Run {
 func TestOneSegmentIsNone(t *testing.T) {
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
 	for _, declared := range []*metric.Declaration{toy.Declared, toy.Summing} {
-		none, single := measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2}, obs...), measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2, Segments: 1}, obs...)
+		none, single := measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2}, obs...),
+			measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2, Segments: 1}, obs...)
 		if a, b := mustJSON(t, none), mustJSON(t, single); a != b {
 			t.Errorf("%s\n%s", a, b)
 		}
 	}
 	// Of several segments other stamps tell nothing, an age to begin with or not.
-	r := measuredOf(Config{Declared: toy.Summing, Clusters: 1, Workers: 1, Segments: 2, Window: Window{To: olaf.Time(100 * olaf.Nanosecond), InitialAge: 5 * olaf.Nanosecond}}, one(10, 0, 0, 0))
+	r := measuredOf(Config{Declared: toy.Summing, Clusters: 1, Workers: 1, Segments: 2,
+		Window: Window{To: olaf.Time(100 * olaf.Nanosecond), InitialAge: 5 * olaf.Nanosecond}}, one(10, 0, 0, 0))
 	if v := r.Metrics.Of(metric.OldestStamp); v.Known() {
 		t.Errorf("the oldest stamp of vectors is %v old", v)
 	}
@@ -332,14 +342,16 @@ func TestOneSegmentIsNone(t *testing.T) {
 // ones, and of no update.
 func TestEdgesOfAFrame(t *testing.T) {
 	future := func(gen int64) string {
-		return strings.Join(measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1}, one(10, gen, 0, 0)).Invalid, "; ")
+		return strings.Join(measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1},
+			one(10, gen, 0, 0)).Invalid, "; ")
 	}
 	if now, next := future(11), future(12); strings.Contains(now, "generated") || now == next {
 		t.Errorf("a nanosecond ahead %q, two %q", now, next)
 	}
 	empty := one(10, 0, 0, 0)
 	empty.Update.Count = 0
-	if r := measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1}, empty); len(r.Aggregations) != 1 || r.Aggregations[0] != 1 {
+	if r := measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1}, empty); len(r.Aggregations) != 1 ||
+		r.Aggregations[0] != 1 {
 		t.Errorf("%v", r.Aggregations)
 	}
 	cfg := Config{Declared: toy.Declared, Clusters: 1, Workers: 1, SpeedupUpdates: 2}
@@ -356,10 +368,12 @@ func TestStampsOfSingleUpdates(t *testing.T) {
 		obs[i].Contributors = []olaf.Contributor{{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}}
 	}
 	at := func(ns int64) olaf.Time { return olaf.Time(ns * 1000) }
-	for _, w := range []Window{{}, {From: at(5), To: at(100), InitialAge: UnknownAge}, {From: at(15), To: at(90), InitialAge: 4 * olaf.Nanosecond}, {From: at(0), To: at(35), InitialAge: UnknownAge}} {
+	for _, w := range []Window{{}, {From: at(5), To: at(100), InitialAge: UnknownAge}, {From: at(15), To: at(90),
+		InitialAge: 4 * olaf.Nanosecond}, {From: at(0), To: at(35), InitialAge: UnknownAge}} {
 		v := measuredOf(Config{Declared: toy.Summing, Clusters: 2, Workers: 2, Window: w}, obs...).Metrics
 		newest := v.Of("aom_cluster_ns")
-		if mean, oldest := v.Of("aom_mean_ns"), v.Of(metric.OldestStamp); !newest.Known() || math.Abs(float64(mean-newest)) > 1e-9 || math.Abs(float64(oldest-newest)) > 1e-9 {
+		if mean, oldest := v.Of("aom_mean_ns"), v.Of(metric.OldestStamp); !newest.Known() ||
+			math.Abs(float64(mean-newest)) > 1e-9 || math.Abs(float64(oldest-newest)) > 1e-9 {
 			t.Errorf("%+v: %v by the newest stamp, %v by the mean, %v by the oldest", w, newest, mean, oldest)
 		}
 	}
@@ -371,7 +385,8 @@ func TestSparseIsNought(t *testing.T) {
 	r.Counters.Add("there", 3)
 	for name, want := range map[string]Float{"there": 3, "nowhere": Missing()} {
 		for sparse, want := range map[bool]Float{false: want, true: map[bool]Float{true: want, false: 0}[want.Known()]} {
-			if got := r.Value(&metric.Metric{Name: name, Counter: name, Sparse: sparse}); got != want && (got.Known() || want.Known()) {
+			if got := r.Value(&metric.Metric{Name: name, Counter: name, Sparse: sparse}); got != want &&
+				(got.Known() || want.Known()) {
 				t.Errorf("%s, sparse %t: %v, want %v", name, sparse, got, want)
 			}
 		}
@@ -383,14 +398,16 @@ func TestStamped(t *testing.T) {
 	for _, c := range []struct {
 		at         []int64 // ns
 		mean, span Float
-	}{{nil, Missing(), Missing()}, {[]int64{7}, 7, 0}, {[]int64{10, 20, 60}, 30, 50}, {[]int64{10, 20, 15}, 50.0 / 3, 10}} {
+	}{{nil, Missing(), Missing()}, {[]int64{7}, 7, 0}, {[]int64{10, 20, 60}, 30, 50},
+		{[]int64{10, 20, 15}, 50.0 / 3, 10}} {
 		collector := NewCollector(Config{Clusters: 1, Workers: 1})
 		for _, at := range c.at {
 			o := one(at, 0, 0, 0)
 			collector.Observe(&o)
 		}
-		mean, span := collector.Stamped()
-		if mean.Known() != c.mean.Known() || span.Known() != c.span.Known() || math.Abs(float64(mean-c.mean)) > 1e-9 || span.Known() && span != c.span {
+		mean, span := collector.TimeSpan()
+		if mean.Known() != c.mean.Known() || span.Known() != c.span.Known() ||
+			math.Abs(float64(mean-c.mean)) > 1e-9 || span.Known() && span != c.span {
 			t.Errorf("at %v ns: %v on the average over %v, want %v over %v", c.at, mean, span, c.mean, c.span)
 		}
 	}
@@ -418,10 +435,12 @@ func benchmarkCollector(b *testing.B, clusters, inside int) {
 	const n = 1_000_000
 	obs := make([]olaf.Observation, 4096)
 	contributors := make([]olaf.Contributor, inside)
-	c := NewCollector(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters,
+		OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Reset(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+		c.Reset(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps,
+			SpeedupUpdates: 500})
 		for i := range n {
 			o := &obs[i%len(obs)]
 			at := int64(i) * 51

@@ -19,7 +19,7 @@ func (r *Run) Differs(again *Run) string {
 		}
 	}
 	for m, was := range r.Metrics.All {
-		if !m.Declared() { // cannot be computed any more
+		if !m.IsDeclared() { // cannot be computed any more
 			continue
 		}
 		if m.Over != "" && r.Counters.Index(m.Over) < 0 && again.Counters.Index(m.Over) >= 0 {
@@ -30,7 +30,7 @@ func (r *Run) Differs(again *Run) string {
 			continue
 		}
 		if is != was && (is.Known() || was.Known()) {
-			return fmt.Sprintf("%s: stored %s, computed %s", m.Name, told(was), told(is))
+			return fmt.Sprintf("%s: stored %s, computed %s", m.Name, floatText(was), floatText(is))
 		}
 	}
 	other := *again
@@ -43,7 +43,7 @@ func (r *Row) Differs(again *Row) string {
 	for i := range r.Stats {
 		was := r.Stats[i]
 		at := slices.IndexFunc(again.Stats, func(s Stat) bool { return s.Name == was.Name })
-		if at < 0 && !was.Declared() {
+		if at < 0 && !was.IsDeclared() {
 			continue
 		}
 		is := *again.Stats.Of(was.Name)
@@ -65,7 +65,8 @@ func (r *Row) Differs(again *Row) string {
 func (c *Comparison) Differs(again *Comparison) string {
 	other := *again
 	was, is := &c.AoMReduction, &other.AoMReduction
-	is.WorkerCluster.Reason, is.ClusterCluster.Reason, is.WorkerWorker.Reason = was.WorkerCluster.Reason, was.ClusterCluster.Reason, was.WorkerWorker.Reason
+	is.WorkerCluster.Reason, is.ClusterCluster.Reason, is.WorkerWorker.Reason = was.WorkerCluster.Reason,
+		was.ClusterCluster.Reason, was.WorkerWorker.Reason
 	other.Speedup.Reason = c.Speedup.Reason
 	return Difference(c, &other)
 }
@@ -86,12 +87,12 @@ func Difference(stored, again any) string {
 		at++
 	}
 	from := max(at-40, 0)
-	return fmt.Sprintf("stored …%s…, computed …%s…", clip(a, from), clip(b, from))
+	return fmt.Sprintf("stored …%s…, computed …%s…", clipBytes(a, from), clipBytes(b, from))
 }
 
-func clip(b []byte, from int) []byte { return b[min(from, len(b)):min(from+80, len(b))] }
+func clipBytes(b []byte, from int) []byte { return b[min(from, len(b)):min(from+80, len(b))] }
 
-func told(f Float) string {
+func floatText(f Float) string {
 	raw, err := json.Marshal(f)
 	if err != nil {
 		return err.Error()

@@ -62,7 +62,8 @@ func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 			want := len(newest) == segments && (!whole || least > age)
 			oldest, younger := v.Put(segments, segment, gen)
 			if younger != want || oldest != map[bool]int64{true: least}[want] {
-				t.Fatalf("segment %d of %d at %d: %d, younger %t; want %d, %t", segment, segments, gen, oldest, younger, least, want)
+				t.Fatalf("segment %d of %d at %d: %d, younger %t; want %d, %t", segment, segments, gen, oldest, younger,
+					least, want)
 			}
 			if want {
 				whole, age = true, least
@@ -80,7 +81,8 @@ func TestPlacesOfJobs(t *testing.T) {
 		next, workers := 0, 0
 		for range rapid.IntRange(1, 3).Draw(t, "jobs") {
 			next += rapid.IntRange(0, 2).Draw(t, "gap")
-			j := Job{Cluster: olaf.ClusterID(next), Clusters: rapid.IntRange(1, 3).Draw(t, "clusters"), Workers: rapid.IntRange(1, 3).Draw(t, "workers")}
+			j := Job{Cluster: olaf.ClusterID(next), Clusters: rapid.IntRange(1, 3).Draw(t, "clusters"),
+				Workers: rapid.IntRange(1, 3).Draw(t, "workers")}
 			cfg.Jobs = append(cfg.Jobs, j)
 			for range j.Clusters {
 				homes[next] = home{len(homes), workers, j.Workers}
@@ -88,8 +90,8 @@ func TestPlacesOfJobs(t *testing.T) {
 			}
 		}
 		var p places
-		p.lay(&Config{Jobs: []Job{{Cluster: 50, Clusters: 9, Workers: 9}}}) // forgotten
-		p.lay(&cfg)
+		p.assign(&Config{Jobs: []Job{{Cluster: 50, Clusters: 9, Workers: 9}}}) // forgotten
+		p.assign(&cfg)
 		if cfg.Clusters != len(homes) || cfg.Workers != workers {
 			t.Fatalf("%d clusters of %d workers, want %d of %d", cfg.Clusters, cfg.Workers, len(homes), workers)
 		}
@@ -97,9 +99,11 @@ func TestPlacesOfJobs(t *testing.T) {
 			h, known := homes[id]
 			for worker := range 4 {
 				for inside := range 4 {
-					o := olaf.Observation{Update: olaf.Update{Cluster: olaf.ClusterID(id), Worker: olaf.WorkerID(worker)}, Contributors: []olaf.Contributor{{Worker: olaf.WorkerID(inside)}}}
-					at, ok := p.of(&o)
-					if want := known && worker < h.workers && inside < h.workers; ok != want || ok && (at != place{h.index, h.first} || at.worker(2) != h.first+2) {
+					o := olaf.Observation{Update: olaf.Update{Cluster: olaf.ClusterID(id), Worker: olaf.WorkerID(worker)},
+						Contributors: []olaf.Contributor{{Worker: olaf.WorkerID(inside)}}}
+					at, ok := p.placeOf(&o)
+					if want := known && worker < h.workers && inside < h.workers; ok != want || ok &&
+						(at != place{h.index, h.first} || at.worker(2) != h.first+2) {
 						t.Fatalf("cluster %d, worker %d, inside %d: %+v, %t; want %+v, %t", id, worker, inside, at, ok, h, want)
 					}
 				}
@@ -111,8 +115,8 @@ func TestPlacesOfJobs(t *testing.T) {
 	})
 	var none places
 	cfg := Config{Clusters: 3, Workers: 9}
-	none.lay(&cfg)
-	at, ok := none.of(&olaf.Observation{Update: olaf.Update{Cluster: 1000, Worker: 5}})
+	none.assign(&cfg)
+	at, ok := none.placeOf(&olaf.Observation{Update: olaf.Update{Cluster: 1000, Worker: 5}})
 	if !ok || at != (place{cluster: 1000}) || none.id(7) != 7 || cfg.Clusters != 3 || cfg.Workers != 9 {
 		t.Errorf("without jobs: %+v, %t, %+v", at, ok, cfg)
 	}
@@ -127,7 +131,8 @@ func TestWhoWasNotAnnounced(t *testing.T) {
 		untold := NewCollector(Config{Declared: toy.Declared, Window: window})
 		for i, w := range []int{5, 1, 7, 5, 0, 2, 7, 3} {
 			at := olaf.Time(i+2) * olaf.Time(olaf.Microsecond)
-			o := olaf.Observation{At: at, Update: olaf.Update{GenNS: uint64(at.NS()) - 700, Cluster: olaf.ClusterID(w / 2), Worker: olaf.WorkerID(w), Count: 1}}
+			o := olaf.Observation{At: at, Update: olaf.Update{GenNS: uint64(at.NS()) - 700,
+				Cluster: olaf.ClusterID(w / 2), Worker: olaf.WorkerID(w), Count: 1}}
 			told.Observe(&o)
 			untold.Observe(&o)
 		}
@@ -149,7 +154,8 @@ func TestKnownStatistics(t *testing.T) {
 	for _, c := range []struct {
 		s    Statistic
 		want bool
-	}{{Statistic{}, false}, {Statistic{N: 1}, true}, {Statistic{N: 1, Mean: Missing()}, false}, {Statistic{Mean: 5}, false}, {Statistic{N: 3, Mean: 5}, true}} {
+	}{{Statistic{}, false}, {Statistic{N: 1}, true}, {Statistic{N: 1, Mean: Missing()}, false},
+		{Statistic{Mean: 5}, false}, {Statistic{N: 3, Mean: 5}, true}} {
 		if got := c.s.Known(); got != c.want {
 			t.Errorf("%+v is known: %t", c.s, got)
 		}

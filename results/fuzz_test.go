@@ -22,7 +22,7 @@ func FuzzDocuments(f *testing.F) {
 		stays(t, raw, new(Run), new(Run))
 		stays(t, raw, new(Row), new(Row))
 		stays(t, raw, new(Bench), new(Bench))
-		for _, leaf := range Leaves(raw) {
+		for _, leaf := range ListLeaves(raw) {
 			if len(leaf[0]) > 4*len(raw)+64*len(raw) {
 				t.Errorf("a path of %d bytes in a document of %d", len(leaf[0]), len(raw))
 			}

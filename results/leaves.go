@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Leaves returns the leaves of a JSON document as dotted paths, in document order.
-func Leaves(raw json.RawMessage) (out [][2]string) {
+// ListLeaves returns the leaves of a JSON document as dotted paths, in document order.
+func ListLeaves(raw json.RawMessage) (out [][2]string) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var walk func(path string) bool

@@ -25,14 +25,16 @@ func crowd(seed uint64, n int) []olaf.Observation {
 		at += r.Int64N(2_000_000)
 		o := &out[i]
 		*o = olaf.Observation{At: olaf.Time(at), Queued: olaf.Duration(r.IntN(5000)) - 1000, Update: olaf.Update{
-			Cluster: olaf.ClusterID(r.IntN(3)), Worker: olaf.WorkerID(r.IntN(3)), Seq: uint32(r.IntN(9)), Lanes: uint16(16 + r.IntN(3)), Count: uint16(1 + r.IntN(3))}}
+			Cluster: olaf.ClusterID(r.IntN(3)), Worker: olaf.WorkerID(r.IntN(3)), Seq: uint32(r.IntN(9)),
+			Lanes: uint16(16 + r.IntN(3)), Count: uint16(1 + r.IntN(3))}}
 		for range o.Update.Count {
 			age := r.Int64N(3000)
 			if r.IntN(12) == 0 {
 				age = 100_000_000_000_000 // ns: 28 hours
 			}
-			k := olaf.Contributor{GenNS: uint64(at/1000-age) % olaf.GenModulus, Worker: olaf.WorkerID(r.IntN(3)), Seq: uint32(r.IntN(9))}
-			if o.Contributors == nil || generated(o.At, k.GenNS) > generated(o.At, o.Update.GenNS) {
+			k := olaf.Contributor{GenNS: uint64(at/1000-age) % olaf.GenModulus, Worker: olaf.WorkerID(r.IntN(3)),
+				Seq: uint32(r.IntN(9))}
+			if o.Contributors == nil || unwrapGeneration(o.At, k.GenNS) > unwrapGeneration(o.At, o.Update.GenNS) {
 				o.Update.GenNS, o.Update.Worker, o.Update.Seq = k.GenNS, k.Worker, k.Seq
 			}
 			o.Contributors = append(o.Contributors, k)
@@ -81,15 +83,21 @@ func TestMeasured(t *testing.T) {
 		obs  []olaf.Observation
 	}{
 		{"nothing", Config{Clusters: 2, Workers: 2, OutRate: olaf.Gbps, SpeedupUpdates: 1}, nil},
-		{"nothing in a window", Config{Clusters: 2, Workers: 2, OutRate: olaf.Gbps, Window: Window{From: from, To: to, InitialAge: 3 * olaf.Microsecond}}, nil},
-		{"first to last", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OverheadBytes: 24, SpeedupUpdates: 1}, globally(crowd(1, 60))},
+		{"nothing in a window", Config{Clusters: 2, Workers: 2, OutRate: olaf.Gbps, Window: Window{From: from, To: to,
+			InitialAge: 3 * olaf.Microsecond}}, nil},
+		{"first to last", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OverheadBytes: 24, SpeedupUpdates: 1},
+			globally(crowd(1, 60))},
 		{"who was not announced", Config{Clusters: 1, Workers: 2, OutRate: olaf.Gbps}, globally(crowd(1, 60))},
 		{"two are enough", Config{Clusters: 1, Workers: 2, SpeedupUpdates: 2}, globally(crowd(8, 60))},
-		{"a window", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OverheadBytes: 24, Window: Window{From: from, To: to, InitialAge: UnknownAge}}, globally(crowd(1, 60))},
-		{"a window with an age", Config{Clusters: 5, Workers: 24, OutRate: 2 * olaf.Gbps, Window: Window{From: from, To: to}}, globally(crowd(1, 60))},
-		{"an age, and who was not announced", Config{Clusters: 2, Workers: 2, Window: Window{From: from, To: to, InitialAge: olaf.Microsecond}}, globally(crowd(1, 60))},
+		{"a window", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OverheadBytes: 24,
+			Window: Window{From: from, To: to, InitialAge: UnknownAge}}, globally(crowd(1, 60))},
+		{"a window with an age", Config{Clusters: 5, Workers: 24, OutRate: 2 * olaf.Gbps, Window: Window{From: from,
+			To: to}}, globally(crowd(1, 60))},
+		{"an age, and who was not announced", Config{Clusters: 2, Workers: 2, Window: Window{From: from, To: to,
+			InitialAge: olaf.Microsecond}}, globally(crowd(1, 60))},
 		{"nobody announced, and nothing in time", Config{Workers: 2, Window: Window{To: 9, InitialAge: 4}}, crowd(1, 3)},
-		{"frames of their own", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OwnFrames: true}, globally(crowd(1, 30))},
+		{"frames of their own", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OwnFrames: true},
+			globally(crowd(1, 30))},
 		{"nobody says who is inside", Config{Clusters: 5, Workers: 24, SpeedupUpdates: 1}, func() []olaf.Observation {
 			obs := globally(crowd(2, 30))
 			obs[20].Contributors = nil
@@ -98,8 +106,10 @@ func TestMeasured(t *testing.T) {
 		}()},
 		{"single updates", Config{Clusters: 3, Workers: 3, SpeedupUpdates: 3, OutRate: olaf.Gbps}, alone(crowd(3, 30))},
 		{"segments", Config{Clusters: 3, Workers: 3, Segments: 3, OutRate: olaf.Gbps}, alone(crowd(4, 90))},
-		{"segments of merged", Config{Clusters: 3, Workers: 3, Segments: 2, Window: Window{From: from, To: to, InitialAge: 5}}, crowd(1, 60)},
-		{"jobs", Config{Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 3}, {Cluster: 0, Clusters: 1, Workers: 2}}, SpeedupUpdates: 2}, crowd(5, 60)},
+		{"segments of merged", Config{Clusters: 3, Workers: 3, Segments: 2, Window: Window{From: from, To: to,
+			InitialAge: 5}}, crowd(1, 60)},
+		{"jobs", Config{Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 3}, {Cluster: 0, Clusters: 1, Workers: 2}},
+			SpeedupUpdates: 2}, crowd(5, 60)},
 		{"merges of all lengths", Config{Clusters: 3, Workers: 3}, merged},
 		{"back in time and from the future", Config{Clusters: 3, Workers: 3}, back},
 	} {
@@ -110,11 +120,13 @@ func TestMeasured(t *testing.T) {
 			for k := range c.obs {
 				collector.Observe(&c.obs[k])
 			}
-			run, err := json.MarshalIndent(collector.Finish(toy.Counts(map[string]int64{"received": collector.Observed()})), "", " ")
+			run, err := json.MarshalIndent(
+				collector.Finish(toy.Counts(map[string]int64{"received": collector.ObservedCount()})), "", " ")
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			told[i] = fmt.Sprintf("%s: %d frames of %d updates\n%s\n", c.name, collector.Observed(), collector.CountSum(), run)
+			told[i] = fmt.Sprintf("%s: %d frames of %d updates\n%s\n", c.name, collector.ObservedCount(),
+				collector.CountSum(), run)
 		}
 		if told[0] != told[1] {
 			t.Errorf("%s: a used collector says something else:\n%s", c.name, told[1])
@@ -166,7 +178,8 @@ func TestAgeIsTheCollectors(t *testing.T) {
 		run := c.Finish(olaf.Counts{})
 		want := run.Clusters[0]
 		if want.Deliveries != age.Deliveries() || !same(want.PeakAoM, peaks.MeanNS()) {
-			t.Fatalf("%d deliveries with peaks of %v, want %d with %v", age.Deliveries(), peaks.MeanNS(), want.Deliveries, want.PeakAoM)
+			t.Fatalf("%d deliveries with peaks of %v, want %d with %v", age.Deliveries(), peaks.MeanNS(),
+				want.Deliveries, want.PeakAoM)
 		}
 		if want.AoM.Known() && !same(want.AoM, age.MeanNS()) {
 			t.Fatalf("a mean of %v, want %v", age.MeanNS(), want.AoM)
@@ -199,7 +212,8 @@ func TestBesideTheTwin(t *testing.T) {
 		b    Beside
 		want Float
 	}{
-		{Beside{1, 4, 5}, 25}, {Beside{1, 4, 4}, 0}, {Beside{none, 4, 3}, -25}, {Beside{1, 0, 5}, none}, {Beside{1, none, 5}, none}, {Beside{1, 4, none}, none},
+		{Beside{1, 4, 5}, 25}, {Beside{1, 4, 4}, 0}, {Beside{none, 4, 3}, -25}, {Beside{1, 0, 5}, none},
+		{Beside{1, none, 5}, none}, {Beside{1, 4, none}, none},
 		{Beside{1, -2, 1}, -150},
 	} {
 		if got := c.b.OutputPct(); !same(got, c.want) {
@@ -232,7 +246,8 @@ func TestBesideTheTwin(t *testing.T) {
 		"plan and twin not told": {[]*Run{with(Beside{none, none, 6})}, &Beside{none, none, 6}},
 	} {
 		got := BesideOver(c.runs, "a")
-		if (got == nil) != (c.want == nil) || got != nil && (!same(got.Plan, c.want.Plan) || !same(got.Twin, c.want.Twin) || !same(got.Measured, c.want.Measured)) {
+		if (got == nil) != (c.want == nil) || got != nil && (!same(got.Plan, c.want.Plan) ||
+			!same(got.Twin, c.want.Twin) || !same(got.Measured, c.want.Measured)) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -271,7 +286,8 @@ func TestDescribeByHand(t *testing.T) {
 	} {
 		got := Describe(c.values, "why")
 		near := func(a, b Float) bool { return same(a, b) || math.Abs(float64(a-b)) < 1e-6 }
-		if !near(got.Mean, c.want.Mean) || !near(got.SD, c.want.SD) || !near(got.CI95, c.want.CI95) || !near(got.Min, c.want.Min) || !near(got.Max, c.want.Max) || got.N != c.want.N || got.Reason != c.want.Reason {
+		if !near(got.Mean, c.want.Mean) || !near(got.SD, c.want.SD) || !near(got.CI95, c.want.CI95) ||
+			!near(got.Min, c.want.Min) || !near(got.Max, c.want.Max) || got.N != c.want.N || got.Reason != c.want.Reason {
 			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)
 		}
 	}
@@ -289,7 +305,8 @@ func TestDescribeByHand(t *testing.T) {
 // TestOddDocuments refuses statistics that are none, and says which.
 func TestOddDocuments(t *testing.T) {
 	var row Row
-	if err := json.Unmarshal([]byte(`{"queue":"q","aom":{"mean":"x"}}`), &row); err == nil || !bytes.Contains([]byte(err.Error()), []byte("statistic aom: ")) {
+	if err := json.Unmarshal([]byte(`{"queue":"q","aom":{"mean":"x"}}`), &row); err == nil ||
+		!bytes.Contains([]byte(err.Error()), []byte("statistic aom: ")) {
 		t.Errorf("%v, %+v", err, row)
 	}
 	for _, raw := range []string{`7`, `{"queue":7}`, `[`} {
@@ -308,7 +325,8 @@ func TestOddDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	read.Declare(toy.Declared)
-	if read.Declared == nil || len(read.Declared.Metrics) != len(toy.Declared.Metrics) || read.Value(toy.Declared.Metric("aom_cluster_ns")) != 10 || kept.Differs(read) != "" {
+	if read.Declared == nil || len(read.Declared.Metrics) != len(toy.Declared.Metrics) ||
+		read.Value(toy.Declared.Metric("aom_cluster_ns")) != 10 || kept.Differs(read) != "" {
 		t.Errorf("%+v", read)
 	}
 	// What no olafctl of today could compute is not compared.

@@ -14,7 +14,8 @@ import (
 func TestWithoutWorkers(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, OutRate: 1e9, SpeedupUpdates: 3})
 	c.Observe(&olaf.Observation{At: olaf.Time(olaf.Microsecond), Update: olaf.Update{Count: 1, GenNS: 500, Lanes: 4}})
-	run := c.Finish(toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1, "count_delivered": 1}))
+	run := c.Finish(toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1,
+		"count_delivered": 1}))
 	if why := run.Missing["time_to_n_ns"]; why != "not asked for" {
 		t.Errorf("T(3) is missing: %q", why)
 	}
@@ -53,7 +54,8 @@ func TestMixedReadingIsFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	unknown := Describe(nil, "none")
-	if got := BesideMixed([]PaperRow{{Unit: "%", Ours: unknown, Published: 69}}, &Comparison{AoMReduction: AoMReduction{WorkerCluster: unknown}}); got != nil {
+	if got := BesideMixed([]PaperRow{{Unit: "%", Ours: unknown, Published: 69}},
+		&Comparison{AoMReduction: AoMReduction{WorkerCluster: unknown}}); got != nil {
 		t.Errorf("of a reading that is not known: %+v", got)
 	}
 }
@@ -70,7 +72,8 @@ func TestRowsAreDeclared(t *testing.T) {
 
 // Rows of clusters are in the order of their numbers, whatever the order in which runs have them.
 func TestRowsOfClustersAreInOrder(t *testing.T) {
-	a, b := &Run{Clusters: []ClusterMetric{{Cluster: 7, AoM: 1}, {Cluster: 2, AoM: 2}}}, &Run{Clusters: []ClusterMetric{{Cluster: 5, AoM: 3}, {Cluster: 2, AoM: 4}}}
+	a, b := &Run{Clusters: []ClusterMetric{{Cluster: 7, AoM: 1}, {Cluster: 2, AoM: 2}}},
+		&Run{Clusters: []ClusterMetric{{Cluster: 5, AoM: 3}, {Cluster: 2, AoM: 4}}}
 	var ids []int
 	rows := clusterRows([]*Run{a, b})
 	for i := range rows {
@@ -85,7 +88,8 @@ func TestRowsOfClustersAreInOrder(t *testing.T) {
 func TestPairsSayWhoLacksWhat(t *testing.T) {
 	known := func(queue string) *Run { return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": 1})} }
 	lacking := func(queue string) *Run {
-		return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": Missing()}), Missing: map[string]string{"jain": "for a reason"}}
+		return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": Missing()}),
+			Missing: map[string]string{"jain": "for a reason"}}
 	}
 	for _, c := range []struct {
 		a, b *Run

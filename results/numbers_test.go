@@ -49,7 +49,7 @@ func TestGenerated(t *testing.T) {
 	for _, at := range []int64{0, 1, span - 1, span, span + 5, 9_000_000_000_000_000} {
 		for _, age := range []int64{0, 1, -1, 1000, -1000, span/2 - 1, -span / 2} {
 			genNS := uint64(at-age) % uint64(span)
-			if got := generated(olaf.Time(at*1000), genNS); got != (at-age)*1000 {
+			if got := unwrapGeneration(olaf.Time(at*1000), genNS); got != (at-age)*1000 {
 				t.Errorf("at %d ns, age %d ns: generated at %d ps", at, age, got)
 			}
 		}
@@ -58,7 +58,7 @@ func TestGenerated(t *testing.T) {
 
 // TestSawtoothHasItsCorners draws two deliveries of one cluster between those of another.
 func TestSawtoothHasItsCorners(t *testing.T) {
-	got := Sawtooth([]olaf.Observation{one(10, 4, 1, 0), one(12, 1, 0, 0), one(30, 5, 1, 0), one(31, 2, 1, 0)}, 1)
+	got := SawtoothCorners([]olaf.Observation{one(10, 4, 1, 0), one(12, 1, 0, 0), one(30, 5, 1, 0), one(31, 2, 1, 0)}, 1)
 	want := []Vertex{{10_000, 6_000}, {30_000, 26_000}, {30_000, 25_000}, {31_000, 26_000}, {31_000, 26_000}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -91,7 +91,8 @@ func TestHistogramByHand(t *testing.T) {
 		for _, k := range c.teeth {
 			h.add(k)
 		}
-		if got := h.belowNS(c.share); !(math.Abs(float64(got-c.want)) <= 1e-6*float64(c.want)) || h.total != c.total || h.part[0]+h.crossed[0] != c.at0 {
+		if got := h.belowNS(c.share); !(math.Abs(float64(got-c.want)) <= 1e-6*float64(c.want)) ||
+			h.total != c.total || h.part[0]+h.crossed[0] != c.at0 {
 			t.Errorf("%s: %v ns of %d ps, want %v of %d", name, got, h.total, c.want, c.total)
 		}
 	}
@@ -122,7 +123,8 @@ func TestUtilisation(t *testing.T) {
 		obs    []olaf.Observation
 		want   Float
 	}{
-		"a window":         {Window{From: 100_000, To: 164_000}, rate, []olaf.Observation{one(90, 0, 0, 0), one(110, 0, 0, 0), one(120, 0, 0, 0)}, 16.0 / 64},
+		"a window": {Window{From: 100_000, To: 164_000}, rate, []olaf.Observation{one(90, 0, 0, 0),
+			one(110, 0, 0, 0), one(120, 0, 0, 0)}, 16.0 / 64},
 		"first to last":    {Window{}, rate, []olaf.Observation{one(90, 0, 0, 0), one(114, 0, 0, 0)}, 16.0 / 32},
 		"one frame":        {Window{}, rate, []olaf.Observation{one(90, 0, 0, 0)}, 1},
 		"nothing":          {Window{From: 100_000, To: 164_000}, rate, nil, Missing()},
@@ -143,7 +145,8 @@ func TestUtilisation(t *testing.T) {
 
 // TestEveryFaultIsNamed holds each reason that makes a run invalid by itself, and no other.
 func TestEveryFaultIsNamed(t *testing.T) {
-	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1, "count_delivered": 1})
+	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1,
+		"count_delivered": 1})
 	with := func(name string, n int64) olaf.Counts { c := good.Clone(); c.Add(name, n); return c }
 	for want, c := range map[string]struct {
 		counts olaf.Counts
@@ -152,9 +155,11 @@ func TestEveryFaultIsNamed(t *testing.T) {
 		"": {good, []olaf.Observation{one(10, 0, 0, 0)}},
 		"the capture says 1 frames received, 0 were handed over": {good, nil},
 		"the capture says 2 frames received, 1 were handed over": {with("received", 1), []olaf.Observation{one(10, 0, 0, 0)}},
-		"the capture lost 1 frames":                              {with("capture_lost", 1), []olaf.Observation{one(10, 0, 0, 0)}},
-		"1 updates were generated after they were delivered":     {good, []olaf.Observation{one(10, 20, 0, 0)}},
-		"1 observations go backwards in time":                    {good, []olaf.Observation{one(10, 0, 0, 0), one(9, 0, 0, 0)}},
+		"the capture lost 1 frames": {with("capture_lost", 1),
+			[]olaf.Observation{one(10, 0, 0, 0)}},
+		"1 updates were generated after they were delivered": {good, []olaf.Observation{one(10, 20, 0, 0)}},
+		"1 observations go backwards in time": {good, []olaf.Observation{one(10, 0, 0, 0),
+			one(9, 0, 0, 0)}},
 	} {
 		r := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1})
 		for i := range c.obs {
@@ -171,7 +176,8 @@ func TestEveryFaultIsNamed(t *testing.T) {
 func TestNeverDelivered(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2})
 	// Worker 0 twice, worker 1 once; of those that nobody expected worker 2 once, worker 3 twice.
-	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(21, 0, 0, 2), one(30, 0, 0, 3), one(50, 45, 0, 3)} {
+	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(21, 0, 0, 2), one(30, 0, 0, 3),
+		one(50, 45, 0, 3)} {
 		c.Observe(&o)
 	}
 	// Two updates of worker 1 in one frame are one delivery.
@@ -190,7 +196,8 @@ func TestNeverDelivered(t *testing.T) {
 
 // TestUnheardWorkersHaveNoAge starts with a known age, which those have that were expected or heard of, and nobody else.
 func TestUnheardWorkersHaveNoAge(t *testing.T) {
-	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Window: Window{From: 0, To: 100_000, InitialAge: 0}})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Window: Window{From: 0, To: 100_000,
+		InitialAge: 0}})
 	o := one(50, 50, 0, 3) // workers 1 and 2 are in the gap
 	c.Observe(&o)
 	// Worker 0 grows from 0 to 100, worker 3 falls to 0 half way: 50 and 25.
@@ -253,7 +260,7 @@ func TestWorkerMeansStandAtTheirClusters(t *testing.T) {
 func TestJobsEndWhereTheNextBegins(t *testing.T) {
 	var p places
 	cfg := Config{Jobs: []Job{{Cluster: 4, Clusters: 2, Workers: 3}, {Cluster: 9, Clusters: 1, Workers: 2}}}
-	p.lay(&cfg)
+	p.assign(&cfg)
 	for i, want := range []int{3, 6, 8} {
 		if p.end(i) != want {
 			t.Errorf("cluster %d ends at %d, want %d", i, p.end(i), want)
@@ -262,9 +269,10 @@ func TestJobsEndWhereTheNextBegins(t *testing.T) {
 	for _, c := range []struct {
 		cluster, worker int
 		known           bool
-	}{{4, 2, true}, {4, 3, false}, {5, 2, true}, {5, 3, false}, {9, 1, true}, {9, 2, false}, {6, 0, false}, {10, 0, false}} {
+	}{{4, 2, true}, {4, 3, false}, {5, 2, true}, {5, 3, false}, {9, 1, true}, {9, 2, false}, {6, 0, false},
+		{10, 0, false}} {
 		o := one(1, 0, c.cluster, c.worker)
-		if _, known := p.of(&o); known != c.known {
+		if _, known := p.placeOf(&o); known != c.known {
 			t.Errorf("worker %d of cluster %d: known %v", c.worker, c.cluster, known)
 		}
 	}
@@ -329,7 +337,8 @@ func TestRunsDiffer(t *testing.T) {
 		{"a metric", run(3, 10), run(3, 11), "aom_cluster_ns: stored 10, computed 11"},
 		{"a metric that is gone", run(3, 10), run(3, Missing()), "aom_cluster_ns: stored 10, computed null"},
 		{"a metric that was missing", run(3, Missing()), run(3, Missing()), ""},
-		{"a counter that nobody declares any more", run(3, 10), func() *Run { r := run(3, 10); r.Counters = olaf.Counts{}; return r }(), ""},
+		{"a counter that nobody declares any more", run(3, 10),
+			func() *Run { r := run(3, 10); r.Counters = olaf.Counts{}; return r }(), ""},
 	} {
 		if got := c.was.Differs(c.again); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -363,7 +372,8 @@ func TestRowsDiffer(t *testing.T) {
 	}
 	of := func(reason string) *Row {
 		r := row(10, "")
-		r.Clusters = []ClusterRow{{AoM: Statistic{Reason: reason}, PeakAoM: Statistic{Reason: reason}, AoMWorker: Statistic{Reason: reason}}}
+		r.Clusters = []ClusterRow{{AoM: Statistic{Reason: reason}, PeakAoM: Statistic{Reason: reason},
+			AoMWorker: Statistic{Reason: reason}}}
 		return r
 	}
 	if got := of("").Differs(of("other words")); got != "" {
@@ -428,7 +438,8 @@ func TestNewAndUnknownNames(t *testing.T) {
 	}
 	r = aRun(0, 10, 5)
 	less := *toy.Declared
-	less.Metrics = slices.DeleteFunc(slices.Clone(less.Metrics), func(m *metric.Metric) bool { return m.Name == "aom_cluster_ns" })
+	less.Metrics = slices.DeleteFunc(slices.Clone(less.Metrics),
+		func(m *metric.Metric) bool { return m.Name == "aom_cluster_ns" })
 	if _, unknown := r.New(&less); !slices.Equal(unknown, []string{"aom_cluster_ns"}) {
 		t.Errorf("unknown %v", unknown)
 	}
@@ -445,7 +456,7 @@ func TestLeaves(t *testing.T) {
 		`{"a":[1},"b":2}`: {{"a[0]", "1"}},
 		``:                nil,
 	} {
-		if d := cmp.Diff(want, Leaves(json.RawMessage(text))); d != "" {
+		if d := cmp.Diff(want, ListLeaves(json.RawMessage(text))); d != "" {
 			t.Errorf("%s: %s", text, d)
 		}
 	}
@@ -481,7 +492,8 @@ func TestCountsThatARunLacksAreMissing(t *testing.T) {
 func TestComparisonsNameBothSides(t *testing.T) {
 	fifo := aRun(1, 20, 50)
 	fifo.Queue = "fifo"
-	if c := CompareRuns([]Run{aRun(1, 10, 5)}, []Run{fifo}); c.Queue != "olaf" || c.Versus != "fifo" || c.OutRateBPS != 40e9 {
+	if c := CompareRuns([]Run{aRun(1, 10, 5)}, []Run{fifo}); c.Queue != "olaf" || c.Versus != "fifo" ||
+		c.OutRateBPS != 40e9 {
 		t.Errorf("%+v", c)
 	}
 	if c := CompareRuns(nil, []Run{fifo}); c.Queue != "" || c.Versus != "fifo" {

@@ -17,7 +17,7 @@ type place struct{ cluster, first int }
 func (p place) worker(id olaf.WorkerID) int { return p.first + int(id) }
 
 // assign numbers the jobs of a configuration and sets its numbers of clusters and workers.
-func (p *places) lay(cfg *Config) {
+func (p *places) assign(cfg *Config) {
 	*p = places{byID: p.byID[:0], ids: p.ids[:0], first: p.first[:0]}
 	if len(cfg.Jobs) == 0 {
 		p.byID = nil
@@ -54,7 +54,7 @@ func (p *places) id(i int) int {
 }
 
 // placeOf returns a frame's place, or false if no job has its cluster or one of its workers.
-func (p *places) of(o *olaf.Observation) (place, bool) {
+func (p *places) placeOf(o *olaf.Observation) (place, bool) {
 	if p.byID == nil {
 		return place{cluster: int(o.Update.Cluster)}, true
 	}

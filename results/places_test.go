@@ -38,7 +38,7 @@ func TestJobsAreRenumbering(t *testing.T) {
 			}
 			plain.Observe(&o)
 		}
-		counters := toy.Counts(map[string]int64{"received": plain.Observed()})
+		counters := toy.Counts(map[string]int64{"received": plain.ObservedCount()})
 		a, b := plain.Finish(counters), local.Finish(counters)
 		for i := range a.Clusters {
 			a.Clusters[i].Cluster = int(ids[i])
@@ -59,11 +59,13 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 		"cluster below":  {Update: olaf.Update{Cluster: 4, Count: 1}},
 		"cluster beyond": {Update: olaf.Update{Cluster: 6, Count: 1}},
 		"worker":         {Update: olaf.Update{Cluster: 5, Worker: 2, Count: 1}},
-		"contributor":    {Update: olaf.Update{Cluster: 5, Count: 2}, Contributors: []olaf.Contributor{{Worker: 1}, {Worker: 2}, {Worker: 0}}},
+		"contributor": {Update: olaf.Update{Cluster: 5, Count: 2}, Contributors: []olaf.Contributor{{Worker: 1},
+			{Worker: 2}, {Worker: 0}}},
 	} {
 		c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 5, Clusters: 1, Workers: 2}}})
 		c.Observe(&o)
-		if r := c.Finish(toy.Counts(map[string]int64{"received": 1})); r.Valid() || !strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
+		if r := c.Finish(toy.Counts(map[string]int64{"received": 1})); r.Valid() ||
+			!strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
 			t.Errorf("%s: %q", name, r.Invalid)
 		}
 	}
@@ -71,7 +73,8 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 
 // TestAWorkerNeverHeardOfBelongsToItsCluster has an initial age count for silent workers where they are.
 func TestAWorkerNeverHeardOfBelongsToItsCluster(t *testing.T) {
-	c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}}, Window: Window{To: olaf.Time(2 * olaf.Second)}})
+	c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}},
+		Window: Window{To: olaf.Time(2 * olaf.Second)}})
 	r := c.Finish(olaf.Counts{})
 	for _, m := range r.Clusters {
 		if m.AoMWorker != 1e9 || m.AoM != 1e9 {

@@ -36,16 +36,17 @@ func (r *Row) Why() []string {
 			rest += len(runs[why])
 			continue
 		}
-		lines = append(lines, named(runs[why])+why)
+		lines = append(lines, joinRuns(runs[why])+why)
 	}
 	if rest > 0 {
-		lines = append(lines, fmt.Sprintf("%d more for %d other reasons, which the JSON document lists", rest, len(order)-shownReasons))
+		lines = append(lines, fmt.Sprintf("%d more for %d other reasons, which the JSON document lists", rest,
+			len(order)-shownReasons))
 	}
 	return lines
 }
 
 // joinRuns lists the first few runs as the prefix of a reason.
-func named(runs []string) string {
+func joinRuns(runs []string) string {
 	switch {
 	case runs[0] == "":
 		return ""

@@ -26,7 +26,8 @@ func TestWhyFoldsEqualReasons(t *testing.T) {
 		{[]Run{invalid(4, "lost: 3")}, []string{"run 4: lost: 3"}},
 		{[]Run{invalid(0, "lost"), invalid(2, "late"), invalid(5, "lost")}, []string{"runs 0, 5: lost", "run 2: late"}},
 		{many, []string{"runs 0, 1, 2 and 297 more: the capture lost all"}},
-		{different, []string{"runs 0, 1: lost: 0", "runs 2, 3: lost: 1", "runs 4, 5: lost: 2", "3 more for 2 other reasons, which the JSON document lists"}},
+		{different, []string{"runs 0, 1: lost: 0", "runs 2, 3: lost: 1", "runs 4, 5: lost: 2",
+			"3 more for 2 other reasons, which the JSON document lists"}},
 	} {
 		row := Summarise(toy.Declared, c.runs)
 		if diff := cmp.Diff(c.want, row.Why()); diff != "" {

@@ -58,13 +58,16 @@ func TestBootstrapEnclosesTheMean(t *testing.T) {
 func aRun(index int, aom, worker Float, invalid ...string) Run {
 	return Run{Queue: "olaf", OutRateBPS: 40e9, Index: index, Invalid: invalid, Aggregations: []int64{1, 2},
 		Declared: toy.Declared, Counters: toy.Counts(nil),
-		Metrics: toy.Values(map[string]Float{"aom_cluster_ns": aom, "aom_worker_ns": worker}), Missing: map[string]string{"aom_worker_ns": metric.NeedsProvenance},
+		Metrics:  toy.Values(map[string]Float{"aom_cluster_ns": aom, "aom_worker_ns": worker}),
+		Missing:  map[string]string{"aom_worker_ns": metric.NeedsProvenance},
 		Clusters: []ClusterMetric{{Cluster: 0, Deliveries: 3, AoM: aom, PeakAoM: Missing(), AoMWorker: worker}}}
 }
 
 func TestSummariseLeavesInvalidRunsOut(t *testing.T) {
-	row := Summarise(toy.Declared, []Run{aRun(0, 10, Missing()), aRun(1, 1e9, 5, "the capture lost 3 frames"), aRun(2, 20, Missing())})
-	if row.Stats.Of("aom_cluster_ns").Mean != 15 || row.Runs != 2 || row.InvalidRuns != 1 || row.Valid || len(row.Reasons) != 1 {
+	row := Summarise(toy.Declared, []Run{aRun(0, 10, Missing()), aRun(1, 1e9, 5, "the capture lost 3 frames"),
+		aRun(2, 20, Missing())})
+	if row.Stats.Of("aom_cluster_ns").Mean != 15 || row.Runs != 2 || row.InvalidRuns != 1 || row.Valid ||
+		len(row.Reasons) != 1 {
 		t.Errorf("%+v", row)
 	}
 	if worker := row.Stats.Of("aom_worker_ns"); worker.Known() || worker.Reason != metric.NeedsProvenance {
@@ -93,7 +96,8 @@ func TestCompareRunsPairsByIndex(t *testing.T) {
 	if got := c.AoMReduction.WorkerWorker; got.Known() || got.Reason != "olaf: "+metric.NeedsProvenance {
 		t.Errorf("worker/worker %+v", got)
 	}
-	if got := CompareRuns([]Run{{Queue: "waiting"}}, []Run{{}}).Speedup; got.Reason != "waiting: time_to_n_ns is not measured" {
+	if got := CompareRuns([]Run{{Queue: "waiting"}},
+		[]Run{{}}).Speedup; got.Reason != "waiting: time_to_n_ns is not measured" {
 		t.Errorf("what nobody measures: %+v", got)
 	}
 }
@@ -147,7 +151,8 @@ func TestNothingWithheldIsNotShown(t *testing.T) {
 	}
 	withheld := row.Stats.Of("tc_withheld")
 	var back Row
-	if err := json.Unmarshal([]byte(mustJSON(t, row)), &back); err != nil || *back.Stats.Of("tc_withheld") != *withheld || withheld.Mean != 4 || withheld.N != 2 {
+	if err := json.Unmarshal([]byte(mustJSON(t, row)), &back); err != nil ||
+		*back.Stats.Of("tc_withheld") != *withheld || withheld.Mean != 4 || withheld.N != 2 {
 		t.Errorf("%+v reads back as %+v: %v", withheld, back.Stats.Of("tc_withheld"), err)
 	}
 }

@@ -94,7 +94,7 @@ func (s *saw) meanNS() Float {
 }
 
 // unwrapGeneration converts a generation stamp, which is modulo 2^48 ns, to the instant nearest to at, in ps.
-func generated(at olaf.Time, genNS uint64) int64 {
+func unwrapGeneration(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - 48
 	ageNS := int64((uint64(at.NS())-genNS)<<shift) >> shift
 	return (at.NS() - ageNS) * int64(olaf.Nanosecond)
@@ -102,7 +102,7 @@ func generated(at olaf.Time, genNS uint64) int64 {
 
 // AgeOf returns the age of the newest update in a frame at its delivery.
 func AgeOf(o *olaf.Observation) olaf.Duration {
-	return olaf.Duration(int64(o.At) - generated(o.At, o.Update.GenNS))
+	return olaf.Duration(int64(o.At) - unwrapGeneration(o.At, o.Update.GenNS))
 }
 
 // Vertex is a corner of a sawtooth: the age at an instant. Two vertices at one instant are the fall at a delivery.
@@ -111,9 +111,9 @@ type Vertex struct {
 	Age olaf.Duration
 }
 
-// Sawtooth returns the corners of one cluster's age for plots, from its deliveries in order. Deliveries of other
+// SawtoothCorners returns the corners of one cluster's age for plots, from its deliveries in order. Deliveries of other
 // clusters are skipped.
-func Sawtooth(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex {
+func SawtoothCorners(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex {
 	var out []Vertex
 	var s saw
 	for i := range observations {
@@ -125,7 +125,7 @@ func Sawtooth(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex 
 		if s.running {
 			out = append(out, Vertex{o.At, olaf.Duration(at - s.newest)})
 		}
-		s.deliver(0, at, generated(o.At, o.Update.GenNS))
+		s.deliver(0, at, unwrapGeneration(o.At, o.Update.GenNS))
 		out = append(out, Vertex{o.At, olaf.Duration(at - s.newest)})
 	}
 	return out

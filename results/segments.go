@@ -35,13 +35,13 @@ func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bo
 			return 0, false
 		}
 	}
-	v.look()
+	v.findOldest()
 	return v.oldest, true
 }
 
 // findOldest finds the oldest segments. It is rarely called: a vector becomes younger only when all of them were
 // replaced.
-func (v *Vector) look() {
+func (v *Vector) findOldest() {
 	v.oldest, v.behind = v.newest[0], 0
 	for _, gen := range v.newest {
 		switch {
@@ -69,24 +69,24 @@ func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64)
 	for i := range inside {
 		k := &inside[i]
 		w := place.worker(k.Worker)
-		if oldest, younger := c.worker(w).vector.Put(n, int(k.Seq)%n, generated(o.At, k.GenNS)); younger {
+		if oldest, younger := c.worker(w).vector.Put(n, int(k.Seq)%n, unwrapGeneration(o.At, k.GenNS)); younger {
 			c.ageWorker(w, place.cluster, from, at, oldest)
 		}
 	}
 }
 
 // countPart counts a delivered segment of a worker's update.
-func (c *Collector) came(worker int, seq uint32) {
+func (c *Collector) countPart(worker int, seq uint32) {
 	w, update := c.worker(worker), int(seq)/c.cfg.Segments
 	if have := len(w.parts); update >= have {
-		w.parts = grown(w.parts, update+1-have)
+		w.parts = grow(w.parts, update+1-have)
 	}
 	w.parts[update]++
 }
 
 // countTorn returns the number of updates that arrived in part; missing if an update is one frame, or contributors
 // are unknown.
-func (c *Collector) torn() Float {
+func (c *Collector) countTorn() Float {
 	if c.cfg.Segments < 2 || c.lackProvenance {
 		return Missing()
 	}

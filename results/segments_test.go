@@ -54,7 +54,7 @@ func TestTornUpdates(t *testing.T) {
 			}
 			collector.Observe(&o)
 		}
-		if got := collector.torn(); got != c.want && (got.Known() || c.want.Known()) {
+		if got := collector.countTorn(); got != c.want && (got.Known() || c.want.Known()) {
 			t.Errorf("of %d segments: %v are torn, want %v", c.segments, got, c.want)
 		}
 	}
@@ -129,7 +129,8 @@ func TestTornVectors(t *testing.T) {
 		}
 		c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: workers, Segments: segments})
 		for i, k := range rapid.Permutation(came).Draw(t, "order") {
-			o := olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Microsecond), Update: olaf.Update{Worker: k.Worker, Seq: k.Seq, Count: 1}}
+			o := olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Microsecond), Update: olaf.Update{Worker: k.Worker,
+				Seq: k.Seq, Count: 1}}
 			if rapid.Bool().Draw(t, "named") {
 				o.Contributors = []olaf.Contributor{k}
 			}

@@ -15,7 +15,8 @@ func TestStamps(t *testing.T) {
 		c := NewCollector(Config{Declared: toy.Summing, Clusters: 1, Workers: 2})
 		for k := range uint64(3) { // delivered at 1, 2, 3 µs; 100, 300 ns old by the one, the other
 			at := (k + 1) * 1000
-			o := olaf.Observation{At: olaf.Time(at) * olaf.Time(olaf.Nanosecond), Update: olaf.Update{GenNS: at - 100, Count: 2, Worker: 1, Seq: uint32(k)}}
+			o := olaf.Observation{At: olaf.Time(at) * olaf.Time(olaf.Nanosecond), Update: olaf.Update{GenNS: at - 100,
+				Count: 2, Worker: 1, Seq: uint32(k)}}
 			if inside {
 				o.Contributors = []olaf.Contributor{{GenNS: at - 300, Seq: uint32(k)}, {GenNS: at - 100, Seq: uint32(k), Worker: 1}}
 			}
@@ -24,7 +25,8 @@ func TestStamps(t *testing.T) {
 		return c.Finish(olaf.NewCounts(toy.Summing.Ledger))
 	}
 	r := measure(true)
-	for name, want := range map[string]Float{"aom_cluster_ns": 600, "aom_mean_ns": 700, "aom_oldest_ns": 800} { // 500 of growing, and what it falls to
+	// 500 of growing, and what it falls to
+	for name, want := range map[string]Float{"aom_cluster_ns": 600, "aom_mean_ns": 700, "aom_oldest_ns": 800} {
 		if got := r.Metrics.Of(name); got != want {
 			t.Errorf("%s is %v, not %v", name, got, want)
 		}

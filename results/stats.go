@@ -59,7 +59,7 @@ var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps"}
 // Row.Declare.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
 	*s = nil
-	return metric.Members(raw, func(name string, value json.RawMessage) error {
+	return metric.EachMember(raw, func(name string, value json.RawMessage) error {
 		if !bytes.HasPrefix(value, []byte("{")) || slices.Contains(ofRows, name) {
 			return nil
 		}
@@ -93,7 +93,7 @@ func (r *Run) Value(m *metric.Metric) Float {
 	switch {
 	case m.Counter != "" && !m.Sparse && r.Counters.Index(m.Counter) < 0:
 		return Missing()
-	case m.Counted():
+	case m.IsCount():
 		return Float(m.Count(r.Counters))
 	}
 	return r.Metrics.Of(m.Name)
@@ -111,7 +111,8 @@ func MetricsOf(runs []Run) []*metric.Metric {
 		}
 	}
 	return slices.DeleteFunc(union.metrics, func(m *metric.Metric) bool {
-		return m.Aside || m.Sparse && !slices.ContainsFunc(runs, func(r Run) bool { v := r.Value(m); return v.Known() && v != 0 })
+		return m.Aside || m.Sparse && !slices.ContainsFunc(runs,
+			func(r Run) bool { v := r.Value(m); return v.Known() && v != 0 })
 	})
 }
 

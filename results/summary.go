@@ -27,18 +27,18 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 	}
 	row.Runs = len(valid)
 	for _, m := range d.Metrics {
-		if s := over(valid, m); !m.Aside && (!m.Sparse || s.Max > 0) {
+		if s := metricOver(valid, m); !m.Aside && (!m.Sparse || s.Max > 0) {
 			row.Stats = append(row.Stats, Stat{m, s})
 		}
 	}
-	row.real(valid)
+	row.addReal(valid)
 	row.CDF = pooledCDF(valid)
 	row.Clusters = clusterRows(valid)
 	return row
 }
 
 // metricOver returns the statistic of one metric over runs; a missing one has the first run's reason.
-func over(runs []*Run, m *metric.Metric) Statistic {
+func metricOver(runs []*Run, m *metric.Metric) Statistic {
 	values := make([]Float, len(runs))
 	reason := "no valid run"
 	for i := len(runs) - 1; i >= 0; i-- {
@@ -175,9 +175,9 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 		values[i] = Missing()
 		switch {
 		case !a.Known():
-			reason = p[0].lacks(ofA)
+			reason = p[0].whyMissing(ofA)
 		case !b.Known():
-			reason = p[1].lacks(ofB)
+			reason = p[1].whyMissing(ofB)
 		default:
 			values[i] = Float(combine(float64(a), float64(b)))
 		}
@@ -186,6 +186,6 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 }
 
 // whyMissing returns why a run has no value of a metric, which its system may not have at all.
-func (r *Run) lacks(name string) string {
+func (r *Run) whyMissing(name string) string {
 	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

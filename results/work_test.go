@@ -21,13 +21,16 @@ func TestUpdatesOfDifferentSizeAreNotCompared(t *testing.T) {
 		rows []Row
 		same bool
 	}{
-		"an asynchronous server applies one gradient, a switch four": {[]Row{row("iswitch", 1e6, 250e3), row("ps", 412.8e3, 412.8e3)}, false},
-		"both wait for all":                       {[]Row{row("iswitch", 1e6, 250e3), row("ps", 2e6, 500e3)}, true},
-		"one system at two rates":                 {[]Row{row("ps", 1, 1), row("ps", 2, 2)}, true},
-		"kept without a time per gradient":        {[]Row{row("iswitch", 1e6, Missing()), row("ps", 412.8e3, Missing())}, false},
-		"one system, kept without it":             {[]Row{row("ps", 1, Missing()), row("ps", 2, Missing())}, true},
-		"one side kept without it":                {[]Row{row("iswitch", 1e6, 250e3), row("ps", 1, Missing())}, false},
-		"workers that do not wait have no update": {[]Row{row("olaf", Missing(), Missing()), row("fifo", Missing(), Missing())}, true},
+		"an asynchronous server applies one gradient, a switch four": {[]Row{row("iswitch", 1e6, 250e3),
+			row("ps", 412.8e3, 412.8e3)}, false},
+		"both wait for all":       {[]Row{row("iswitch", 1e6, 250e3), row("ps", 2e6, 500e3)}, true},
+		"one system at two rates": {[]Row{row("ps", 1, 1), row("ps", 2, 2)}, true},
+		"kept without a time per gradient": {[]Row{row("iswitch", 1e6, Missing()),
+			row("ps", 412.8e3, Missing())}, false},
+		"one system, kept without it": {[]Row{row("ps", 1, Missing()), row("ps", 2, Missing())}, true},
+		"one side kept without it":    {[]Row{row("iswitch", 1e6, 250e3), row("ps", 1, Missing())}, false},
+		"workers that do not wait have no update": {[]Row{row("olaf", Missing(), Missing()), row("fifo", Missing(),
+			Missing())}, true},
 	} {
 		if got := SameWork(c.rows); got != c.same {
 			t.Errorf("%s: updates are the same work: %t, want %t", name, got, c.same)

@@ -12,14 +12,15 @@ func TestZeroedMetrics(t *testing.T) {
 	never := func(*metric.Measured) metric.Float { return metric.Missing() }
 	run := func(zeroed bool, v metric.Float) Run {
 		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Zeroed: zeroed, Of: never}}}
-		return Run{Declared: d, Metrics: metric.Listed(d.Metrics, func(int) metric.Float { return v })}
+		return Run{Declared: d, Metrics: metric.NewValues(d.Metrics, func(int) metric.Float { return v })}
 	}
 	for _, c := range []struct {
 		zeroed  bool
 		was, is metric.Float
 		same    bool
 	}{
-		{true, 0, metric.Missing(), true}, {false, 0, metric.Missing(), false}, {true, 1, metric.Missing(), false}, {true, 0, 1, false}, {true, metric.Missing(), 0, false}, {true, 2, 2, true},
+		{true, 0, metric.Missing(), true}, {false, 0, metric.Missing(), false}, {true, 1, metric.Missing(), false},
+		{true, 0, 1, false}, {true, metric.Missing(), 0, false}, {true, 2, 2, true},
 	} {
 		was, is := run(c.zeroed, c.was), run(c.zeroed, c.is)
 		if why := was.Differs(&is); (why == "") != c.same {
@@ -31,8 +32,10 @@ func TestZeroedMetrics(t *testing.T) {
 // A number that was over something else when the run was kept is not held against today's; one over the same is.
 func TestMetricsOverSomethingElse(t *testing.T) {
 	run := func(v metric.Float, counters ...olaf.Counter) Run {
-		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Over: "cycles", Of: func(*metric.Measured) metric.Float { return 0 }}}}
-		return Run{Declared: d, Counters: olaf.NewCounts(&olaf.Ledger{Counters: counters}), Metrics: metric.Listed(d.Metrics, func(int) metric.Float { return v })}
+		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Over: "cycles",
+			Of: func(*metric.Measured) metric.Float { return 0 }}}}
+		return Run{Declared: d, Counters: olaf.NewCounts(&olaf.Ledger{Counters: counters}),
+			Metrics: metric.NewValues(d.Metrics, func(int) metric.Float { return v })}
 	}
 	cycles := olaf.Counter{Name: "cycles"}
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 
 // judge turns counters and observations into a run, with the reasons why it may not be used.
 func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
-	totals := b.Account(counters, b.collector.Observed())
+	totals := b.Account(counters, b.collector.ObservedCount())
 	for i := range ports {
 		totals.Add("lost_before_engine", int64(ports[i].Dropped))
 	}
@@ -128,8 +128,8 @@ func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 
 // late says why lateness leaves a mean age in doubt; empty where it does not.
 func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
-	stamped, span := c.Stamped()
-	if !mean.Known() || p.Frames != c.Observed() || span <= 0 {
+	stamped, span := c.TimeSpan()
+	if !mean.Known() || p.Frames != c.ObservedCount() || span <= 0 {
 		return "" // there are no ages, or frames were lost, and the run is invalid
 	}
 	if !(peak > mean) {

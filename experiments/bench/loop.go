@@ -205,7 +205,7 @@ func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closed
 		name  string
 		value int64
 	}{
-		{"received", b.collector.Observed()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)}, {"frames_lost", int64(r.Lost)},
+		{"received", b.collector.ObservedCount()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)}, {"frames_lost", int64(r.Lost)},
 		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
 		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},

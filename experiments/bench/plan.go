@@ -61,7 +61,7 @@ func (p *Plan) Measures() *metric.Declaration {
 	for i := range p.Configs {
 		all[i] = p.Declaration(&p.Configs[i])
 	}
-	return metric.United(all...)
+	return metric.Union(all...)
 }
 
 // NewPlan validates s and resolves it; its errors are those of Spec.Validate.

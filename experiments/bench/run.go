@@ -321,7 +321,7 @@ func (b *station) behind(counters *fpga.Counters) bool {
 			return true
 		}
 	}
-	return b.collector.Observed() < int64(delivered)
+	return b.collector.ObservedCount() < int64(delivered)
 }
 
 // book takes down how a run was captured, for the experiment, and withholds what that leaves in doubt.

@@ -172,7 +172,7 @@ func (r *simulator) account(c *results.Collector, result *netsim.Result, broken 
 		totals = result.Totals.Clone()
 	}
 	if r.measures() {
-		totals.Add("received", c.Observed()-totals.Of("received"))
+		totals.Add("received", c.ObservedCount()-totals.Of("received"))
 		run = c.Finish(totals)
 	} else {
 		run.Counters = totals

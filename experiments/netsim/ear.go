@@ -346,7 +346,7 @@ func (e *ear) port(i int, p *closedloop.Port) PortResult {
 		to = e.way.switches[sw.parent].Name
 	}
 	rows := PortStatistics()
-	return PortResult{Port: sw.Name + "→" + to, Queue: e.topology.Queue, Slots: sw.Slots, Values: metric.Listed(rows, func(i int) results.Float {
+	return PortResult{Port: sw.Name + "→" + to, Queue: e.topology.Queue, Slots: sw.Slots, Values: metric.NewValues(rows, func(i int) results.Float {
 		return values[rows[i].Name]
 	})}
 }

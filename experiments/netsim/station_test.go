@@ -103,7 +103,7 @@ func TestSumsOfOneAreFIFO(t *testing.T) {
 		if got.Of("slots_held") != 0 || got.Of("slots_held_peak") != 0 || want.Of("slots_held").Known() {
 			t.Errorf("%s: %v slots were held, without a program %v", name, got.Of("slots_held"), want.Of("slots_held"))
 		}
-		got.Values = metric.Listed(RunStatistics(), func(i int) metric.Float { return got.Values.Of(RunStatistics()[i].Name) })
+		got.Values = metric.NewValues(RunStatistics(), func(i int) metric.Float { return got.Values.Of(RunStatistics()[i].Name) })
 		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%s: %v\nwithout a program %v", name, got.Values, want.Values)
 		}

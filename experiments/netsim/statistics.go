@@ -100,7 +100,7 @@ func event(count int, c olaf.Counter) statistic {
 
 // benched is a number of benches as well.
 func benched(name string, of scope, column string) statistic {
-	row := *metric.Named(name)[0]
+	row := *metric.ByName(name)[0]
 	row.Column = column
 	return statistic{Metric: &row, of: of}
 }
@@ -213,5 +213,5 @@ var portMetrics = func() (rows []*metric.Metric) {
 func PortStatistics() []*metric.Metric { return portMetrics }
 
 func (p *portMeasured) values() metric.Values {
-	return metric.Listed(portMetrics, func(i int) results.Float { return results.Float(portStatistics[i].of(p)) })
+	return metric.NewValues(portMetrics, func(i int) results.Float { return results.Float(portStatistics[i].of(p)) })
 }

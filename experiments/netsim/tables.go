@@ -79,7 +79,7 @@ func (s *sim) runValues(all *measured, now int64) metric.Values {
 		return plain
 	}
 	held := s.tables(now)
-	return metric.Listed(summingStatistics, func(i int) results.Float {
+	return metric.NewValues(summingStatistics, func(i int) results.Float {
 		if i < len(runStatistics) {
 			return plain.Of(summingStatistics[i].Name)
 		}

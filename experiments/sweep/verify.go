@@ -99,7 +99,7 @@ func Runs(plan *Plan, cells []sweep.Outcome) (runs []results.Run, err error) {
 			for k := range lot.Runs {
 				r := &lot.Runs[k]
 				one := results.Run{Queue: plan.where(&plan.Cells[i]), Index: index, Seed: r.Seed, Declared: declared}
-				if one.Metrics = metric.Listed(declared.Metrics, func(m int) metric.Float { return r.Value(at[m]) }); r.Invalid != "" {
+				if one.Metrics = metric.NewValues(declared.Metrics, func(m int) metric.Float { return r.Value(at[m]) }); r.Invalid != "" {
 					one.Invalid = []string{r.Invalid}
 				}
 				runs = append(runs, one)

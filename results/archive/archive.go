@@ -114,7 +114,7 @@ func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) erro
 	for i := range observations {
 		e.Append(&observations[i])
 	}
-	if e.Whole() < chunk {
+	if e.PendingBytes() < chunk {
 		return nil
 	}
 	return r.write(ordinal, e)

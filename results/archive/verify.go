@@ -218,7 +218,7 @@ func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d D
 func ofRow(row *results.Row) *metric.Declaration {
 	d := new(metric.Declaration)
 	for i := range row.Stats {
-		if m := *row.Stats[i].Metric; m.Declared() {
+		if m := *row.Stats[i].Metric; m.IsDeclared() {
 			m.Aside = false
 			d.Metrics = append(d.Metrics, &m)
 		}

@@ -517,7 +517,7 @@ func settings(a, b json.RawMessage) []Setting {
 	values := map[string]*Setting{}
 	var order []string
 	for side, raw := range []json.RawMessage{a, b} {
-		for _, leaf := range results.Leaves(raw) {
+		for _, leaf := range results.ListLeaves(raw) {
 			if values[leaf[0]] == nil {
 				values[leaf[0]] = &Setting{Name: leaf[0]}
 				order = append(order, leaf[0])

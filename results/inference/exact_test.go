@@ -130,7 +130,7 @@ func TestChoose(t *testing.T) {
 		n, k int
 		want float64
 	}{{0, 0, 1}, {5, 0, 1}, {5, 5, 1}, {5, 2, 10}, {22, 10, 646646}} {
-		if got := choose(c.n, c.k); got != c.want {
+		if got := binomial(c.n, c.k); got != c.want {
 			t.Errorf("%d over %d: %v", c.n, c.k, got)
 		}
 	}

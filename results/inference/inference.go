@@ -117,7 +117,7 @@ func RankSum(a, b []float64) Result {
 		}
 	}
 	n, m := len(a), len(b)
-	least := 2 / choose(n+m, n)
+	least := 2 / binomial(n+m, n)
 	if n+m > exactTo {
 		mean := float64(total) * float64(n) / float64(n+m)
 		variance := 0.0
@@ -192,7 +192,8 @@ func doubleRanks(values []float64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) }) // ties share a rank in any order
+	// ties share a rank in any order
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
 	ranks := make([]int, len(values))
 	for from := 0; from < len(order); {
 		to := from
@@ -207,7 +208,7 @@ func doubleRanks(values []float64) []int {
 	return ranks
 }
 
-func choose(n, k int) float64 {
+func binomial(n, k int) float64 {
 	ways := 1.0
 	for i := 1; i <= k; i++ {
 		ways *= float64(n-k+i) / float64(i)
@@ -225,7 +226,8 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) }) // equal ones get the same adjustment in any order
+	// equal ones get the same adjustment in any order
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	highest := 0.0
 	for rank, i := range order {
 		highest = max(highest, min(1, p[i]*float64(len(order)-rank)))

@@ -196,7 +196,8 @@ func TestLargeSamplesAreNormal(t *testing.T) {
 		t.Errorf("twice the data: %v after %v", larger, exact)
 	}
 	d := sample(121, 3)
-	if approximate, counted := SignedRank(d).P, SignedRank(d[:120]).P; approximate > 3*counted+0.05 || counted > 3*approximate+0.05 {
+	if approximate, counted := SignedRank(d).P, SignedRank(d[:120]).P; approximate > 3*counted+0.05 ||
+		counted > 3*approximate+0.05 {
 		t.Errorf("121 differences: %v, 120 of them: %v", approximate, counted)
 	}
 }

@@ -19,31 +19,34 @@ type Declaration struct {
 func OfQueue(flow, sums *olaf.Ledger) *Declaration {
 	sending := sendingTo("in")
 	d := &Declaration{Ledger: olaf.JoinLedgers(sending, astray, flow, captured, sums)}
-	return d.measuring(sending, captured, flow, astray, sums)
+	return d.withMetrics(sending, captured, flow, astray, sums)
 }
 
 // withMetrics adds the metrics: the counters of the ledger's parts in document order, and the measured metrics.
-func (d *Declaration) measuring(parts ...*olaf.Ledger) *Declaration {
+func (d *Declaration) withMetrics(parts ...*olaf.Ledger) *Declaration {
 	l := d.Ledger
 	for _, part := range parts {
 		for i := range part.Counters {
 			if c := &part.Counters[i]; !c.Aside {
-				d.Metrics = append(d.Metrics, counted(c, slices.Contains(l.Parts, c.Name)))
+				d.Metrics = append(d.Metrics, counterMetric(c, slices.Contains(l.Parts, c.Name)))
 			}
 		}
 	}
 	lost := olaf.Identity{Left: []string{"lost"}, Right: l.Offered, Less: slices.Concat(l.Output, l.Merged)}
 	d.Metrics = append(d.Metrics,
-		&Metric{Name: "lost", Title: "Lost (paper)", Unit: "updates", Sum: olaf.Counts.Lost, Doc: "as Table 1 counts it: " + lost.String()},
-		&Metric{Name: "lost_pct", Title: "Lost (paper)", Unit: "%", Column: "LOST %", Why: because("nothing was sent"), Doc: "100 · lost / sent",
+		&Metric{Name: "lost", Title: "Lost (paper)", Unit: "updates", Sum: olaf.Counts.Lost,
+			Doc: "as Table 1 counts it: " + lost.String()},
+		&Metric{Name: "lost_pct", Title: "Lost (paper)", Unit: "%", Column: "LOST %",
+			Why: fixedReason("nothing was sent"), Doc: "100 · lost / sent",
 			Of: func(m *Measured) Float { return Float(100 * float64(m.Counts.Lost()) / float64(m.Counts.Offered())) }})
 	d.Metrics = append(d.Metrics, measured...)
 	return d
 }
 
 // counterMetric returns the metric of a counter; part means that it is a part of the total loss.
-func counted(c *olaf.Counter, part bool) *Metric {
-	m := &Metric{Name: c.Name, Title: c.Title, Unit: c.Unit, Doc: c.Doc, Paper: c.Paper, Counter: c.Name, Column: c.Column, Sparse: c.Sparse}
+func counterMetric(c *olaf.Counter, part bool) *Metric {
+	m := &Metric{Name: c.Name, Title: c.Title, Unit: c.Unit, Doc: c.Doc, Paper: c.Paper, Counter: c.Name,
+		Column: c.Column, Sparse: c.Sparse}
 	if part {
 		m.Column, m.Part = "", cmp.Or(c.Column, c.Title)
 	}
@@ -51,12 +54,12 @@ func counted(c *olaf.Counter, part bool) *Metric {
 }
 
 // CountOf returns the metric of a counter.
-func CountOf(c *olaf.Counter) *Metric { return counted(c, false) }
+func CountOf(c *olaf.Counter) *Metric { return counterMetric(c, false) }
 
 // Evaluate computes metrics from a measured run, including counts.
 func Evaluate(rows []*Metric, m *Measured) Values {
-	return Listed(rows, func(i int) Float {
-		if rows[i].Counted() {
+	return NewValues(rows, func(i int) Float {
+		if rows[i].IsCount() {
 			return Float(rows[i].Count(m.Counts))
 		}
 		return rows[i].Of(m)
@@ -64,7 +67,7 @@ func Evaluate(rows []*Metric, m *Measured) Values {
 }
 
 // NewValues returns values that the caller computes, by the index of their metric.
-func Listed(rows []*Metric, value func(int) Float) Values {
+func NewValues(rows []*Metric, value func(int) Float) Values {
 	v := Values{rows, make([]Float, len(rows))}
 	for i := range rows {
 		v.values[i] = value(i)
@@ -124,7 +127,7 @@ func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 }
 
 // Union returns every metric of the declarations, each name once.
-func United(all ...*Declaration) *Declaration {
+func Union(all ...*Declaration) *Declaration {
 	united := new(Declaration)
 	for _, d := range all {
 		for _, m := range d.Metrics {

@@ -10,15 +10,24 @@ func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "
 
 // ofHosts are the metrics that benches and jobs share. Metrics of only one of them are declared there.
 var ofHosts = []Host{
-	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +
-		"every gradient, else the workers. An update is one gradient of an asynchronous server and several of other systems"},
-	{"gradient_ns", "Time per gradient", "ns", "the same over the gradients in an update: what systems with updates of different size are compared by"},
-	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds; of synchronous jobs"},
-	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
-	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all wait for the sum of all"},
+	{"iteration_ns", "Iteration", "ns",
+		"from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +
+			"every gradient, else the workers. An update is one " +
+			"gradient of an asynchronous server and several of other systems"},
+	{"gradient_ns", "Time per gradient", "ns",
+		"the same over the gradients in an update: what systems with updates of different size are compared by"},
+	{"aggregation_ns", "Gradient aggregation", "ns",
+		"from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds; of " +
+			"synchronous jobs"},
+	{"goodput_bps", "Goodput per worker", "bit/s",
+		"gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
+	{"staleness_updates", "Staleness", "updates",
+		"updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all " +
+			"wait for the sum of all"},
 	{"slots_held", "Slots held", "slots", "of all tables, mean over time; missing where there is none"},
 	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak"},
-	{"held_bytes", "Memory held", "B", "slots held × what a slot takes in its switch, mean over time; missing where there is no table"},
+	{"held_bytes", "Memory held", "B",
+		"slots held × what a slot takes in its switch, mean over time; missing where there is no table"},
 	{"memory_bytes", "Switch memory", "B", "of all tables as built"},
 	{"frames", "Frames", "frames", "handed to links, in both directions"},
 	{"frames_lost", "Frames lost", "frames", "on links"},
@@ -36,15 +45,15 @@ func OfHosts(name string) Host {
 	return Host{Name: name}
 }
 
-// ofHost completes a shared metric.
-func ofHost(m Metric) *Metric {
+// hostMetric completes a shared metric.
+func hostMetric(m Metric) *Metric {
 	h := OfHosts(m.Name)
 	m.Title, m.Unit, m.Doc, m.PerUpdate = h.Title, h.Unit, h.Doc, h.PerUpdate()
 	return &m
 }
 
-// countedOf completes a shared counter.
-func countedOf(c olaf.Counter) olaf.Counter {
+// hostCounter completes a shared counter.
+func hostCounter(c olaf.Counter) olaf.Counter {
 	h := OfHosts(c.Name)
 	c.Title, c.Unit, c.Doc = h.Title, h.Unit, h.Doc
 	return c

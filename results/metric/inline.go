@@ -28,7 +28,7 @@ func Inline(v any) ([]byte, error) {
 			return raw, nil
 		}
 		from := at + len(here)
-		to := from + closing(raw[from:])
+		to := from + findClosing(raw[from:])
 		inner, rest := raw[from:to], raw[to+1:]
 		if len(inner) == 0 { // no members, so no comma either
 			if bytes.HasPrefix(rest, []byte(",")) {
@@ -41,8 +41,8 @@ func Inline(v any) ([]byte, error) {
 	}
 }
 
-// closing returns the end of the object whose content raw begins with.
-func closing(raw []byte) int {
+// findClosing returns the end of the object whose content raw begins with.
+func findClosing(raw []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
@@ -62,8 +62,8 @@ func closing(raw []byte) int {
 	return len(raw)
 }
 
-// Members calls take for every member of a JSON object, in order.
-func Members(raw []byte, take func(name string, value json.RawMessage) error) error {
+// EachMember calls take for every member of a JSON object, in order.
+func EachMember(raw []byte, take func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); open != json.Delim('{') {
 		return errors.Join(fmt.Errorf("an object is expected, not %.20q", raw), err)

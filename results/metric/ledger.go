@@ -10,22 +10,28 @@ import (
 func sendingTo(arrivals ...string) *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{
-			{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1", Register: "generator.sent_packets"},
+			{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1",
+				Register: "generator.sent_packets"},
 			{Name: "tc_withheld", Title: "Withheld by transmission control", Unit: "updates", Paper: "§5", Sparse: true,
-				Doc: "kept from being sent by transmission control, beside `sent` and in no identity below; only simulated workers control themselves, and where nothing was withheld it is left out"},
+				Doc: "kept from being sent by transmission control, beside `sent` and in no identity below; only simulated " +
+					"workers control themselves, and where nothing was withheld it is left out"},
 		},
-		Identities: []olaf.Identity{{Left: []string{"sent"}, Right: slices.Concat(arrivals, []string{"bypassed", "malformed", "lost_before_engine"})}},
-		Offered:    []string{"sent"},
+		Identities: []olaf.Identity{{Left: []string{"sent"}, Right: slices.Concat(arrivals,
+			[]string{"bypassed", "malformed", "lost_before_engine"})}},
+		Offered: []string{"sent"},
 	}
 }
 
 // astray declares what never reaches a queue or a program.
 var astray = &olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames", Register: "queue.lost_before_engine", Aside: true,
+		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames",
+			Register: "queue.lost_before_engine", Aside: true,
 			Doc: "arrived where no queue took them, or were dropped by a network port"},
-		{Name: "bypassed", Title: "Bypassed", Unit: "frames", Doc: "never an engine matter: not a known worker's", Paper: "§3", Register: "queue.bypassed", Column: "BYPASSED"},
-		{Name: "malformed", Title: "Malformed", Unit: "frames", Doc: "never an engine matter: broken", Paper: "§3", Register: "queue.malformed", Column: "MALFORMED"},
+		{Name: "bypassed", Title: "Bypassed", Unit: "frames", Doc: "never an engine matter: not a known worker's",
+			Paper: "§3", Register: "queue.bypassed", Column: "BYPASSED"},
+		{Name: "malformed", Title: "Malformed", Unit: "frames", Doc: "never an engine matter: broken", Paper: "§3",
+			Register: "queue.malformed", Column: "MALFORMED"},
 		{Name: "misidentified", Title: "Misidentified", Unit: "updates", Register: "queue.misidentified", Aside: true,
 			Doc: "the header named another identity than the tables; not a class of its own"},
 	},
@@ -35,8 +41,10 @@ var astray = &olaf.Ledger{
 // captured declares the counters of a capture behind the output.
 var captured = &olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "received", Title: "Received", Unit: "frames", Doc: "handed over by the capture; Table 1's \"received at PS\"", Paper: "Table 1", Column: "RECEIVED"},
-		{Name: "capture_lost", Title: "Lost in the capture", Unit: "frames", Doc: "left the engine, but the capture is known to have lost them", Aside: true},
+		{Name: "received", Title: "Received", Unit: "frames",
+			Doc: "handed over by the capture; Table 1's \"received at PS\"", Paper: "Table 1", Column: "RECEIVED"},
+		{Name: "capture_lost", Title: "Lost in the capture", Unit: "frames",
+			Doc: "left the engine, but the capture is known to have lost them", Aside: true},
 	},
 	Identities: []olaf.Identity{{Left: []string{"delivered"}, Right: []string{"received", "capture_lost"}}},
 }

@@ -51,7 +51,8 @@ func TestSlotsInFront(t *testing.T) {
 		counts.Add("slots_peak", 3)
 		counts.Add("held_slot_cycles", c.slots)
 		counts.Add("held_cycles", c.cycles)
-		if got := slotsInFront(&Measured{Counts: counts, Duration: c.duration}); got != c.want && (got.Known() || c.want.Known()) {
+		if got := slotsInFront(&Measured{Counts: counts, Duration: c.duration}); got != c.want &&
+			(got.Known() || c.want.Known()) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

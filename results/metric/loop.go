@@ -20,7 +20,8 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 			arrivals[i] = c.Name
 		}
 	}
-	hosts := &olaf.Ledger{Counters: slices.Clone(endpoints.Counters), Identities: endpoints.Identities, Offered: []string{"packets_sent"}, Output: []string{"updates_applied"}}
+	hosts := &olaf.Ledger{Counters: slices.Clone(endpoints.Counters), Identities: endpoints.Identities,
+		Offered: []string{"packets_sent"}, Output: []string{"updates_applied"}}
 	for i := range hosts.Counters {
 		c := &hosts.Counters[i]
 		c.Sparse = true
@@ -30,7 +31,7 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 	d := &Declaration{System: system, Ledger: l, Metrics: slices.Clone(looped)}
 	for i := range l.Counters {
 		if c := &l.Counters[i]; !c.Aside {
-			d.Metrics = append(d.Metrics, counted(c, false))
+			d.Metrics = append(d.Metrics, counterMetric(c, false))
 		}
 	}
 	return d
@@ -39,63 +40,84 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 // links declares the counters of a loop other than those of its hosts and switch.
 var links = &olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "received", Title: "Rounds", Unit: "updates", Doc: "of the weights of a job, when the last of its workers had them; where workers do not wait for all and a server has the weights, when that had them"},
-		countedOf(olaf.Counter{Name: "frames"}),
-		{Name: "frames_arrived", Title: "Frames arrived", Unit: "frames", Aside: true, Doc: "at the switch, at workers and at servers"},
-		countedOf(olaf.Counter{Name: "frames_lost", Sparse: true}),
+		{Name: "received", Title: "Rounds", Unit: "updates",
+			Doc: "of the weights of a job, when the last of its workers had them; where workers do not wait for all and " +
+				"a server has the weights, when that had them"},
+		hostCounter(olaf.Counter{Name: "frames"}),
+		{Name: "frames_arrived", Title: "Frames arrived", Unit: "frames", Aside: true,
+			Doc: "at the switch, at workers and at servers"},
+		hostCounter(olaf.Counter{Name: "frames_lost", Sparse: true}),
 		{Name: "frames_underway", Title: "Frames underway", Unit: "frames", Aside: true, Doc: "when the last host was done"},
-		{Name: "frames_switched", Title: "Frames switched", Unit: "frames", Aside: true, Doc: "that reached the program: by the links, where the classes are the device's own registers"},
-		countedOf(olaf.Counter{Name: "frames_marked", Sparse: true}),
-		{Name: "frames_served", Title: "Packets at servers", Unit: "packets", Sparse: true, Doc: "that reached servers: sums, and what the switch did not add"},
-		countedOf(olaf.Counter{Name: "wire_bytes"}),
-		{Name: "vector_packets", Title: "Packets of vectors", Unit: "packets", Aside: true, Doc: "that the vectors of all rounds take, each once"},
+		{Name: "frames_switched", Title: "Frames switched", Unit: "frames", Aside: true,
+			Doc: "that reached the program: by the links, where the classes are the device's own registers"},
+		hostCounter(olaf.Counter{Name: "frames_marked", Sparse: true}),
+		{Name: "frames_served", Title: "Packets at servers", Unit: "packets", Sparse: true,
+			Doc: "that reached servers: sums, and what the switch did not add"},
+		hostCounter(olaf.Counter{Name: "wire_bytes"}),
+		{Name: "vector_packets", Title: "Packets of vectors", Unit: "packets", Aside: true,
+			Doc: "that the vectors of all rounds take, each once"},
 		{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Doc: "at a time"},
 		{Name: "slots_left", Title: "Slots left", Unit: "slots", Aside: true, Doc: "held when the last host was done"},
 		{Name: "slots_built", Title: "Slots", Unit: "slots", Doc: "of the table"},
-		countedOf(olaf.Counter{Name: "memory_bytes"}),
+		hostCounter(olaf.Counter{Name: "memory_bytes"}),
 		{Name: "held_slot_ns", Title: "Slots × time", Unit: "slot·ns", Aside: true, Doc: "slots that were held, over time"},
-		{Name: "ceiling_bps", Title: "Goodput ceiling", Unit: "bit/s", Aside: true, Doc: "of values, where a worker's link carries nothing but full packets of them"},
-		countedOf(olaf.Counter{Name: "goodput_bps", Aside: true}),
-		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true, Doc: "from one update of the weights to the next, mean over the hosts that have them; 0 of a single update"},
-		{Name: "gradient_ps", Title: "Time per gradient", Unit: "ps", Aside: true, Doc: "the same over the gradients in an update; 0 of a single update"},
-		{Name: "aggregation_ps", Title: "Gradient aggregation", Unit: "ps", Aside: true, Doc: "from the last gradient of a round that is ready to the last worker that has the sum; mean over rounds"},
-		{Name: "completion_ps", Title: "Completion of a job", Unit: "ps", Aside: true, Doc: "until its last worker was done, mean over jobs"},
-		{Name: "stale_micro", Title: "Staleness", Unit: "updates/10⁶", Aside: true, Doc: "updates of the weights between reading them and applying the gradient, in millionths, mean over contributions"},
+		{Name: "ceiling_bps", Title: "Goodput ceiling", Unit: "bit/s", Aside: true,
+			Doc: "of values, where a worker's link carries nothing but full packets of them"},
+		hostCounter(olaf.Counter{Name: "goodput_bps", Aside: true}),
+		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true,
+			Doc: "from one update of the weights to the next, mean over the hosts that have them; 0 of a single update"},
+		{Name: "gradient_ps", Title: "Time per gradient", Unit: "ps", Aside: true,
+			Doc: "the same over the gradients in an update; 0 of a single update"},
+		{Name: "aggregation_ps", Title: "Gradient aggregation", Unit: "ps", Aside: true,
+			Doc: "from the last gradient of a round that is ready to the last worker that has the sum; mean over rounds"},
+		{Name: "completion_ps", Title: "Completion of a job", Unit: "ps", Aside: true,
+			Doc: "until its last worker was done, mean over jobs"},
+		{Name: "stale_micro", Title: "Staleness", Unit: "updates/10⁶", Aside: true,
+			Doc: "updates of the weights between reading them and " +
+				"applying the gradient, in millionths, mean over contributions"},
 		{Name: "span_ps", Title: "Duration", Unit: "ps", Aside: true, Doc: "until the last host was done"},
 	},
-	Identities: []olaf.Identity{{Left: []string{"frames"}, Right: []string{"frames_arrived", "frames_lost", "frames_underway"}}},
+	Identities: []olaf.Identity{{Left: []string{"frames"}, Right: []string{"frames_arrived", "frames_lost",
+		"frames_underway"}}},
 }
 
 // looped are the metrics of loops that are not plain counts, in document order. A new metric is a new row here.
 var looped = slices.Concat([]*Metric{
-	ofHost(Metric{Name: "iteration_ns", Column: "ITERATION", Why: because("needs two updates"), Of: picoseconds("iteration_ps")}),
-	ofHost(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: because("needs two updates"), Of: picoseconds("gradient_ps")}),
-	ofHost(Metric{Name: "aggregation_ns", Why: because("no worker waited for the sum of all, or no round came to its end"), Of: picoseconds("aggregation_ps")}),
-	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: because("no job came to its end"),
-		Doc: "until its last worker was done, mean over jobs", Of: picoseconds("completion_ps")},
-	{Name: "goodput_gbps", Title: "Goodput per worker", Unit: "Gbit/s", Column: "GBIT/S", Why: because("no update was done"),
+	hostMetric(Metric{Name: "iteration_ns", Column: "ITERATION", Why: fixedReason("needs two updates"),
+		Of: counterNS("iteration_ps")}),
+	hostMetric(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: fixedReason("needs two updates"),
+		Of: counterNS("gradient_ps")}),
+	hostMetric(Metric{Name: "aggregation_ns",
+		Why: fixedReason("no worker waited for the sum of all, or no round came to its end"),
+		Of:  counterNS("aggregation_ps")}),
+	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: fixedReason("no job came to its end"),
+		Doc: "until its last worker was done, mean over jobs", Of: counterNS("completion_ps")},
+	{Name: "goodput_gbps", Title: "Goodput per worker", Unit: "Gbit/s", Column: "GBIT/S",
+		Why: fixedReason("no update was done"),
 		Doc: OfHosts("goodput_bps").Doc,
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("goodput_bps")) / 1e9 }},
-	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: because("no link"),
+	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: fixedReason("no link"),
 		Doc: "the same where a worker's link carries nothing but full packets of values",
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("ceiling_bps")) / 1e9 }},
-	ofHost(Metric{Name: "staleness_updates", Why: because("no update was done"), Of: staleness}),
-	ofHost(Metric{Name: "slots_held", Column: "SLOTS HELD", Why: noSlots, Zeroed: true, Of: slotsHeld}),
-	ofHost(Metric{Name: "held_bytes", Column: "HELD, B", Why: noSlots, Of: func(m *Measured) Float { return slotsHeld(m) * share(m, "memory_bytes", "slots_built", 1) }}),
-	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", Why: because("slots are not shared"),
+	hostMetric(Metric{Name: "staleness_updates", Why: fixedReason("no update was done"), Of: meanStaleness}),
+	hostMetric(Metric{Name: "slots_held", Column: "SLOTS HELD", Why: noSlots, Zeroed: true, Of: slotsHeld}),
+	hostMetric(Metric{Name: "held_bytes", Column: "HELD, B", Why: noSlots,
+		Of: func(m *Measured) Float { return slotsHeld(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
+	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", Why: fixedReason("slots are not shared"),
 		Doc: "packets that found their aggregator taken and went to the server as they are, of the packets of all vectors",
 		Of: func(m *Measured) Float {
 			if m.Counts.Index("collided") < 0 {
 				return Missing()
 			}
-			return 100 * share(m, "collided", "vector_packets", 1)
+			return 100 * counterRatio(m, "collided", "vector_packets", 1)
 		}},
-	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: because("nothing was sent"),
-		Doc: "packets sent again, of the packets of all vectors", Of: func(m *Measured) Float { return 100 * share(m, "packets_resent", "vector_packets", 1) }},
-}, Named("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
+	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: fixedReason("nothing was sent"),
+		Doc: "packets sent again, of the packets of all vectors",
+		Of:  func(m *Measured) Float { return 100 * counterRatio(m, "packets_resent", "vector_packets", 1) }},
+}, ByName("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
 
-// staleness returns the mean staleness of the applied contributions.
-func staleness(m *Measured) Float {
+// meanStaleness returns the mean staleness of the applied contributions.
+func meanStaleness(m *Measured) Float {
 	if m.Counts.Of("updates_applied") == 0 {
 		return Missing()
 	}
@@ -107,7 +129,7 @@ func slotsHeld(m *Measured) Float {
 	if m.Counts.Of("slots_built") == 0 {
 		return Missing()
 	}
-	return share(m, "held_slot_ns", "span_ps", 1000)
+	return counterRatio(m, "held_slot_ns", "span_ps", 1000)
 }
 
 // noSlots returns why no slots were held.
@@ -118,8 +140,8 @@ func noSlots(m *Measured) string {
 	return "no time passed"
 }
 
-// picoseconds returns the formula of a counted time in ns; missing if it is 0.
-func picoseconds(counter string) func(*Measured) Float {
+// counterNS returns the formula of a counted time in ns; missing if it is 0.
+func counterNS(counter string) func(*Measured) Float {
 	return func(m *Measured) Float {
 		if n := m.Counts.Of(counter); n > 0 {
 			return Float(n) / 1000
@@ -128,8 +150,8 @@ func picoseconds(counter string) func(*Measured) Float {
 	}
 }
 
-// share returns one counter over another, times by.
-func share(m *Measured, counter, of string, by Float) Float {
+// counterRatio returns one counter over another, times by.
+func counterRatio(m *Measured, counter, of string, by Float) Float {
 	if n := m.Counts.Of(of); n > 0 {
 		return by * Float(m.Counts.Of(counter)) / Float(n)
 	}

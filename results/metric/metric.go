@@ -45,10 +45,10 @@ type Metric struct {
 }
 
 // IsCount reports whether it is a count, computed from counters alone.
-func (m *Metric) Counted() bool { return m.Counter != "" || m.Sum != nil }
+func (m *Metric) IsCount() bool { return m.Counter != "" || m.Sum != nil }
 
 // IsDeclared reports whether this olafctl can compute it; otherwise only its name is known, from a document.
-func (m *Metric) Declared() bool { return m.Counted() || m.Of != nil }
+func (m *Metric) IsDeclared() bool { return m.IsCount() || m.Of != nil }
 
 // Count returns the value of a count.
 func (m *Metric) Count(c olaf.Counts) int64 {
@@ -94,7 +94,7 @@ const NeedsProvenance = "needs provenance"
 
 const needsTwo = "needs two deliveries"
 
-func because(why string) func(*Measured) string { return func(*Measured) string { return why } }
+func fixedReason(why string) func(*Measured) string { return func(*Measured) string { return why } }
 
 func whyNoWorkers(m *Measured) string {
 	if m.Nameless {
@@ -105,25 +105,30 @@ func whyNoWorkers(m *Measured) string {
 
 // measured are the measured metrics in document order. A new metric is a new row here.
 var measured = []*Metric{
-	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER", Why: because(needsTwo),
-		Doc: "one sawtooth per cluster, which any of its workers' deliveries resets; the mean over clusters. The wording of §8.1",
-		Of:  func(m *Measured) Float { return m.Clusters.Mean() }},
+	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER",
+		Why: fixedReason(needsTwo),
+		Doc: "one sawtooth per cluster, which any of its workers' deliveries resets; the mean over clusters. The " +
+			"wording of §8.1",
+		Of: func(m *Measured) Float { return m.Clusters.Mean() }},
 	{Name: "aom_worker_ns", Title: "AoM per worker", Unit: "ns", Age: true, Column: "AOM/WORKER", Why: whyNoWorkers,
-		Doc: "one sawtooth per worker, reset only by a frame that holds an update of that worker; the mean over a cluster's workers, then over clusters",
-		Of:  func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Mean()) }},
-	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", Why: because(needsTwo),
-		Doc: "`D(k) − A(l)`, *l* the newest update delivered before *k* (§6); the mean over a cluster's deliveries, then over clusters",
-		Of:  func(m *Measured) Float { return m.Peaks.Mean() }},
-	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, Why: because(needsTwo),
-		Doc: "the age below which the clusters' sawtooths were for half of the time, all clusters together; from buckets at most 1/64 of their age wide, taken as even inside",
-		Of:  func(m *Measured) Float { return m.AgeBelow(0.50) }},
-	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, Why: because(needsTwo),
+		Doc: "one sawtooth per worker, reset only by a frame that holds an update of that worker; the mean over a " +
+			"cluster's workers, then over clusters",
+		Of: func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Mean()) }},
+	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", Why: fixedReason(needsTwo),
+		Doc: "`D(k) − A(l)`, *l* the newest update delivered before *k* (§6); the mean over a cluster's " +
+			"deliveries, then over clusters",
+		Of: func(m *Measured) Float { return m.Peaks.Mean() }},
+	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
+		Doc: "the age below which the clusters' sawtooths were for half of the time, all clusters together; from " +
+			"buckets at most 1/64 of their age wide, taken as even inside",
+		Of: func(m *Measured) Float { return m.AgeBelow(0.50) }},
+	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
 		Doc: "the same for 95 % of the time",
 		Of:  func(m *Measured) Float { return m.AgeBelow(0.95) }},
-	{Name: "aom_p99_ns", Title: "AoM 99th percentile", Unit: "ns", Age: true, Why: because(needsTwo),
+	{Name: "aom_p99_ns", Title: "AoM 99th percentile", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
 		Doc: "the same for 99 % of the time",
 		Of:  func(m *Measured) Float { return m.AgeBelow(0.99) }},
-	{Name: "jain", Title: "Jain's index, clusters", Age: true, Column: "JAIN", Why: because(needsTwo),
+	{Name: "jain", Title: "Jain's index, clusters", Age: true, Column: "JAIN", Why: fixedReason(needsTwo),
 		Doc: "Jain's index of the per-cluster averages, `µ²/(µ²+σ²)` with the population's σ (§6, Tables 2 and 3)",
 		Of:  func(m *Measured) Float { return m.Clusters.Jain() }},
 	{Name: "jain_worker_means", Title: "Jain's index, cluster means of workers", Age: true, Why: whyNoWorkers,
@@ -132,31 +137,37 @@ var measured = []*Metric{
 	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, Why: whyNoWorkers,
 		Doc: "the same over all workers",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
-	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1", Why: because("needs an output rate, frames of known lengths and a delivery"),
-		Doc: "time that the received frames take on the output link / time; from the first bit of the first frame to the last bit of the last, or over the fixed window",
-		Of:  func(m *Measured) Float { return m.Utilisation }},
-	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: because("nobody measured it"),
-		Doc: "mean over frames of the time from the append of the slot to the last bit received; null when nobody measured it",
-		Of:  func(m *Measured) Float { return m.Delay }},
+	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1",
+		Why: fixedReason("needs an output rate, frames of known lengths and a delivery"),
+		Doc: "time that the received frames take on the output link / time; from the first bit of the first frame to " +
+			"the last bit of the last, or over the fixed window",
+		Of: func(m *Measured) Float { return m.Utilisation }},
+	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: fixedReason("nobody measured it"),
+		Doc: "mean over frames of the time from the append of the " +
+			"slot to the last bit received; null when nobody measured it",
+		Of: func(m *Measured) Float { return m.Delay }},
 	{Name: "queue_delay_max_ns", Title: "Queue delay, longest", Unit: "ns", Aside: true,
 		Doc: "the longest such time",
 		Of:  func(m *Measured) Float { return m.DelayMax }},
 	{Name: "never_delivered", Title: "Workers never delivered", Unit: "workers", Why: whyNoWorkers,
 		Doc: "workers with fewer than two deliveries, which `aom_worker_ns` leaves out",
 		Of:  func(m *Measured) Float { return m.ofWorkers(Float(m.Never)) }},
-	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2", Why: func(m *Measured) string { return m.WhyNoTimeN },
-		Doc: "*T(N)*: when every worker has had *N* updates received, directly or merged; replaced ones do not count. In a bench *N* is a tenth of what each worker sends",
-		Of:  func(m *Measured) Float { return m.TimeToN }},
+	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2",
+		Why: func(m *Measured) string { return m.WhyNoTimeN },
+		Doc: "*T(N)*: when every worker has had *N* updates received, directly or merged; replaced ones do not count. " +
+			"In a bench *N* is a tenth of what each worker sends",
+		Of: func(m *Measured) Float { return m.TimeToN }},
 	{Name: "vectors_torn", Title: "Vectors torn", Unit: "updates", Column: "TORN", Sparse: true,
-		Doc: "updates of which some segments were delivered, by themselves or inside of sums, and others never; only where an update takes several frames",
-		Of:  func(m *Measured) Float { return m.Torn }},
+		Doc: "updates of which some segments were delivered, by themselves or inside of sums, and others never; only " +
+			"where an update takes several frames",
+		Of: func(m *Measured) Float { return m.Torn }},
 	{Name: "duration_ns", Title: "Duration", Unit: "ns", Aside: true,
 		Doc: "first to last delivery",
 		Of:  func(m *Measured) Float { return m.Duration }},
 }
 
 // ByName returns measured metrics by name. It panics on an unknown name.
-func Named(names ...string) []*Metric {
+func ByName(names ...string) []*Metric {
 	rows := make([]*Metric, len(names))
 	for i, name := range names {
 		at := slices.IndexFunc(measured, func(m *Metric) bool { return m.Name == name })

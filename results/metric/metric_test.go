@@ -25,7 +25,8 @@ func queue() *Declaration {
 		},
 		Output: []string{"delivered"}, Parts: []string{"dropped", "late"},
 	}
-	sums := &olaf.Ledger{Counters: []olaf.Counter{{Name: "count_delivered", Title: "Inside", Unit: "updates", Aside: true}}}
+	sums := &olaf.Ledger{Counters: []olaf.Counter{{Name: "count_delivered", Title: "Inside", Unit: "updates",
+		Aside: true}}}
 	return OfQueue(flow, sums)
 }
 
@@ -49,10 +50,11 @@ func TestOfQueue(t *testing.T) {
 	if d.Metric("in") != nil || d.Metric("nowhere") != nil {
 		t.Error("what is aside is a metric")
 	}
-	if c := CountOf(&olaf.Counter{Name: "x", Title: "X", Column: "COL"}); c.Part != "" || c.Column != "COL" || c.Counter != "x" || !c.Declared() {
+	if c := CountOf(&olaf.Counter{Name: "x", Title: "X", Column: "COL"}); c.Part != "" || c.Column != "COL" ||
+		c.Counter != "x" || !c.IsDeclared() {
 		t.Errorf("%+v", c)
 	}
-	if (&Metric{Name: "x"}).Declared() || !(&Metric{Of: func(*Measured) Float { return 1 }}).Declared() {
+	if (&Metric{Name: "x"}).IsDeclared() || !(&Metric{Of: func(*Measured) Float { return 1 }}).IsDeclared() {
 		t.Error("declared is what is counted or measured")
 	}
 }
@@ -77,7 +79,8 @@ func TestEvaluate(t *testing.T) {
 // TestMissingSaysWhy measures a run of which nothing was sent.
 func TestMissingSaysWhy(t *testing.T) {
 	d := queue()
-	v, missing := d.Measure(&Measured{Counts: olaf.NewCounts(d.Ledger), AgeBelow: func(float64) Float { return Missing() }})
+	v, missing := d.Measure(&Measured{Counts: olaf.NewCounts(d.Ledger),
+		AgeBelow: func(float64) Float { return Missing() }})
 	if v.Of("lost_pct").Known() || missing["lost_pct"] != "nothing was sent" {
 		t.Errorf("%v for %q", v.Of("lost_pct"), missing["lost_pct"])
 	}
@@ -108,7 +111,8 @@ func TestAmong(t *testing.T) {
 		names = append(names, m.Name)
 	}
 	// Sparse counters are 0 where they are not; lost is a sum of what that ledger does not have.
-	for name, want := range map[string]bool{"dropped": true, "late": false, "odd": true, "lost": false, "lost_pct": true, "aom_p50_ns": false} {
+	for name, want := range map[string]bool{"dropped": true, "late": false, "odd": true, "lost": false,
+		"lost_pct": true, "aom_p50_ns": false} {
 		if slices.Contains(names, name) != want {
 			t.Errorf("%s: %v, in %v", name, !want, names)
 		}
@@ -130,8 +134,8 @@ func TestAmong(t *testing.T) {
 // TestUnited has every name once, as the first declaration has it.
 func TestUnited(t *testing.T) {
 	a, b, again := &Metric{Name: "a"}, &Metric{Name: "b"}, &Metric{Name: "a", Unit: "other"}
-	u := United(&Declaration{Metrics: []*Metric{a}}, &Declaration{Metrics: []*Metric{again, b}}, new(Declaration))
-	if !slices.Equal(u.Metrics, []*Metric{a, b}) || len(United().Metrics) != 0 {
+	u := Union(&Declaration{Metrics: []*Metric{a}}, &Declaration{Metrics: []*Metric{again, b}}, new(Declaration))
+	if !slices.Equal(u.Metrics, []*Metric{a, b}) || len(Union().Metrics) != 0 {
 		t.Errorf("%+v", u.Metrics)
 	}
 }
@@ -182,7 +186,7 @@ func TestInline(t *testing.T) {
 // TestMembers reads an object in its order, and tells what is none.
 func TestMembers(t *testing.T) {
 	read := func(text string) (got []string, err error) {
-		err = Members([]byte(text), func(name string, value json.RawMessage) error {
+		err = EachMember([]byte(text), func(name string, value json.RawMessage) error {
 			got = append(got, name+"="+string(value))
 			if name == "stop" {
 				return errors.New("stopped")
@@ -194,7 +198,8 @@ func TestMembers(t *testing.T) {
 	if got, err := read(`{"b":1,"a":[2]}`); err != nil || !slices.Equal(got, []string{"b=1", "a=[2]"}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for text, want := range map[string]string{"[1]": "an object is expected", "": "EOF", `{"a":`: "EOF", `{"a":1,`: "EOF", `{"a":1,}`: "invalid", `{"stop":1,"b":2}`: "stopped"} {
+	for text, want := range map[string]string{"[1]": "an object is expected", "": "EOF", `{"a":`: "EOF",
+		`{"a":1,`: "EOF", `{"a":1,}`: "invalid", `{"stop":1,"b":2}`: "stopped"} {
 		if got, err := read(text); err == nil || !strings.Contains(err.Error(), want) || len(got) > 1 {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -219,7 +224,8 @@ func TestSeries(t *testing.T) {
 		for _, v := range c.values {
 			s.Add(v)
 		}
-		if d := cmp.Diff([]Float{c.mean, c.max, c.jain}, []Float{s.Mean(), s.Max(), s.Jain()}, cmp.Comparer(func(a, b Float) bool { return a == b || !a.Known() && !b.Known() })); d != "" {
+		if d := cmp.Diff([]Float{c.mean, c.max, c.jain}, []Float{s.Mean(), s.Max(), s.Jain()},
+			cmp.Comparer(func(a, b Float) bool { return a == b || !a.Known() && !b.Known() })); d != "" {
 			t.Errorf("%v: %s", c.values, d)
 		}
 	}
@@ -238,7 +244,8 @@ func TestValuesAreWithheld(t *testing.T) {
 		t.Errorf("%s, %v", raw, err)
 	}
 	var back Values
-	if err := json.Unmarshal([]byte(`{"a":0.1,"b":null}`), &back); err != nil || back.Of("a") != 0.1 || !back.Has("b") || back.Of("b").Known() {
+	if err := json.Unmarshal([]byte(`{"a":0.1,"b":null}`), &back); err != nil || back.Of("a") != 0.1 ||
+		!back.Has("b") || back.Of("b").Known() {
 		t.Errorf("%v, %v", back, err)
 	}
 	if err := json.Unmarshal([]byte(`{"a":"x"}`), &back); err == nil || !strings.Contains(err.Error(), "metric a") {

@@ -6,18 +6,23 @@ import "github.com/olafctl/olaf"
 // these balance, so each of these has a separate name.
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates", Doc: "made by workers after the warm-up"},
+		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates",
+			Doc: "made by workers after the warm-up"},
 		{Name: "window_withheld", Title: "Withheld after the warm-up", Unit: "updates",
 			Doc: "of these, kept from being sent by transmission control"},
 		{Name: "window_sent", Title: "Sent after the warm-up", Unit: "updates", Doc: "of these, sent by workers"},
-		{Name: "window_delivered_frames", Title: "Delivered after the warm-up", Unit: "frames", Doc: "frames at servers after the warm-up"},
-		{Name: "window_delivered_updates", Title: "Updates delivered after the warm-up", Unit: "updates", Doc: "updates inside of these"},
+		{Name: "window_delivered_frames", Title: "Delivered after the warm-up", Unit: "frames",
+			Doc: "frames at servers after the warm-up"},
+		{Name: "window_delivered_updates", Title: "Updates delivered after the warm-up", Unit: "updates",
+			Doc: "updates inside of these"},
 		{Name: "window_aggregated", Title: "Aggregated after the warm-up", Unit: "updates",
 			Doc: "merged into a waiting one after the warm-up, at any hop"},
 		{Name: "window_replaced", Title: "Replaced after the warm-up", Unit: "updates",
 			Doc: "took the place of an older one of the same worker after the warm-up, at any hop"},
-		{Name: "window_dropped_frames", Title: "Dropped after the warm-up", Unit: "frames", Doc: "frames that queues dropped after the warm-up"},
-		{Name: "window_dropped_updates", Title: "Updates dropped after the warm-up", Unit: "updates", Doc: "updates inside of these"},
+		{Name: "window_dropped_frames", Title: "Dropped after the warm-up", Unit: "frames",
+			Doc: "frames that queues dropped after the warm-up"},
+		{Name: "window_dropped_updates", Title: "Updates dropped after the warm-up", Unit: "updates",
+			Doc: "updates inside of these"},
 	},
 	Identities: []olaf.Identity{{Left: []string{"window_generated"}, Right: []string{"window_sent", "window_withheld"}}},
 	MaySilent:  true,
@@ -34,7 +39,7 @@ var windowShares = []*Metric{
 }
 
 func windowShare(count string, row Metric) *Metric {
-	row.Unit, row.Why = "%", because("nothing was sent after the warm-up")
+	row.Unit, row.Why = "%", fixedReason("nothing was sent after the warm-up")
 	row.Of = func(m *Measured) Float {
 		sent := m.Counts.Of("window_sent")
 		if sent == 0 {
@@ -54,7 +59,7 @@ func OfNetwork(queue *Declaration) *Declaration {
 	d := &Declaration{System: Network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
 	d.Metrics = append(d.Metrics, queue.Metrics...)
 	for i := range windowed.Counters {
-		d.Metrics = append(d.Metrics, counted(&windowed.Counters[i], false))
+		d.Metrics = append(d.Metrics, counterMetric(&windowed.Counters[i], false))
 	}
 	d.Metrics = append(d.Metrics, windowShares...)
 	return d

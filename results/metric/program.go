@@ -20,14 +20,15 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 			arrivals[i] = c.Name
 		}
 	}
-	sending, queue, inside, table := sendingTo(arrivals...), behind(flow), insideOf(sums), tableHeld
+	sending, queue, inside, table := sendingTo(arrivals...), queueBehind(flow), insideOf(sums), tableHeld
 	queue.Identities = append(queue.Identities, olaf.Identity{Left: []string{"in"}, Right: program.Output})
 	l := olaf.JoinLedgers(sending, astray, front, queue, captured, inside, table)
 	l.Output = []string{"count_delivered"}
-	l.Parts = slices.Concat(astray.Parts, program.Parts, []string{"count_dropped", "count_discarded", "count_flushed", "count_queued"})
+	l.Parts = slices.Concat(astray.Parts, program.Parts, []string{"count_dropped", "count_discarded",
+		"count_flushed", "count_queued"})
 	l.Inside = slices.Concat(program.Inside, []string{"count_queued"})
 	d := &Declaration{System: system, Ledger: l}
-	d.measuring(sending, captured, inside, front, astray, table)
+	d.withMetrics(sending, captured, inside, front, astray, table)
 	d.Metrics = append(d.Metrics, summed...)
 	d.Metrics = append(d.Metrics, held...)
 	return d
@@ -51,17 +52,23 @@ const overCycles = "held_cycles"
 
 // tableHeld declares the counters of the program's table.
 var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
-	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true, Register: "aggregator.peak_occupied", Doc: "at a time"},
+	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true,
+		Register: "aggregator.peak_occupied", Doc: "at a time"},
 	{Name: "slots_built", Title: "Slots", Unit: "slots", Sparse: true, Doc: "of the table"},
-	countedOf(olaf.Counter{Name: "memory_bytes", Sparse: true}),
-	{Name: "held_slot_cycles", Title: "Slots × cycles", Unit: "slot cycles", Aside: true, Register: "aggregator.occupancy_integral", Doc: "slots that were held, over time, up to the last update"},
-	{Name: overCycles, Title: "Cycles of that", Unit: "cycles", Aside: true, Register: "aggregator.occupancy_cycles", Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 where the card's map is older than 1.4"},
+	hostCounter(olaf.Counter{Name: "memory_bytes", Sparse: true}),
+	{Name: "held_slot_cycles", Title: "Slots × cycles", Unit: "slot cycles", Aside: true,
+		Register: "aggregator.occupancy_integral", Doc: "slots that were held, over time, up to the last update"},
+	{Name: overCycles, Title: "Cycles of that", Unit: "cycles", Aside: true,
+		Register: "aggregator.occupancy_cycles",
+		Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 where the card's " +
+			"map is older than 1.4"},
 }}
 
 // held are the metrics of the program's table.
 var held = []*Metric{
-	ofHost(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
-	ofHost(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles, Of: func(m *Measured) Float { return slotsInFront(m) * share(m, "memory_bytes", "slots_built", 1) }}),
+	hostMetric(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
+	hostMetric(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles,
+		Of: func(m *Measured) Float { return slotsInFront(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
 }
 
 // slotsInFront returns the mean number of used slots over the time that the card counted. A card with map 1.3 does
@@ -97,7 +104,7 @@ func whyNoStamps(m *Measured) string {
 }
 
 // queueBehind declares the queue's counters for the sums of a program: stored with every run, without statistics.
-func behind(flow *olaf.Ledger) *olaf.Ledger {
+func queueBehind(flow *olaf.Ledger) *olaf.Ledger {
 	queue := &olaf.Ledger{Counters: slices.Clone(flow.Counters), Identities: slices.Clone(flow.Identities)}
 	for i := range queue.Counters {
 		queue.Counters[i].Aside = true
@@ -120,7 +127,8 @@ func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 		inside.Counters = append(inside.Counters, c)
 	}
 	inside.Counters = append(inside.Counters, olaf.Counter{
-		Name: "count_dropped", Title: "Updates dropped, queue full", Unit: "updates", Doc: "updates inside the sums that the queue dropped",
+		Name: "count_dropped", Title: "Updates dropped, queue full", Unit: "updates",
+		Doc:      "updates inside the sums that the queue dropped",
 		Register: "aggregator.dropped_vectors", Column: "FULL",
 	})
 	return inside

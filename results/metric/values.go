@@ -86,7 +86,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads an object of numbers. Only the names of the metrics are known then; see Under.
 func (v *Values) UnmarshalJSON(raw []byte) error {
 	*v = Values{}
-	return Members(raw, func(name string, value json.RawMessage) error {
+	return EachMember(raw, func(name string, value json.RawMessage) error {
 		var f Float
 		if err := json.Unmarshal(value, &f); err != nil {
 			return fmt.Errorf("metric %s: %w", name, err)

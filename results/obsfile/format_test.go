@@ -45,10 +45,10 @@ func TestContributorsEndABlock(t *testing.T) {
 	e.Begin(1)
 	o := olaf.Observation{Contributors: make([]olaf.Contributor, 1<<14)}
 	e.Append(&o)
-	if e.Whole() != 0 {
+	if e.PendingBytes() != 0 {
 		t.Error("half of the contributors end a block")
 	}
-	if e.Append(&o); e.Whole() == 0 {
+	if e.Append(&o); e.PendingBytes() == 0 {
 		t.Error("all contributors end no block")
 	}
 	o.Contributors = o.Contributors[:100]
@@ -128,7 +128,8 @@ func TestEveryClaimIsChecked(t *testing.T) {
 		bad := slices.Clone(good)
 		change(func(i int, v uint32) { binary.LittleEndian.PutUint32(bad[4*i:], v) })
 		_, err := readAll(bad)
-		if beyond := strings.HasSuffix(name, "too long"); !errors.Is(err, ErrFormat) || beyond && !strings.Contains(err.Error(), "no block's header") {
+		if beyond := strings.HasSuffix(name, "too long"); !errors.Is(err, ErrFormat) || beyond &&
+			!strings.Contains(err.Error(), "no block's header") {
 			t.Errorf("%s: %v", name, err) // what is beyond is refused before it is read
 		}
 	}
@@ -158,16 +159,18 @@ func TestColumnsLieInTheirBlock(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"as it should be":        {append(row, 0, 0, 0), ""},
-		"nothing":                {nil, "column 0 is longer than its block"},
-		"without the last":       {append(row, 0, 0), "column 13 is longer than its block"},
-		"the last by one":        {append(row, 0, 0, 1), "column 13 is longer than its block"},
-		"a length of 65 bits":    {append(row, bytes.Repeat([]byte{0xff}, 11)...), "column 11 is longer than its block"},
-		"a length of 64 bits":    {append(row, binary.AppendUvarint(nil, math.MaxUint64)...), "column 11 is longer than its block"},
+		"as it should be":     {append(row, 0, 0, 0), ""},
+		"nothing":             {nil, "column 0 is longer than its block"},
+		"without the last":    {append(row, 0, 0), "column 13 is longer than its block"},
+		"the last by one":     {append(row, 0, 0, 1), "column 13 is longer than its block"},
+		"a length of 65 bits": {append(row, bytes.Repeat([]byte{0xff}, 11)...), "column 11 is longer than its block"},
+		"a length of 64 bits": {append(row, binary.AppendUvarint(nil, math.MaxUint64)...),
+			"column 11 is longer than its block"},
 		"a length that is cut":   {append(row, 0x80), "column 11 is longer than its block"},
 		"a column of no numbers": {append([]byte{1, 0x80}, append(row[2:], 0, 0, 0)...), "a column of run 5 ends early"},
 	} {
-		if _, err := readAll(block(c.raw)); (err == nil) != (c.want == "") || err != nil && !(errors.Is(err, ErrFormat) && strings.Contains(err.Error(), c.want)) {
+		if _, err := readAll(block(c.raw)); (err == nil) != (c.want == "") || err != nil &&
+			!(errors.Is(err, ErrFormat) && strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -182,7 +185,8 @@ func TestWhatIsUnpackedIsBounded(t *testing.T) {
 	if got, err := readAll(block(raw)); err != nil || len(got) != 1 {
 		t.Errorf("%d bytes: %d observations, %v", len(raw), len(got), err)
 	}
-	if _, err := readAll(block(append(raw, 0))); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "no block's header") {
+	if _, err := readAll(block(append(raw, 0))); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+		"no block's header") {
 		t.Errorf("one byte more: %v", err)
 	}
 }
@@ -207,11 +211,14 @@ func TestWhoIsInside(t *testing.T) {
 	self := olaf.Contributor{GenNS: 5, Seq: 6, Worker: 7}
 	other := olaf.Contributor{GenNS: 4, Seq: 9, Worker: 8}
 	e := new(Encoder)
-	for _, inside := range [][]olaf.Contributor{nil, {}, {self}, {self, self}, {self, other}, {other}, {other, self}, {self, other, other}} {
+	for _, inside := range [][]olaf.Contributor{nil, {}, {self}, {self, self}, {self, other}, {other},
+		{other, self}, {self, other, other}} {
 		e.Begin(1)
-		e.Append(&olaf.Observation{At: 9000, Update: olaf.Update{GenNS: self.GenNS, Seq: self.Seq, Worker: self.Worker}, Contributors: inside})
+		e.Append(&olaf.Observation{At: 9000, Update: olaf.Update{GenNS: self.GenNS, Seq: self.Seq,
+			Worker: self.Worker}, Contributors: inside})
 		got, err := readAll(e.End())
-		if err != nil || len(got) != 1 || (got[0].Obs.Contributors == nil) != (inside == nil) || !slices.Equal(got[0].Obs.Contributors, inside) {
+		if err != nil || len(got) != 1 || (got[0].Obs.Contributors == nil) != (inside == nil) ||
+			!slices.Equal(got[0].Obs.Contributors, inside) {
 			t.Errorf("%v: %+v, %v", inside, got, err)
 		}
 	}
@@ -228,7 +235,8 @@ func TestChecksum(t *testing.T) {
 func TestReadUpTo(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 20000)
 	for _, n := range []int{0, 1, 1<<16 - 1, 1 << 16, 1<<16 + 1, len(data)} {
-		if got, err := readUpTo(bytes.NewReader(data), []byte("x"), n); err != nil || !bytes.Equal(got, append([]byte("x"), data[:n]...)) {
+		if got, err := readUpTo(bytes.NewReader(data), []byte("x"), n); err != nil ||
+			!bytes.Equal(got, append([]byte("x"), data[:n]...)) {
 			t.Errorf("%d bytes: %d, %v", n, len(got), err)
 		}
 	}

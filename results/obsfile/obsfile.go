@@ -85,23 +85,23 @@ func (e *Encoder) clear() {
 }
 
 // zigzag maps 0, −1, 1, −2, … to 0, 1, 2, 3, …
-func folded(v int64) uint64 { return uint64(v<<1 ^ v>>63) }
+func zigzag(v int64) uint64 { return uint64(v<<1 ^ v>>63) }
 
-func unfolded(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // Append adds the next observation of the run. o is not retained.
 func (e *Encoder) Append(o *olaf.Observation) {
 	u := &o.Update
 	e.rows = append(e.rows, [rowColumns]uint64{
-		colAt:      folded(int64(o.At - e.lastAt)),
-		colQueued:  folded(int64(o.Queued)),
+		colAt:      zigzag(int64(o.At - e.lastAt)),
+		colQueued:  zigzag(int64(o.Queued)),
 		colAge:     (uint64(o.At.NS()) - u.GenNS) % olaf.GenModulus,
 		colSeq:     uint64(u.Seq),
-		colReward:  folded(int64(u.Reward)),
+		colReward:  zigzag(int64(u.Reward)),
 		colCluster: uint64(u.Cluster),
 		colWorker:  uint64(u.Worker),
 		colCount:   uint64(u.Count),
-		colLanes:   folded(int64(u.Lanes) - int64(e.lastLanes)),
+		colLanes:   zigzag(int64(u.Lanes) - int64(e.lastLanes)),
 		colFlags:   uint64(u.Flags),
 		colInside:  e.appendInside(o),
 	})
@@ -123,9 +123,9 @@ func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
 	for i := range o.Contributors {
 		c := &o.Contributors[i]
 		e.inside = append(e.inside, [insideColumns]uint64{
-			colInsideWorker: folded(int64(c.Worker) - int64(u.Worker)),
+			colInsideWorker: zigzag(int64(c.Worker) - int64(u.Worker)),
 			colInsideAge:    (u.GenNS - c.GenNS) % olaf.GenModulus,
-			colInsideSeq:    folded(int64(c.Seq) - int64(u.Seq)),
+			colInsideSeq:    zigzag(int64(c.Seq) - int64(u.Seq)),
 		})
 	}
 	return uint64(len(o.Contributors)) + 2
@@ -162,7 +162,8 @@ func (e *Encoder) flush() {
 		e.closeColumn(b)
 	}
 	start := len(e.out)
-	for _, word := range []uint32{magic, e.run, uint32(len(e.rows)), uint32(len(e.raw)), 0, crc32.Checksum(e.raw, castagnoli)} {
+	for _, word := range []uint32{magic, e.run, uint32(len(e.rows)), uint32(len(e.raw)), 0,
+		crc32.Checksum(e.raw, castagnoli)} {
 		e.out = binary.LittleEndian.AppendUint32(e.out, word)
 	}
 	e.packed = s2.Encode(e.packed[:cap(e.packed)], e.raw)
@@ -179,7 +180,7 @@ func (e *Encoder) Take() []byte {
 }
 
 // PendingBytes returns the number of bytes that Take would return.
-func (e *Encoder) Whole() int { return len(e.out) }
+func (e *Encoder) PendingBytes() int { return len(e.out) }
 
 // End ends the run and returns its blocks except those already taken. They are valid until the next Begin.
 func (e *Encoder) End() []byte {
@@ -207,24 +208,24 @@ func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 // The end is io.EOF; a damaged or truncated file gives an error that matches ErrFormat.
 func (r *Reader) Next(o *olaf.Observation) (run uint32, err error) {
 	for r.left == 0 {
-		if err := r.block(); err != nil {
+		if err := r.readBlock(); err != nil {
 			return 0, err
 		}
 	}
 	r.left--
 	d := fields{column: &r.column}
 	u := &o.Update
-	o.At = r.last.At + olaf.Time(d.signed(colAt))
-	o.Queued = olaf.Duration(d.signed(colQueued))
-	u.GenNS = (uint64(o.At.NS()) - d.unsigned(colAge, olaf.GenModulus-1)) % olaf.GenModulus
-	u.Seq = uint32(d.unsigned(colSeq, 1<<32-1))
-	u.Reward = int32(d.signed(colReward))
-	u.Cluster = olaf.ClusterID(d.unsigned(colCluster, 1<<16-1))
-	u.Worker = olaf.WorkerID(d.unsigned(colWorker, 1<<16-1))
-	u.Count = uint16(d.unsigned(colCount, 1<<16-1))
-	u.Lanes = uint16(int64(r.last.Update.Lanes) + d.signed(colLanes))
-	u.Flags = olaf.Flags(d.unsigned(colFlags, 1<<8-1))
-	o.Contributors = r.inside(&d, u)
+	o.At = r.last.At + olaf.Time(d.takeSigned(colAt))
+	o.Queued = olaf.Duration(d.takeSigned(colQueued))
+	u.GenNS = (uint64(o.At.NS()) - d.takeUnsigned(colAge, olaf.GenModulus-1)) % olaf.GenModulus
+	u.Seq = uint32(d.takeUnsigned(colSeq, 1<<32-1))
+	u.Reward = int32(d.takeSigned(colReward))
+	u.Cluster = olaf.ClusterID(d.takeUnsigned(colCluster, 1<<16-1))
+	u.Worker = olaf.WorkerID(d.takeUnsigned(colWorker, 1<<16-1))
+	u.Count = uint16(d.takeUnsigned(colCount, 1<<16-1))
+	u.Lanes = uint16(int64(r.last.Update.Lanes) + d.takeSigned(colLanes))
+	u.Flags = olaf.Flags(d.takeUnsigned(colFlags, 1<<8-1))
+	o.Contributors = r.readInside(&d, u)
 	r.last.At, r.last.Update.Lanes = o.At, u.Lanes
 	if d.damaged {
 		return 0, fmt.Errorf("%w: a column of run %d ends early or is out of range", ErrFormat, r.run)
@@ -232,8 +233,8 @@ func (r *Reader) Next(o *olaf.Observation) (run uint32, err error) {
 	return r.run, nil
 }
 
-func (r *Reader) inside(d *fields, u *olaf.Update) []olaf.Contributor {
-	code := d.unsigned(colInside, maxRaw)
+func (r *Reader) readInside(d *fields, u *olaf.Update) []olaf.Contributor {
+	code := d.takeUnsigned(colInside, maxRaw)
 	if code == 0 {
 		return nil
 	}
@@ -247,9 +248,9 @@ func (r *Reader) inside(d *fields, u *olaf.Update) []olaf.Contributor {
 	}
 	for range code - 2 {
 		r.contributors = append(r.contributors, olaf.Contributor{
-			Worker: olaf.WorkerID(int64(u.Worker) + d.signed(rowColumns+colInsideWorker)),
-			GenNS:  (u.GenNS - d.unsigned(rowColumns+colInsideAge, olaf.GenModulus-1)) % olaf.GenModulus,
-			Seq:    uint32(int64(u.Seq) + d.signed(rowColumns+colInsideSeq)),
+			Worker: olaf.WorkerID(int64(u.Worker) + d.takeSigned(rowColumns+colInsideWorker)),
+			GenNS:  (u.GenNS - d.takeUnsigned(rowColumns+colInsideAge, olaf.GenModulus-1)) % olaf.GenModulus,
+			Seq:    uint32(int64(u.Seq) + d.takeSigned(rowColumns+colInsideSeq)),
 		})
 		if d.damaged {
 			break
@@ -259,7 +260,7 @@ func (r *Reader) inside(d *fields, u *olaf.Update) []olaf.Contributor {
 }
 
 // readBlock reads and unpacks the next block.
-func (r *Reader) block() error {
+func (r *Reader) readBlock() error {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r.r, header[:]); err == io.EOF {
 		return io.EOF
@@ -316,7 +317,7 @@ type fields struct {
 	damaged bool
 }
 
-func (d *fields) unsigned(column int, limit uint64) uint64 {
+func (d *fields) takeUnsigned(column int, limit uint64) uint64 {
 	v, n := binary.Uvarint(d.column[column])
 	if n <= 0 || v > limit {
 		d.damaged = true
@@ -326,4 +327,6 @@ func (d *fields) unsigned(column int, limit uint64) uint64 {
 	return v
 }
 
-func (d *fields) signed(column int) int64 { return unfolded(d.unsigned(column, math.MaxUint64)) }
+func (d *fields) takeSigned(column int) int64 {
+	return unzigzag(d.takeUnsigned(column, math.MaxUint64))
+}

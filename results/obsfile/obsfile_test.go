@@ -13,14 +13,18 @@ import (
 )
 
 func observation(t *rapid.T) olaf.Observation {
-	o := olaf.Observation{At: olaf.Time(rapid.Int64().Draw(t, "at")), Queued: olaf.Duration(rapid.Int64().Draw(t, "queued")), Update: olaf.Update{
-		GenNS: rapid.Uint64Max(olaf.GenModulus-1).Draw(t, "gen"), Seq: rapid.Uint32().Draw(t, "seq"), Reward: rapid.Int32().Draw(t, "reward"),
-		Cluster: olaf.ClusterID(rapid.Uint16().Draw(t, "cluster")), Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")),
-		Count: rapid.Uint16().Draw(t, "count"), Lanes: rapid.Uint16().Draw(t, "lanes"), Flags: olaf.Flags(rapid.Uint8().Draw(t, "flags"))}}
+	o := olaf.Observation{At: olaf.Time(rapid.Int64().Draw(t, "at")),
+		Queued: olaf.Duration(rapid.Int64().Draw(t, "queued")), Update: olaf.Update{
+			GenNS: rapid.Uint64Max(olaf.GenModulus-1).Draw(t, "gen"), Seq: rapid.Uint32().Draw(t, "seq"),
+			Reward:  rapid.Int32().Draw(t, "reward"),
+			Cluster: olaf.ClusterID(rapid.Uint16().Draw(t, "cluster")), Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")),
+			Count: rapid.Uint16().Draw(t, "count"), Lanes: rapid.Uint16().Draw(t, "lanes"),
+			Flags: olaf.Flags(rapid.Uint8().Draw(t, "flags"))}}
 	if n := rapid.IntRange(-1, 4).Draw(t, "inside"); n >= 0 {
 		o.Contributors = make([]olaf.Contributor, n)
 		for i := range o.Contributors {
-			o.Contributors[i] = olaf.Contributor{GenNS: rapid.Uint64Max(olaf.GenModulus-1).Draw(t, "gen"), Seq: rapid.Uint32().Draw(t, "seq"), Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker"))}
+			o.Contributors[i] = olaf.Contributor{GenNS: rapid.Uint64Max(olaf.GenModulus-1).Draw(t, "gen"),
+				Seq: rapid.Uint32().Draw(t, "seq"), Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker"))}
 		}
 	}
 	return o
@@ -79,9 +83,11 @@ func sample(e *Encoder, n int) []byte {
 	for i := range n {
 		o.At += olaf.Time(51200 + i%7*4000)
 		u := i * 7919 % 9
-		o.Update = olaf.Update{GenNS: uint64(o.At.NS()) - 400 - uint64(i%31), Seq: uint32(i / 27), Cluster: olaf.ClusterID(u), Worker: olaf.WorkerID(3 * u), Count: 3, Lanes: 48, Reward: int32(i % 500)}
+		o.Update = olaf.Update{GenNS: uint64(o.At.NS()) - 400 - uint64(i%31), Seq: uint32(i / 27),
+			Cluster: olaf.ClusterID(u), Worker: olaf.WorkerID(3 * u), Count: 3, Lanes: 48, Reward: int32(i % 500)}
 		for k := range o.Contributors {
-			o.Contributors[k] = olaf.Contributor{GenNS: o.Update.GenNS - uint64(i%13), Seq: o.Update.Seq, Worker: o.Update.Worker + olaf.WorkerID(k)}
+			o.Contributors[k] = olaf.Contributor{GenNS: o.Update.GenNS - uint64(i%13), Seq: o.Update.Seq,
+				Worker: o.Update.Worker + olaf.WorkerID(k)}
 		}
 		e.Append(&o)
 	}

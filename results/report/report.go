@@ -129,7 +129,7 @@ const mostParameters = 32
 
 // parametersOf are the single values of a configuration, without where they stand in it: lists, such as seeds, are left out.
 func parametersOf(b *results.Bench) (list [][2]string) {
-	for _, leaf := range results.Leaves(b.Config) {
+	for _, leaf := range results.ListLeaves(b.Config) {
 		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") && name != "experiment" && leaf[1] != "" && len(list) < mostParameters {
 			list = append(list, [2]string{strings.ReplaceAll(name, "_", " "), leaf[1]})
 		}

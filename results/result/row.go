@@ -57,7 +57,7 @@ type declared struct {
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := make([]declared, len(m))
 	for i, one := range m {
-		all[i] = declared{one.Name, one.Title, one.Unit, one.Counted(), one.Column != ""}
+		all[i] = declared{one.Name, one.Title, one.Unit, one.IsCount(), one.Column != ""}
 	}
 	return json.Marshal(all)
 }
@@ -138,12 +138,12 @@ func (r *Result) Configurations() (rows []results.Row) {
 
 // Runs returns the single runs, to be compared. Counters are left out: a comparison is over what was measured.
 func (r *Result) Runs() (runs []results.Run) {
-	d := &metric.Declaration{Metrics: slices.DeleteFunc(slices.Clone(r.Metrics), (*metric.Metric).Counted)}
+	d := &metric.Declaration{Metrics: slices.DeleteFunc(slices.Clone(r.Metrics), (*metric.Metric).IsCount)}
 	for i := range r.Rows {
 		for k := range r.Rows[i].BySeed {
 			one := &r.Rows[i].BySeed[k]
 			runs = append(runs, results.Run{Queue: r.Rows[i].Name, Index: k, Seed: one.Seed, Declared: d, Invalid: one.Invalid,
-				Metrics: metric.Listed(d.Metrics, func(m int) metric.Float { return one.Numbers.Of(d.Metrics[m].Name) })})
+				Metrics: metric.NewValues(d.Metrics, func(m int) metric.Float { return one.Numbers.Of(d.Metrics[m].Name) })})
 		}
 	}
 	return runs
@@ -209,7 +209,7 @@ func (l *line) title() string {
 
 // counted reports whether anything was counted; what is measured is always shown.
 func (l *line) counted() bool {
-	return !l.metric.Counted() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
+	return !l.metric.IsCount() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
 }
 
 // printRows prints a line a number and a column a row. Numbers of updates of the weights are left out where these hold different work.

@@ -122,7 +122,7 @@ func Readme(r *Result) table.Sheet {
 	for _, d := range p.Digests {
 		add("SHA-256 of "+d.Name, d.SHA256)
 	}
-	for _, kv := range results.Leaves(b.Config) {
+	for _, kv := range results.ListLeaves(b.Config) {
 		add("config "+kv[0], kv[1])
 	}
 	return s
@@ -483,7 +483,7 @@ func Sawtooths(samples []Sample) table.Sheet {
 	charts := map[int64]int{}     // one a rate, at this place of s.Charts
 	ends := map[int64]olaf.Time{} // charts of one rate end where the first of their lines does
 	for _, c := range order {
-		vertices := results.Sawtooth(frames[c], cluster)
+		vertices := results.SawtoothCorners(frames[c], cluster)
 		last := vertices[min(len(vertices), 2*maxSawteeth)-1].At
 		if end, ok := ends[c.rate]; !ok || last < end {
 			ends[c.rate] = last
@@ -493,7 +493,7 @@ func Sawtooths(samples []Sample) table.Sheet {
 		name := configuration(c.queue, c.rate)
 		at := len(s.Columns)
 		s.Columns = append(s.Columns, table.Column{Header: name + " time", Unit: "ns", Format: table.Fixed1}, table.Column{Header: name + " age", Unit: "ns", Format: table.Fixed1})
-		for k, v := range results.Sawtooth(frames[c], cluster) {
+		for k, v := range results.SawtoothCorners(frames[c], cluster) {
 			if v.At > ends[c.rate] {
 				break
 			}

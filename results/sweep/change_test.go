@@ -13,10 +13,10 @@ import (
 func TestSweepAndBenchReduceAlike(t *testing.T) {
 	ours, theirs := []results.Float{1, 2}, []results.Float{2, 8}
 	run := func(queue string, values []results.Float) (runs []results.Run) {
-		d := &metric.Declaration{Metrics: metric.Named("aom_cluster_ns")}
+		d := &metric.Declaration{Metrics: metric.ByName("aom_cluster_ns")}
 		for i, v := range values {
 			runs = append(runs, results.Run{Queue: queue, Index: i, Declared: d,
-				Metrics: metric.Listed(d.Metrics, func(int) metric.Float { return v })})
+				Metrics: metric.NewValues(d.Metrics, func(int) metric.Float { return v })})
 		}
 		return runs
 	}

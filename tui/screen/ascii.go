@@ -15,7 +15,7 @@ func (s *Screen) ASCII() {
 		case (c.Rune == '≤' || c.Rune == '≥') && s.blank(i, -1):
 			s.cells[i-1].Rune, c.Rune = likenesses[c.Rune], '='
 		case c.Rune > '~':
-			c.Rune = likeness(c.Rune)
+			c.Rune = asciiFor(c.Rune)
 		}
 	}
 }
@@ -39,26 +39,26 @@ var likenesses = map[rune]rune{
 	'³': '3',
 }
 
-// likeness returns the character of ASCII that stands for another one.
-func likeness(c rune) rune {
+// asciiFor returns the character of ASCII that stands for another one.
+func asciiFor(c rune) rune {
 	switch l, ok := likenesses[c]; {
 	case ok:
 		return l
 	case c >= 0x2500 && c < 0x2580: // corners and crossings of boxes
 		return '+'
 	case c >= 0x2800 && c <= 0x28ff:
-		return slope(uint8(c - 0x2800))
+		return nearestStroke(uint8(c - 0x2800))
 	}
 	return '?'
 }
 
-// slope returns the stroke that is nearest to a pattern of braille: bit i of a pattern is its dot i + 1.
-func slope(dots uint8) rune {
+// nearestStroke returns the stroke that is nearest to a pattern of braille: bit i of a pattern is its dot i + 1.
+func nearestStroke(dots uint8) rune {
 	const left, right = 0b0100_0111, 0b1011_1000
 	if dots == 0 {
 		return ' '
 	}
-	l, r := height(dots&left), height(dots&right>>3&0b111|dots&right>>1&0b0100_0000)
+	l, r := meanRow(dots&left), meanRow(dots&right>>3&0b111|dots&right>>1&0b0100_0000)
 	switch {
 	case bits.OnesCount8(dots) > 5:
 		return '#'
@@ -70,13 +70,13 @@ func slope(dots uint8) rune {
 		return '/'
 	}
 	if l < 0 || r < 0 {
-		return stroke(max(l, r))
+		return horizontalStroke(max(l, r))
 	}
-	return stroke((l + r) / 2)
+	return horizontalStroke((l + r) / 2)
 }
 
-// stroke returns a horizontal stroke at a height of 0, the top, to 3.
-func stroke(height float64) rune {
+// horizontalStroke returns a horizontal stroke at a height of 0, the top, to 3.
+func horizontalStroke(height float64) rune {
 	switch {
 	case height < 1:
 		return '\''
@@ -86,8 +86,8 @@ func stroke(height float64) rune {
 	return '_'
 }
 
-// height returns the mean row of the dots of one column of braille, 0 at the top to 3; −1 if there are none.
-func height(column uint8) float64 {
+// meanRow returns the mean row of the dots of one column of braille, 0 at the top to 3; −1 if there are none.
+func meanRow(column uint8) float64 {
 	sum, n := 0, 0
 	for row, bit := range [4]uint8{1, 2, 4, 0x40} {
 		if column&bit != 0 {

@@ -57,7 +57,7 @@ func TestEveryDrawnCharacterHasALikeness(t *testing.T) {
 		frames++
 		raw, err := os.ReadFile(path)
 		for _, c := range strings.Map(func(c rune) rune { return map[bool]rune{true: c, false: -1}[c > '~'] }, string(raw)) {
-			if likeness(c) == '?' {
+			if asciiFor(c) == '?' {
 				t.Errorf("%s draws %q, which has no likeness in ASCII", path, c)
 			}
 		}

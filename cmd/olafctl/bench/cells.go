@@ -39,7 +39,7 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 			all = append(all, s.LoopDeclaration())
 		}
 	}
-	c.Metrics = metric.United(all...).Metrics
+	c.Metrics = metric.Union(all...).Metrics
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newBenchCells(env).begin(file, options)
 	}

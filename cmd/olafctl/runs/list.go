@@ -189,7 +189,7 @@ func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	was, is := merged(results.Leaves(usual)), merged(results.Leaves(config.Spec))
+	was, is := merged(results.ListLeaves(usual)), merged(results.ListLeaves(config.Spec))
 	var parts []string
 	for _, kv := range slices.Concat(is, was) {
 		key := kv[0][strings.LastIndex(kv[0], ".")+1:] + "="

@@ -313,7 +313,7 @@ func valuesOf(runs []*netsim.Result, name string) []results.Float {
 
 // whole says that a metric counts something.
 func whole(m *metric.Metric) bool {
-	return m.Counted() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
+	return m.IsCount() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
 }
 
 // exact prints a value for programs.

@@ -481,7 +481,7 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 
 // networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
 func networkMetrics(t *netsim.Topology) *metric.Declaration {
-	return metric.United(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
+	return metric.Union(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
 // networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that only the
@@ -539,7 +539,7 @@ func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	for _, one := range all {
 		at, declared = append(at, expect.Configuration{System: one.System()}), append(declared, networkMetrics(one))
 	}
-	if err := f.expect.Resolve(t.Expect, metric.United(declared...), at); err != nil {
+	if err := f.expect.Resolve(t.Expect, metric.Union(declared...), at); err != nil {
 		return t.Locate(err)
 	}
 	if len(f.expect.Rules) > 0 && (len(f.swept.Axes) > 0 || f.rxImport != "") {

@@ -76,7 +76,7 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 		switch {
 		case m == ceiling:
 			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: limit(o.Ceiling)})
-		case !m.Counted():
+		case !m.IsCount():
 			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Number(m.Name)})
 		default:
 			for _, of := range []func(*closedloop.Result) *olaf.Counts{endpointCounts, programCounts} {
@@ -93,7 +93,7 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 // bySeed returns the numbers of every run.
 func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 	for i, run := range o.Runs {
-		one := result.Run{Seed: seeds[i], Numbers: metric.Listed(jobMetrics, func(k int) metric.Float { return closedloop.Rows()[k].Of(run) })}
+		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics, func(k int) metric.Float { return closedloop.Rows()[k].Of(run) })}
 		if run.Hung {
 			one.Invalid = []string{ErrHung.Error()}
 		}

@@ -64,7 +64,7 @@ func (c *Comparison) run(t *Training, named bool) results.Run {
 	for i := range all {
 		r.Declared.Metrics = append(r.Declared.Metrics, &all[i].metric)
 	}
-	r.Metrics = metric.Listed(r.Declared.Metrics, func(i int) metric.Float { return all[i].value })
+	r.Metrics = metric.NewValues(r.Declared.Metrics, func(i int) metric.Float { return all[i].value })
 	return r
 }
 

@@ -109,7 +109,7 @@ func (r *Report) row(metrics result.Metrics, of *sums) result.Row {
 		for i, n := range numbers {
 			values[i] = metric.Float(n.of(r.Plan, &r.Config, run))
 		}
-		w.BySeed = append(w.BySeed, result.Run{Seed: run.Seed, Invalid: run.Invalid, Numbers: metric.Listed(metrics, func(i int) metric.Float { return values[i] })})
+		w.BySeed = append(w.BySeed, result.Run{Seed: run.Seed, Invalid: run.Invalid, Numbers: metric.NewValues(metrics, func(i int) metric.Float { return values[i] })})
 		if run.Valid() {
 			valid = append(valid, values)
 		}
