@@ -43,7 +43,7 @@ func newConfigShowCmd(env *cli.Env) *cobra.Command {
 					cli.Head
 					File     string        `json:"file"`
 					Settings []cli.Setting `json:"settings"`
-				}{cli.Head{Schema: "olafctl.config/v1"}, file, all})
+				}{cli.Info("config"), file, all})
 			}
 			list := cli.Grid{Header: []string{"SETTING", "VALUE", "FROM", "WHERE"}}
 			for _, s := range all {

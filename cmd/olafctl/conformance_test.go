@@ -86,7 +86,7 @@ func TestConformanceVerdicts(t *testing.T) {
 		"JUNK", writeFile(t, "junk", "\xff\xff"), "GONE", "unix:"+filepath.Join(t.TempDir(), "none"))
 	for _, s := range []step{
 		{"tables conformance -d TARGET", 0, "(?m)^A6 +passed +Reads", "16 clauses passed, 0 failed, 82 skipped"},
-		{"tables conformance -d TARGET -o json", 0, `"schema": "olafctl.conformance/v1"`, ""},
+		{"tables conformance -d TARGET -o json", 0, `"schema": "olafctl.check/v1"`, ""},
 		{"tables conformance -d TARGET --write --p4info BEYOND", 4, "(?m)^C5 +failed .*the pipeline is refused", "clauses failed"},
 		{"tables conformance -d TARGET --p4info UNLIKE", 2, "^$", "no table with exact keys"},
 		{"tables conformance -d TARGET --p4info JUNK", 2, "^$", "is no P4Info"},

@@ -21,7 +21,7 @@ func newVersionCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					cli.Build
-				}{cli.Head{Schema: "olafctl.version/v1"}, b})
+				}{cli.Info("version"), b})
 			}
 			_, err := fmt.Fprintln(env.Stdout, versionLine())
 			return err

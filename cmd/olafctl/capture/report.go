@@ -47,7 +47,7 @@ type captureFault struct {
 func (s *session) report(ended error) *Report {
 	info := s.socket.Info()
 	r := &Report{
-		Head: cli.Head{Schema: "olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
+		Head: cli.Info("capture"), Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.Now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
 		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.StampCounts(), Ages: s.Ages.Report(), Notes: append([]string{}, info.Notes...),

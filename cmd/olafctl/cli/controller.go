@@ -187,7 +187,7 @@ type planDocument struct {
 
 // Print tells a plan and what was done of it.
 func (f *ControllerFlags) Print(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
-	d := planDocument{Head: Head{"olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
+	d := planDocument{Head: Head{Schema: "olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
 	d.Added, d.Changed, d.Deleted = plan.Count()
 	if !plan.Empty() {
 		d.Changes = strings.Split(strings.TrimRight(plan.String(), "\n"), "\n")

@@ -40,7 +40,7 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 	if out != JSONL {
 		return nil
 	}
-	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{EventSchema}}}}
+	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: EventSchema}}}}
 }
 
 // Wants no frames: a line is of a run as a whole.

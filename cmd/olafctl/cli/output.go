@@ -99,7 +99,17 @@ func OnTerminal(text string) string {
 // Head heads every JSON document (docs/reference/output.md).
 type Head struct {
 	Schema string `json:"schema"`
+	Kind   string `json:"document,omitempty"` // of a list, a thing or a check
 }
+
+// List heads a document with a list, which has the name of its entries; kind says what they are.
+func List(kind string) Head { return Head{"olafctl.list/v1", kind} }
+
+// Info heads a document about one thing.
+func Info(kind string) Head { return Head{"olafctl.info/v1", kind} }
+
+// Check heads a document that reports whether something is in order.
+func Check(kind string) Head { return Head{"olafctl.check/v1", kind} }
 
 // WriteJSON prints a document for people and programs.
 func WriteJSON(w io.Writer, document any) error {

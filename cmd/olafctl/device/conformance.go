@@ -69,7 +69,7 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	defer b.Close()
-	d := lockstepDocument{Head: cli.Head{Schema: "olafctl.device-conformance/v1"}, A: f.a, B: f.b, Ports: f.ports, Divergences: []*lockstep.Divergence{}}
+	d := lockstepDocument{Head: cli.Check("devices"), A: f.a, B: f.b, Ports: f.ports, Divergences: []*lockstep.Divergence{}}
 	var done atomic.Int64
 	progress := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.seeds })
 	for seed := f.seed; err == nil && seed < f.seed+uint64(f.seeds); seed++ {
@@ -115,7 +115,7 @@ func lockstepSide(bed *testbed.Testbed) lockstep.Side {
 	return lockstep.Side{Device: bed.Cards[0].Device, Tap: bed.Cards[0].Tap.(lockstep.Tap)}
 }
 
-// lockstepDocument is olafctl.device-conformance/v1.
+// lockstepDocument is olafctl.check/v1.
 type lockstepDocument struct {
 	cli.Head
 	A         string `json:"a"`

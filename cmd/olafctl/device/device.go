@@ -103,7 +103,7 @@ func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
 			fpga.Identity
 			Limits       map[string]uint32 `json:"limits"`
 			Capabilities map[string]bool   `json:"capabilities"`
-		}{cli.Head{Schema: "olafctl.device/v1"}, id, limits, capabilities})
+		}{cli.Info("device"), id, limits, capabilities})
 	}
 	return list.Write(env, out)
 }

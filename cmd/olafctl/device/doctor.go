@@ -168,7 +168,7 @@ func (x *doctor) print(env *cli.Env, out cli.Format) error {
 			cli.Head
 			Healthy bool         `json:"healthy"`
 			Checks  []pcie.Check `json:"checks"`
-		}{cli.Head{Schema: "olafctl.doctor/v1"}, !x.failed && !x.missed, x.checks})
+		}{cli.Check("device"), !x.failed && !x.missed, x.checks})
 	}
 	list := cli.Grid{Header: []string{"CHECK", "RESULT", "SEEN", "NEXT STEP"}}
 	for _, c := range x.checks {

@@ -76,7 +76,7 @@ func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Cards []listedCard `json:"cards"`
-		}{cli.Head{Schema: "olafctl.cards/v1"}, cards})
+		}{cli.List("cards"), cards})
 	}
 	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
 	for _, c := range cards {

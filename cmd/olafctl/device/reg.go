@@ -51,7 +51,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					Registers []entry `json:"registers"`
-				}{cli.Head{Schema: "olafctl.registers/v1"}, entries})
+				}{cli.List("registers"), entries})
 			}
 			return list.Write(env, out)
 		},

@@ -81,7 +81,7 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Flows []flowDocument `json:"flows"`
-		}{cli.Head{Schema: "olafctl.flows/v1"}, entries})
+		}{cli.List("flows"), entries})
 	}
 	return list.Write(env, out)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// slotsDocument is olafctl.slots/v1.
+// slotsDocument is olafctl.list/v1.
 type slotsDocument struct {
 	cli.Head
 	Program string         `json:"program"`
@@ -71,7 +71,7 @@ experiment on it first.`,
 }
 
 func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocument {
-	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: program.NameOf(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
+	d := &slotsDocument{Head: cli.List("slots"), Program: program.NameOf(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
 	for _, s := range t.Held {
 		d.Slots = append(d.Slots, slotDocument(s))
 	}

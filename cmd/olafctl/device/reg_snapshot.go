@@ -199,7 +199,7 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Changes []registerChange `json:"changes"`
-		}{cli.Head{Schema: "olafctl.register-diff/v1"}, changes})
+		}{cli.List("register-changes"), changes})
 	}
 	list := cli.Grid{Header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
 	for _, c := range changes {

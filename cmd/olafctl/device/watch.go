@@ -144,7 +144,8 @@ func (w *watch) port(i int, p *fpga.Port) {
 // print writes one look: a line of JSON, or a row under headers that fit it.
 func (w *watch) print() error {
 	if w.out == cli.JSON {
-		document := map[string]any{"schema": "olafctl.watch/v1"}
+		head := cli.Info("watch")
+		document := map[string]any{"schema": head.Schema, "document": head.Kind}
 		for _, s := range w.values {
 			document[s.name] = s.value
 		}

@@ -55,7 +55,7 @@ func newExperimentListCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					Experiments []entry `json:"experiments"`
-				}{cli.Head{Schema: "olafctl.experiments/v1"}, entries})
+				}{cli.List("experiments"), entries})
 			}
 			return list.Write(env, out)
 		},

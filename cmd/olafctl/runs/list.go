@@ -41,7 +41,7 @@ func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Runs []listedRun `json:"runs"`
-		}{cli.Head{Schema: "olafctl.run-list/v1"}, runs})
+		}{cli.List("runs"), runs})
 	}
 	if len(entries) == 0 {
 		fmt.Fprintf(env.Stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())

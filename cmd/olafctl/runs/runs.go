@@ -221,7 +221,7 @@ func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *sto
 	quiet := *env
 	quiet.Stdout = &page
 	err := verifyRun(ctx, &quiet, s, f)
-	d := verification{Head: cli.Head{Schema: "olafctl.run-verification/v1"}, ID: f.ID(), Verified: err == nil, Report: []string{}}
+	d := verification{Head: cli.Check("run"), ID: f.ID(), Verified: err == nil, Report: []string{}}
 	if err != nil {
 		d.Reason = cli.OneLine(err)
 	}

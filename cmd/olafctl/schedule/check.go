@@ -40,7 +40,7 @@ rule is kept; 4: some are broken.`,
 					cli.Head
 					OK bool `json:"ok"`
 					*check.Verdict
-				}{cli.Head{Schema: "olafctl.schedule-check/v1"}, v.OK(), v})
+				}{cli.Check("schedule"), v.OK(), v})
 			} else {
 				_, err = fmt.Fprint(env.Stdout, judgement(v))
 			}

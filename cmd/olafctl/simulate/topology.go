@@ -47,7 +47,7 @@ func listTopologies(env *cli.Env, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Topologies []entry `json:"topologies"`
-		}{cli.Head{Schema: "olafctl.topologies/v1"}, entries})
+		}{cli.List("topologies"), entries})
 	}
 	return list.Write(env, out)
 }

@@ -225,7 +225,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 					return cli.WriteJSON(env.Stdout, struct {
 						cli.Head
 						Sweeps []sweepStatus `json:"sweeps"`
-					}{cli.Head{Schema: "olafctl.sweep-status/v1"}, all})
+					}{cli.List("sweeps"), all})
 				}
 				if len(all) == 0 {
 					fmt.Fprintln(env.Stderr, "every sweep is finished; 'olafctl runs' lists those")

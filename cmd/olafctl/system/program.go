@@ -67,7 +67,7 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					Programs []listedProgram `json:"programs"`
-				}{cli.Head{Schema: "olafctl.programs/v1"}, entries})
+				}{cli.List("programs"), entries})
 			}
 			return list.Write(env, out)
 		},

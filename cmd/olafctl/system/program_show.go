@@ -91,7 +91,7 @@ identities. With -d it also prints the device's current H, slots and members. No
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					programDocument
-				}{cli.Head{Schema: "olafctl.program/v1"}, d})
+				}{cli.Info("program"), d})
 			}
 			return d.write(env.Stdout)
 		},

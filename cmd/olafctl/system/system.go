@@ -177,7 +177,7 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					Systems []systemDocument `json:"systems"`
-				}{cli.Head{Schema: "olafctl.systems/v1"}, documents})
+				}{cli.List("systems"), documents})
 			}
 			return list.Write(env, out)
 		},
@@ -219,7 +219,7 @@ func newSystemShowCmd(env *cli.Env) *cobra.Command {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					systemDocument
-				}{cli.Head{Schema: "olafctl.system/v1"}, d})
+				}{cli.Info("system"), d})
 			}
 			return d.write(env.Stdout)
 		},

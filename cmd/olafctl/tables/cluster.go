@@ -81,7 +81,7 @@ func printClusters(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Clusters []listedCluster `json:"clusters"`
-		}{cli.Head{Schema: "olafctl.clusters/v1"}, clusters})
+		}{cli.List("clusters"), clusters})
 	}
 	list := cli.Grid{Header: []string{"CLUSTER", "GROUP", "WORKERS", "ADDRESSES"}}
 	for _, c := range clusters {

@@ -66,7 +66,7 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	d := conformanceDocument{Head: cli.Head{Schema: "olafctl.conformance/v1"}, Target: f.Target, DeviceID: f.device, Wrote: f.write, Clauses: []clauseRow{}}
+	d := conformanceDocument{Head: cli.Check("tables"), Target: f.Target, DeviceID: f.device, Wrote: f.write, Clauses: []clauseRow{}}
 	stopped := conformance.Run(ctx, conformance.Target{Conn: conn, DeviceID: f.device, Config: config}, f.write, d.add)
 	if len(d.Clauses) > 0 {
 		if err := d.print(env, f.Out); err != nil {
@@ -112,7 +112,7 @@ func (f *conformanceFlags) pipeline() (*v1.ForwardingPipelineConfig, error) {
 	return c, nil
 }
 
-// conformanceDocument is olafctl.conformance/v1.
+// conformanceDocument is olafctl.check/v1.
 type conformanceDocument struct {
 	cli.Head
 	Target   string      `json:"target"`

@@ -79,7 +79,7 @@ func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables,
 	return tables, cli.ExplainAgent(target, err)
 }
 
-// tableDocument is olafctl.table-list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
+// tableDocument is olafctl.list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
 type tableDocument struct {
 	cli.Head
 	Hash     string         `json:"sha256"`
@@ -112,7 +112,7 @@ type clusterEntry struct {
 }
 
 func describeTables(t p4ctl.Tables) tableDocument {
-	d := tableDocument{Head: cli.Head{Schema: "olafctl.table-list/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	d := tableDocument{Head: cli.List("tables"), Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
 	for _, w := range t.Workers {
 		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
 	}

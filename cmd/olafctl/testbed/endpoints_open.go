@@ -140,7 +140,7 @@ func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *end
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
 		onwire.WorkerReport
-	}{cli.Head{Schema: "olafctl.open-worker/v1"}, onwire.WorkerReport{Worker: worker, Report: *report}})
+	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
 }
 
 // options are how a worker sends: again, and when transmission control lets it.
@@ -236,7 +236,7 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 		Inside  int `json:"updates_inside,omitempty"`
 		Checked int `json:"values_checked,omitempty"`
 		Wrong   int `json:"values_wrong,omitempty"`
-	}{cli.Head{Schema: "olafctl.open-ps/v1"}, onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
+	}{cli.Info("open-ps"), onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
 		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
 	}

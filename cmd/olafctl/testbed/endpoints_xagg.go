@@ -94,7 +94,7 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
 		endpoints.SumsReport
-	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
+	}{cli.Info("worker"), out})
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	err = f.told(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
-	}{cli.Head{Schema: "olafctl.ps/v2"}, *report})
+	}{cli.Info("ps"), *report})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					*lab.Plan
-				}{cli.Head{Schema: "olafctl.testbed-plan/v1"}, p})
+				}{cli.Info("testbed-plan"), p})
 			}
 			return printPlan(env.Stdout, p)
 		},
@@ -192,7 +192,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*lab.State
-		}{cli.Head{Schema: "olafctl.testbed/v1"}, s})
+		}{cli.Info("testbed"), s})
 	}
 	fmt.Fprintf(env.Stdout, "%s, held by process %d\n\n", s.Name, s.PID)
 	list := cli.Grid{Header: []string{"NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}

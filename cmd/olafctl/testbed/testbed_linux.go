@@ -111,7 +111,7 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*demo.Report
-		}{cli.Head{Schema: "olafctl.demo/v2"}, report})
+		}{cli.Info("demo"), report})
 	}
 	return printDemo(env, c, report)
 }
@@ -174,7 +174,7 @@ second, the frames per second of senders, program and pacer. Exit code 3: someth
 				err = cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					Checks []Ability `json:"checks"`
-				}{cli.Head{Schema: "olafctl.testbed-doctor/v1"}, all})
+				}{cli.Check("testbed"), all})
 			} else {
 				err = list.Write(env, out)
 			}

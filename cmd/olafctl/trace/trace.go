@@ -160,7 +160,7 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 	if damage == nil {
 		damage = checkPayload(name, source.Header())
 	}
-	info := traceInfo{cli.Head{Schema: "olafctl.trace/v1"}, name, source.Header(), statistics, ""}
+	info := traceInfo{cli.Info("trace"), name, source.Header(), statistics, ""}
 	if damage != nil {
 		info.Damage = cli.OneLine(damage)
 	}
@@ -596,7 +596,7 @@ func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			trace.ScaleReport
-		}{cli.Head{Schema: "olafctl.tracescale/v1"}, r})
+		}{cli.Info("trace-scale"), r})
 	}
 	list := cli.Grid{Header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
 	list.Add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))

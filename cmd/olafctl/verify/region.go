@@ -126,7 +126,7 @@ func regionAnswer(point aomcheck.Point) string {
 	return string(point.Answer)
 }
 
-// regionJSON is olafctl.verify-region/v1.
+// regionJSON is olafctl.verify/v1.
 type regionJSON struct {
 	cli.Head
 	Axes   []string          `json:"axes"`
@@ -143,7 +143,7 @@ type regionPointJSON struct {
 }
 
 func regionDocument(r *aomcheck.Region) *regionJSON {
-	doc := &regionJSON{Head: cli.Head{Schema: "olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
+	doc := &regionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "region"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
 	for _, axis := range r.Axes {
 		doc.Axes = append(doc.Axes, axis.Name)
 	}

@@ -133,7 +133,7 @@ func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 	return doc
 }
 
-// admissionJSON is olafctl.verify-admit/v1.
+// admissionJSON is olafctl.verify/v1.
 type admissionJSON struct {
 	cli.Head
 	Accepted bool             `json:"accepted"`
@@ -143,7 +143,7 @@ type admissionJSON struct {
 }
 
 func admissionDocument(a *aomcheck.Admission) *admissionJSON {
-	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify-admit/v1"}, Accepted: a.Accepted(), Why: admissionLine(a), Together: verdictDocument(a.Together)}
+	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "admit"}, Accepted: a.Accepted(), Why: admissionLine(a), Together: verdictDocument(a.Together)}
 	if a.Running != nil {
 		doc.Running = &a.Running.Answer
 	}
