@@ -142,7 +142,7 @@ func (d *Decoder) noOLAFError() error {
 	switch {
 	case known != nil:
 		advice = olaf.Plural(l.Packets, "packet") + ", " + strings.Join(known, ", ") +
-			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; " +
+			": only OLAF's frames carry generation times and contributors, so no age can be observed; " +
 			"tshark shows them with the script of 'olafctl system program dissector'"
 	case l.Packets > 0:
 		worst := FaultCount{}

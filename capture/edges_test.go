@@ -103,8 +103,8 @@ func TestOtherSystems(t *testing.T) {
 		return d
 	}
 	for want, d := range map[string]*Decoder{
-		"4 packets, 2 of atp, 1 of switchml: when": frames("switchml", "atp", "", "atp"),
-		"1 packet, 1 of atp: when":                 frames("atp"),
+		"4 packets, 2 of atp, 1 of switchml: only": frames("switchml", "atp", "", "atp"),
+		"1 packet, 1 of atp: only":                 frames("atp"),
 		"2 packets, mostly ":                       frames("", ""), "it is empty": frames(),
 		"1 packet, mostly ": NewDecoder(&plain{1}),
 	} {

@@ -32,7 +32,7 @@ type QueueConfig struct {
 type NotBuilt struct{ Address, Program string }
 
 func (e *NotBuilt) Error() string {
-	return fmt.Sprintf("%s is not built with the program %s; 'olafctl system show %[2]s' says where it runs", e.Address,
+	return fmt.Sprintf("%s is not built with the program %s; 'olafctl system show %[2]s' lists where it runs", e.Address,
 		e.Program)
 }
 

@@ -61,7 +61,7 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	case err != nil:
 		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	case second > 0:
-		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a file holds one state of the tables"}
+		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a file has one state of the tables"}
 	case root == nil:
 		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
 	}

@@ -112,7 +112,7 @@ func (w *Burst) Validate() error {
 		{"size", w.Size < olaf.HeaderBytes || w.Size > olaf.MaxFrame,
 			fmt.Sprintf("size %v; a frame has %v to %v", w.Size, olaf.FrameSize(0), olaf.MaxFrame)},
 		{"size", (w.Size-olaf.HeaderBytes)%olaf.LaneBytes != 0,
-			fmt.Sprintf("size %v does not hold a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
+			fmt.Sprintf("size %v is not a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
 		{"values", w.Values < 0 || w.Values > maxValues,
 			fmt.Sprintf("vectors of %d values; use 1 to %d", w.Values, maxValues)},
 		{"values", w.Values > 0 && w.Values < w.Lanes(),

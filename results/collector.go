@@ -431,7 +431,7 @@ func (c *Collector) validate(r *Run) {
 		say("%v", err)
 	}
 	if received := r.Counters.Of("received"); received != c.observed {
-		say("the capture says %d frames received, %d were handed over", received, c.observed)
+		say("the capture has %d frames, %d were delivered", received, c.observed)
 	}
 	if lost := r.Counters.Of("capture_lost"); lost > 0 {
 		say("the capture lost %d frames", lost)
@@ -443,7 +443,7 @@ func (c *Collector) validate(r *Run) {
 		say("%d updates were generated after they were delivered", c.fromFuture)
 	}
 	if c.strays > 0 {
-		say("%d frames are of clusters or workers that no job has", c.strays)
+		say("%d frames are from clusters or workers that belong to no job", c.strays)
 	}
 }
 

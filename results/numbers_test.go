@@ -153,8 +153,8 @@ func TestEveryFaultIsNamed(t *testing.T) {
 		obs    []olaf.Observation
 	}{
 		"": {good, []olaf.Observation{one(10, 0, 0, 0)}},
-		"the capture says 1 frames received, 0 were handed over": {good, nil},
-		"the capture says 2 frames received, 1 were handed over": {with("received", 1), []olaf.Observation{one(10, 0, 0, 0)}},
+		"the capture has 1 frames, 0 were delivered": {good, nil},
+		"the capture has 2 frames, 1 were delivered": {with("received", 1), []olaf.Observation{one(10, 0, 0, 0)}},
 		"the capture lost 1 frames": {with("capture_lost", 1),
 			[]olaf.Observation{one(10, 0, 0, 0)}},
 		"1 updates were generated after they were delivered": {good, []olaf.Observation{one(10, 20, 0, 0)}},

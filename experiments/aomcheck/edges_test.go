@@ -44,7 +44,7 @@ func TestNotesOfLimits(t *testing.T) {
 		free   = "free wherever 0 < Ps < 1"
 		drawn  = "decided up to 20 updates per cluster; for 21 they are drawn from seed 0"
 		seeded = "follow the draws of seed 0"
-		calm   = "never holds an update back here: 8 slots serve 8 active"
+		calm   = "never withholds an update here: 8 slots serve 8 active"
 		given  = "send decisions are given"
 		zeros  = "count as peaks of 0"
 		spaced = "model paper: paths"

@@ -66,7 +66,7 @@ func document(data []byte) (*yaml.Node, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	case second > 0:
-		return nil, fmt.Errorf("%w: line %d: a second document begins here; a file holds one problem", ErrFile, second)
+		return nil, fmt.Errorf("%w: line %d: a second document begins here; a file has one problem", ErrFile, second)
 	case root == nil:
 		return nil, fmt.Errorf("%w: it is empty", ErrFile)
 	}

@@ -242,7 +242,7 @@ func (c *Cluster) validate(p *Problem) *fieldError {
 	case c.MaxPeak < 0 || c.Mean < 0 || c.MaxPeak > olaf.Hour || c.Mean > olaf.Hour:
 		return &fieldError{"bounds", "a bound is outside 0 … 1h"}
 	case strings.ContainsAny(c.Name, "|\\\n"):
-		return &fieldError{"name", "it holds a character that SMT-LIB cannot quote"}
+		return &fieldError{"name", "it contains a character that SMT-LIB cannot quote"}
 	}
 	return nil
 }

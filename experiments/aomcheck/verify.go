@@ -222,7 +222,7 @@ func (p Problem) withinLimits() (Problem, []string) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if p.Control.DeltaT > 0 && !p.Throttles() {
-		note("transmission control never holds an update back here: %d slots serve %d active clusters (paper §5)", p.Slots, p.Control.Active)
+		note("transmission control never withholds an update here: %d slots serve %d active clusters (paper §5)", p.Slots, p.Control.Active)
 	}
 	longest := 0
 	for _, c := range p.Clusters {
@@ -247,7 +247,7 @@ func (p Problem) withinLimits() (Problem, []string) {
 		note("mean over all updates, as printed in the paper: replaced and unsent updates count as peaks of 0")
 	}
 	if p.Model != Engine {
-		note("model %s: paths whose departures are less than p/C apart are excluded by the equations, and with them most contention", p.Model)
+		note("model %s: paths whose departures are less than p/C apart are excluded by the equations, which excludes most contention", p.Model)
 	}
 	return p, notes
 }
@@ -315,7 +315,7 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 				return err
 			}
 			if j := v.Problem.Judge(run); len(j.Broken) > 0 {
-				return fmt.Errorf("%w: %s says that it holds, but a simulated path breaks it: %s", ErrReplay, v.Solver, j.Broken[0])
+				return fmt.Errorf("%w: %s reports that it holds, but a simulated path violates it: %s", ErrReplay, v.Solver, j.Broken[0])
 			}
 			witness.pin(run)
 		}
@@ -328,13 +328,13 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	case smt.Sat:
 		v.Answer = Holds
 	case smt.Unsat:
-		return fmt.Errorf("%w: no arrival pattern meets phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
+		return fmt.Errorf("%w: no arrival pattern satisfies phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
 	default:
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err() // stopped, not out of time
 		}
 		v.Answer = Unknown
-		v.Notes = append(v.Notes, "the objective was proved, but not within the time that any path meets the assumptions at all")
+		v.Notes = append(v.Notes, "the objective was proved, but within the time limit no path was found that meets the assumptions")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (b *station) set(id RunID, planned int, measured *results.Run) error {
 func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	log, ok := fpga.LogOf(dev)
 	if !ok {
-		return nil, fmt.Errorf("--beside: %w: %s tells nobody what reached its queue", testbed.ErrUnsupported, dev.Identity().Address)
+		return nil, fmt.Errorf("--beside: %w: %s does not log what reached its queue", testbed.ErrUnsupported, dev.Identity().Address)
 	}
 	return log, nil
 }

@@ -36,7 +36,7 @@ func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 		a, b := &after[i], &before[i]
 		if a.Sent < b.Sent || a.Received < b.Received || a.SentDamaged < b.SentDamaged || a.ReceivedDamaged < b.ReceivedDamaged ||
 			a.ReceivedBadFCS < b.ReceivedBadFCS || a.ReceivedOversize < b.ReceivedOversize || a.Dropped < b.Dropped || a.Stray < b.Stray || a.ForeignTicks < b.ForeignTicks {
-			return nil, fmt.Errorf("%w: a count of port %d fell during the run, so that somebody reset its MAC or adapter; measure again", fpga.ErrDoubtful, i)
+			return nil, fmt.Errorf("%w: a count of port %d fell during the run, so its MAC or adapter was reset; measure again", fpga.ErrDoubtful, i)
 		}
 		rose[i] = fpga.Port{
 			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
@@ -167,7 +167,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 		sent, counted = p.Sent, p.ForeignTicks == 0
 		mac = fmt.Sprintf("the MAC of port %d sent %d", c.ServerPort, sent)
 		if !counted {
-			mac += " or more, as somebody else took counts away"
+			mac += " or more, because another program latched the counters"
 		}
 	}
 	where := onTheWay(c)
@@ -247,7 +247,7 @@ func (s *captured) statements() []string {
 	case w.Pacing != nil:
 		stamps = "by the kernel on the system's clock, when they came out of the cable: the time until then is part of every age"
 	case w.Hardware:
-		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
+		stamps = "by the network card, whose clock is assumed to be the system's"
 	}
 	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
 	if w.Updates > 0 {
@@ -257,7 +257,7 @@ func (s *captured) statements() []string {
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
-		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", olaf.Plural(s.withheld, "run"), s.percent))
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because the error may exceed %g %% of their mean AoM (--age-error); the counts are valid", olaf.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
 		out = append(out, fmt.Sprintf("%s dropped %s of some kind", dropper(w), olaf.Plural(w.InterfaceLost, "frame")))

@@ -251,8 +251,8 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactl
 		return why
 	}
 	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
-	say(inexact > 0, "%d packets of sums do not hold exactly one contribution of every worker", inexact)
+	say(inexact > 0, "%d packets of sums do not contain exactly one contribution from every worker", inexact)
 	say(torn > 0, "%d updates are made of sums of different rounds", torn)
-	say(!r.Hung && r.HeldLast > 0, "%d slots are still held after the last job", r.HeldLast)
+	say(!r.Hung && r.HeldLast > 0, "%d slots are still in use after the last job", r.HeldLast)
 	return why
 }

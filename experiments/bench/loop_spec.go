@@ -200,7 +200,7 @@ func (s *Spec) checkLoop() error {
 		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 and more", s.bound())},
 		{s.Accelerator, "the accelerator is for workers that do not wait"},
 		{s.Topology != "", "a topology is for workers that do not wait"},
-		{s.Trace != nil, "a trace says when workers send that do not wait"},
+		{s.Trace != nil, "a trace gives the send times of workers that do not wait"},
 		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
 		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 and more", l.Racks)},
 		{!s.fills(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer", olaf.Plural(s.fan(), "worker"), l.Racks)},
@@ -410,7 +410,7 @@ func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
 // loops says whether hosts can wait beside a device for a configuration's switch.
 func loops(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
-		return fmt.Errorf("%w: nobody can wait beside %s for what it sends back", fpga.ErrRefused, dev.Identity().Address)
+		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side", fpga.ErrRefused, dev.Identity().Address)
 	}
 	return fpga.BuildsProgram(dev, c.system.Switched())
 }
@@ -469,7 +469,7 @@ func (s *Spec) loopStatements(measured bool) []string {
 	if measured || s.perRack() == 0 {
 		return said
 	}
-	return append(said, "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
+	return append(said, "the device is the switch above the racks; the rack switches run the same program with tables of the same length, and program counts cover all of them")
 }
 
 // whoseAge says what an age is, wherever hosts wait.

@@ -88,9 +88,9 @@ func (p *Plan) fits(dev fpga.Device, c *Config) error {
 	built, err := dev.Read32(regmap.AggregatorBuiltSlots)
 	w := &p.Spec.Workload
 	if segments := w.Segments(); err == nil && w.Clusters*segments > int(built) {
-		each := "a segment of its own"
+		each := "its own segment"
 		if segments > 1 {
-			each = fmt.Sprintf("%d segments of its own", segments)
+			each = fmt.Sprintf("%d segments each", segments)
 		}
 		return fmt.Errorf("%w: %s adds each cluster up in %s; there are %d clusters, and %s was built with %d segments",
 			fpga.ErrRefused, c.Queue, each, w.Clusters, dev.Identity().Address, built)

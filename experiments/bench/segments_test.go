@@ -115,7 +115,7 @@ func TestSegmentsThatAreRefused(t *testing.T) {
 	}
 	s := inPieces(t)
 	s.Workload.Values = 48 * 456 // in 9 clusters
-	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "456 segments of its own; there are 9 clusters, and twin: was built with 4096") {
+	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "456 segments each; there are 9 clusters, and twin: was built with 4096") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Measure(t.Context(), inPieces(t), Options{Device: "rtl:"}); err == nil {

@@ -76,7 +76,7 @@ func (s *Spec) Validate() error {
 		say   string
 	}{
 		{"out_rates", len(s.OutRates) == 0, "no output rate given"},
-		{"slots", s.Loop == nil && (s.Slots < 1 || s.Slots > engine.MaxSlots), fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
+		{"slots", s.Loop == nil && (s.Slots < 1 || s.Slots > engine.MaxSlots), fmt.Sprintf("%d slots; the queue has 1 to %d", s.Slots, engine.MaxSlots)},
 		{"runs", s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
 	}
 	for _, c := range checks {
@@ -134,7 +134,7 @@ func (s *Spec) checkSystems() error {
 	switch {
 	case s.H == nil:
 	case !adds:
-		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches add up, not for %s", ErrSpec, strings.Join(s.Queues(), ", ")))
+		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches sum, not for %s", ErrSpec, strings.Join(s.Queues(), ", ")))
 	case *s.H < 1 || *s.H > MaxH:
 		return olaf.InField("h", fmt.Errorf("%w: h is %d; use 1 to %d", ErrSpec, *s.H, MaxH))
 	}
@@ -209,7 +209,7 @@ func (s *Spec) checkFilter() error {
 	if slices.ContainsFunc(systems, filters) {
 		return nil
 	}
-	return fmt.Errorf("%w: the reward filter is of queues that merge, and neither switches nor ports of %s have one; leave it out, or set %s beside them",
+	return fmt.Errorf("%w: only queues that merge have a reward filter, and %s has none; leave it out, or compare with %s",
 		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.Systems, filters), ", "))
 }
 
@@ -238,9 +238,9 @@ func (s *Spec) find(name string) (*system.System, error) {
 	found, err := all.Find(name)
 	switch {
 	case len(all) == 0:
-		return nil, fmt.Errorf("%w: %s can't be found, as nobody said which systems there are", ErrSpec, name)
+		return nil, fmt.Errorf("%w: %s can't be found, because no systems were given", ErrSpec, name)
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or of those that servers run, alone: %s", ErrSpec, name,
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or alone one that runs on servers: %s", ErrSpec, name,
 			strings.Join(all.Benched().Names(), ", "), strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
 	case s.Loop != nil && !found.Looped():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name, all.Looped().Names())
@@ -339,7 +339,7 @@ func Misnamed(queue, versus string) string {
 		case name == "":
 			return "a name is missing"
 		case name == queue:
-			return name + " cannot stand beside itself"
+			return name + " cannot be compared with itself"
 		case slices.Contains(names[:i], name):
 			return name + " is given twice"
 		}

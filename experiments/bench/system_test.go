@@ -111,7 +111,7 @@ func TestSystemsThatAreRefused(t *testing.T) {
 		"nobody beside": {func(s *Spec) { s.Versus = "fifo,nobody" }, `unknown system "nobody"`},
 		"waits":         {func(s *Spec) { s.Versus = "ring" }, "one bench has one kind"},
 		"no sum":        {func(s *Spec) { s.H = &zero }, "h is 0; use 1 to 65535"},
-		"of no systems": {func(s *Spec) { s.Systems = nil }, "nobody said which systems there are"},
+		"of no systems": {func(s *Spec) { s.Systems = nil }, "no systems were given"},
 		"h of a queue":  {func(s *Spec) { s.Queue, s.Versus, s.H = "olaf", "", &three }, "not for olaf"},
 	} {
 		s := summing(t)

@@ -21,7 +21,7 @@ func (p *Plan) terms() []string {
 	s := &p.Spec
 	readers := map[Topology]string{"": "P, the link from the switch to the server", ToWorkers: "S, the links from the switch to the workers", ToBoth: "P, the link from the switch to the server; S, the links from the switch to the workers"}
 	terms := []string{
-		fmt.Sprintf("Same arrivals and seeds for all, and frames of %v + %v on the line, also of those whose own are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
+		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
 		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent again: what finds no room is lost.",
 		p.costs(), "Switch memory: " + p.each(systems, s.memory) + ".", "Arithmetic: " + p.each(systems, arithmetic) + "; ages do not depend on it.",
 	}
@@ -64,9 +64,9 @@ func (p *Plan) costs() string {
 			spared = append(spared, c.system.Title)
 		}
 	}
-	said := fmt.Sprintf("Engine cycles (profile %s): nobody pays any.", p.Spec.Profile)
+	said := fmt.Sprintf("Engine cycles (profile %s): none are charged.", p.Spec.Profile)
 	if len(pays) > 0 {
-		said = fmt.Sprintf("Engine cycles (profile %s): %s; nothing is charged to %s. --profile ideal charges nobody.", p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
+		said = fmt.Sprintf("Engine cycles (profile %s): %s; none are charged to %s. --profile ideal charges none.", p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
 	}
 	if len(spared) > 0 {
 		said += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.", strings.Join(spared, ", "))

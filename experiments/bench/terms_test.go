@@ -16,8 +16,8 @@ func TestTerms(t *testing.T) {
 		"the default":     {"olaf", "fifo", nil, nil},
 		"with a baseline": {"iswitch", "fifo", nil, nil},
 		"alone":           {"iswitch", "", nil, nil},
-		"two papers":      {"iswitch", "olaf,fifo", nil, []string{"OLAF pays 2 a departure and 1 a merge; nothing is charged to iSwitch, FIFO", "iSwitch is left out; --accelerator", "iSwitch 4352B with its 9 segments", "OLAF 2048B", "iSwitch float32, OLAF int32 that saturates, FIFO adds nothing", "P, the link from the switch to the server."}},
-		"charged":         {"olaf", "iswitch", func(s *Spec) { s.Accelerator, s.Profile = true, "ideal" }, []string{"profile ideal): nobody pays any."}},
+		"two papers":      {"iswitch", "olaf,fifo", nil, []string{"OLAF pays 2 a departure and 1 a merge; none are charged to iSwitch, FIFO", "iSwitch is left out; --accelerator", "iSwitch 4352B with its 9 segments", "OLAF 2048B", "iSwitch float32, OLAF int32 that saturates, FIFO adds nothing", "P, the link from the switch to the server."}},
+		"charged":         {"olaf", "iswitch", func(s *Spec) { s.Accelerator, s.Profile = true, "ideal" }, []string{"profile ideal): none are charged."}},
 		"both topologies": {"iswitch", "olaf", func(s *Spec) { s.Topology = ToBoth }, []string{"S, the links from the switch to the workers"}},
 	} {
 		s := small(t)

@@ -115,9 +115,9 @@ func (s *Spec) topologyStatements() []string {
 	default:
 		return nil
 	}
-	said := []string{"rows that end in S are of " + switched}
+	said := []string{"rows that end in S are for " + switched}
 	if mute, err := s.answering(); err == nil && len(mute) > 0 {
-		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches answer no worker, whose models come from the server alone", strings.Join(mute, " and ")))
+		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches do not answer workers, which get models only from the server", strings.Join(mute, " and ")))
 	}
 	return said
 }

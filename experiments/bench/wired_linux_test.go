@@ -158,7 +158,7 @@ func TestCannotBeOnWires(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"racks below it are the simulator's":    func(s *Spec) { s.Loop.Racks = 2 },
 		"packets of this system have no frames": func(s *Spec) { s.Queue, s.Systems = "ring", unframed(t, "ring") },
-		"which is told by the order in which they come; leave the loss out": func(s *Spec) {
+		"known only by their order, which loss destroys; leave out --loss": func(s *Spec) {
 			s.Queue, s.Loop.Loss = "iswitch", 0.01
 			s.Wait("async", func(string) bool { return false })
 		},

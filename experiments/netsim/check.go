@@ -53,13 +53,13 @@ func (t *Topology) Check() error {
 func (c *checker) general() {
 	t := c.t
 	if t.Duration <= 0 {
-		c.fail(t.Pos, "duration", "duration is %v; say how long to measure, such as duration: 60s", t.Duration)
+		c.fail(t.Pos, "duration", "duration is %v; give the time to measure, such as duration: 60s", t.Duration)
 	}
 	if t.Warmup < 0 {
 		c.fail(t.Pos, "warmup", "warmup is %v; it must not be negative", t.Warmup)
 	}
 	if t.Duration > maxSimulated || t.Warmup > maxSimulated {
-		c.fail(t.Pos, "duration", "duration %v is more than virtual time holds; at most %v", t.Duration, maxSimulated)
+		c.fail(t.Pos, "duration", "duration %v exceeds virtual time; at most %v", t.Duration, maxSimulated)
 	}
 	if t.Update < olaf.HeaderBytes || t.Update > olaf.MaxFrame || (t.Update-olaf.HeaderBytes)%olaf.LaneBytes != 0 {
 		c.fail(t.Pos, "update", "update is %v; a frame has %d bytes of headers and whole lanes of %d bytes, at most %v in all, such as 1000B",
@@ -240,7 +240,7 @@ func (c *checker) cluster(k *Clusters) {
 	case k.Server != "":
 		c.node(k.Pos, "server", k.Server, "server")
 	case len(c.t.Servers) > 1:
-		c.fail(k.Pos, "server", "server is missing; there are %d, say which", len(c.t.Servers))
+		c.fail(k.Pos, "server", "server is missing; name one of the %d", len(c.t.Servers))
 	}
 	c.rate(k.Access.Pos, "rate", k.Access.Rate, true)
 	c.wire(k.Access.Pos, k.Access.Delay, k.Access.Overhead, k.Access.Loss)

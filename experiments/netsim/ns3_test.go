@@ -270,8 +270,8 @@ func TestImportRx(t *testing.T) {
 func TestImportRxErrors(t *testing.T) {
 	topology := mustPreset(t, "ns3-fifo", Scale{})
 	for _, c := range []struct{ text, want string }{
-		{"", "holds no reception"},
-		{RxHeader + "\n", "holds no reception"},
+		{"", "has no receptions"},
+		{RxHeader + "\n", "has no receptions"},
 		{RxHeader + "\n10,1,0,5\n", ""},
 		{"time,worker\n", "rx.csv:1: the first line"},
 		{RxHeader + "\n1,2,3\n", "rx.csv:2: \"1,2,3\" is not a line"},

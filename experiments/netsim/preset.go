@@ -110,7 +110,7 @@ func (t *Topology) setFirstRate(r olaf.Rate) error {
 			}
 		}
 	}
-	return &Error{What: "there is no link from the first cluster's switch whose rate could be changed"}
+	return &Error{What: "the first cluster's switch has no output link whose rate could be changed"}
 }
 
 // setClusters deals n clusters to the entries of t, evenly.

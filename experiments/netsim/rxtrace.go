@@ -93,7 +93,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
 	}
 	if lines == 0 {
-		return nil, &Error{File: name, What: "holds no reception; a receive trace is " + RxHeader + " and a line for each"}
+		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + RxHeader + " and a line for each"}
 	}
 	return o.result(), nil
 }

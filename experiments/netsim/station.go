@@ -67,7 +67,7 @@ func (c *checker) program() {
 		c.fail(t.Pos, "program", "switches add up for workers that do not wait, but those of %s wait; leave out program or waiting", t.Waiting.System)
 	}
 	if t.H < 1 || t.H > math.MaxUint16 {
-		c.fail(t.Pos, "h", "h is %d; a sum holds 1 to %d updates", t.H, math.MaxUint16)
+		c.fail(t.Pos, "h", "h is %d; a sum has 1 to %d updates", t.H, math.MaxUint16)
 	}
 	if t.Queue != s.Discipline {
 		c.fail(t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, t.Queue)

@@ -136,8 +136,8 @@ func TestProgramsBalance(t *testing.T) {
 // What a program cannot be on a network is refused where it is said.
 func TestRefusedPrograms(t *testing.T) {
 	for want, set := range map[string]func(*Topology){
-		"h is 0; a sum holds 1 to 65535 updates":               func(t *Topology) { t.H = 0 },
-		"h is 65536; a sum holds 1 to 65535":                   func(t *Topology) { t.H = 65536 },
+		"h is 0; a sum has 1 to 65535 updates":                 func(t *Topology) { t.H = 0 },
+		"h is 65536; a sum has 1 to 65535":                     func(t *Topology) { t.H = 65536 },
 		"h is 3, but switches have no program":                 func(t *Topology) { t.Program = "" },
 		"unknown system \"switchml\"":                          func(t *Topology) { t.Program = "switchml" },
 		"ports of iswitch are fifo, not olaf":                  func(t *Topology) { t.Queue = "olaf" },

@@ -82,8 +82,8 @@ var statistics = []statistic{
 	benched("jain_worker_means", ofRuns, "JAIN/MEANS"),
 	benched("jain_workers", ofRuns|ofSweeps, "JAIN/WORKERS"),
 	benched("never_delivered", ofSweeps, "NEVER/DELIVERED"),
-	event(countAcks, olaf.Counter{Name: "acks", Title: "ACKs heard", Doc: "ACKs that the workers behind one switch heard, over the whole run"}),
-	event(countAcksLost, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "copies of ACKs that links lost, that met a failed one or no room, over the whole run"}),
+	event(countAcks, olaf.Counter{Name: "acks", Title: "ACKs heard", Doc: "ACKs received by the workers behind one switch, over the whole run"}),
+	event(countAcksLost, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "copies of ACKs lost on links, at failed links or for lack of room, over the whole run"}),
 }
 
 // counted returns the statistic of a count that networks declare for the time after the warm-up.

@@ -318,7 +318,7 @@ func TestRefusalsOfWaiting(t *testing.T) {
 		"clusters differ in their workers or the links of these: rate":  {31, func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps }},
 		"clusters differ in their workers or the links of these: delay": {31, func(t *Topology) { t.Clusters[1].Access.Delay++ }},
 		"clusters differ in their workers or the links of these: bytes": {31, func(t *Topology) { t.Clusters[1].Access.Overhead++ }},
-		"ports hold nothing beside the frame on the wire":               {12, func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 }},
+		"ports store only the frame on the wire":                        {12, func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 }},
 		"a switch has a queue of its own":                               {12, func(t *Topology) { t.Switches[2].Queue = "olaf" }},
 		"engines take cycles":                                           {12, func(t *Topology) { t.Switches[2].Profile = "calibrated" }},
 	} {
@@ -925,7 +925,7 @@ func TestPictureAtTheEnd(t *testing.T) {
 func TestRunsRefuse(t *testing.T) {
 	waits, alone, unsent := waitingHop(t, Waiting{System: "switchml"}), mustPreset(t, "single", Scale{}), mustPreset(t, "single", Scale{})
 	waits.Duration, alone.Duration, unsent.Sends = 0, 0, "sends.csv"
-	for want, top := range map[string]*Topology{"duration is 0ps": alone, "duration is 0ps; say how long": waits, "the sends of sends.csv were not loaded": unsent} {
+	for want, top := range map[string]*Topology{"duration is 0ps": alone, "duration is 0ps; give the time": waits, "the sends of sends.csv were not loaded": unsent} {
 		if r, err := Run(t.Context(), top, Options{}); r != nil || !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", want, r, err)
 		}

@@ -83,7 +83,7 @@ func (t *Topology) plain() error {
 		}
 	}
 	if i := slices.IndexFunc(t.Switches, func(sw Switch) bool { return sw.HoldTx && sw.Slots == 1 }); i >= 0 {
-		return refuse(t.Switches[i].Pos, "slots", "ports hold nothing beside the frame on the wire")
+		return refuse(t.Switches[i].Pos, "slots", "ports store only the frame on the wire")
 	}
 	if i := slices.IndexFunc(t.Switches, func(sw Switch) bool { return t.queueOf(&sw) != t.Queue }); i >= 0 {
 		return refuse(t.Switches[i].Pos, "queue", "a switch has a queue of its own")

@@ -223,7 +223,7 @@ func (c *checker) job(j *Job) {
 	case j.Segment < 0 || j.Segment == 0 && j.Has("segment"):
 		c.fail(j.Pos, "segment", "%s has segment %v; leave it out where inc alone limits", of, j.Segment)
 	case len(j.Workers) == 0:
-		c.fail(j.Pos, "workers", "%s has no workers; say how many are in which unit, such as workers: {r1: 4}", of)
+		c.fail(j.Pos, "workers", "%s has no workers; give the number in each unit, such as workers: {r1: 4}", of)
 	}
 	known, total := true, 0
 	for _, name := range sortedKeys(j.Workers) {
@@ -255,7 +255,7 @@ func (c *checker) memory(j *Job, of string) {
 		most, unlimited = max(most, c.p.Units[i].Memory), unlimited || c.p.Units[i].Memory == 0
 	}
 	if !unlimited && j.Segment > most {
-		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); make it smaller, or say server_only: true", of, j.Segment, most)
+		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); make it smaller, or set server_only: true", of, j.Segment, most)
 	}
 }
 

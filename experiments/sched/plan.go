@@ -101,7 +101,7 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	case p.Schema != PlanSchema:
 		return nil, fmt.Errorf("%w: %s: schema %q is not %s", ErrPlan, name, p.Schema, PlanSchema)
 	case p.Problem == nil:
-		return nil, fmt.Errorf("%w: %s: there is no problem in it, so nothing says which network and jobs it is for", ErrPlan, name)
+		return nil, fmt.Errorf("%w: %s: it has no problem section, so its network and jobs are unknown", ErrPlan, name)
 	}
 	p.Problem.File = name
 	if err := p.Problem.Check(); err != nil {

@@ -51,7 +51,7 @@ func RepairList() []Repair {
 		{Rise, "rise", "Eq. (7)", "connections that stay as they are count as reconfigured", "only more connections do", true, true},
 		{SlotEnd, "slot-end", "Eq. (11)", "a job that sends in slot i is done at its start", "it is done at its end", true, true},
 		{ArrivalSlot, "arrival", "Eq. (11)", "nothing keeps a job from sending before it arrives", "it sends from its arrival on", true, false},
-		{WholeJobs, "whole-jobs", "Eq. (2), §VI-A", "a switch may aggregate some of a job's workers, which §VI-A rules out", "all or none, unless the network says partial_inc", true, true},
+		{WholeJobs, "whole-jobs", "Eq. (2), §VI-A", "a switch may aggregate some of a job's workers, which §VI-A rules out", "all or none, unless the network has partial_inc", true, true},
 		{KeepINC, "keep-inc", "Algorithm 2, 2–14", "a job in the middle of its transfer may get a switch", "who aggregates is settled when a job begins", false, true},
 		{ServeINC, "serve-inc", "Algorithm 2, line 8", "a job with a switch leaves J, from which lines 18–31 serve", "it is served like the others", false, true},
 		{Midpoint, "midpoint", "Algorithm 3, line 9", "the search for a window's end tests its lower end", "it tests the middle", false, true},

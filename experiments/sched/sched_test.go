@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 		"unknown unit":         {change("{r1: 4}", "{r9: 4}"), `jobs.yaml:12: workers names the unknown unit "r9"; did you mean "r1"?`},
 		"unknown server":       {change("server: spine", "server: spline"), `jobs.yaml:12: server names the unknown unit "spline"; did you mean "spine"?`},
 		"late arrival":         {change("arrival: 1.5s", "arrival: 900h"), `jobs.yaml:13: job "b" has arrival`},
-		"memory":               {change("segment: 2MB", "segment: 5MB"), `jobs.yaml:14: job "c" needs a segment of 5000000B, more than any switch has (4000000B); make it smaller, or say server_only: true`},
+		"memory":               {change("segment: 2MB", "segment: 5MB"), `jobs.yaml:14: job "c" needs a segment of 5000000B, more than any switch has (4000000B); make it smaller, or set server_only: true`},
 		"no ports":             {change("ports: 4, inc: 2", "ports: 0") /* of r1 and r2 */, "the unit"},
 		"wrong schema":         {"schema: olafctl.topology/v1\n" + example, `jobs.yaml:1: schema "olafctl.topology/v1" is not olafctl.jobs/v1`},
 		"alias":                {change("id: a,", "id: &x a,") + "  - *x\n", "aliases are not supported"},
@@ -218,7 +218,7 @@ func TestParsePlan(t *testing.T) {
 		"no JSON":    {"{\n\"schema\": x}", "bad plan: plan.json:2: "},
 		"wrong type": {"{\"schema\": \"olafctl.schedule/v1\",\n \"slots\": \"many\"}", "bad plan: plan.json:2: "},
 		"newer":      {`{"schema": "olafctl.schedule/v2"}`, `schema "olafctl.schedule/v2" is not olafctl.schedule/v1`},
-		"no problem": {`{"schema": "olafctl.schedule/v1"}`, "there is no problem in it"},
+		"no problem": {`{"schema": "olafctl.schedule/v1"}`, "it has no problem section"},
 		"bad":        {`{"schema": "olafctl.schedule/v1", "problem": {"slot": "1s"}}`, "plan.json: there are 0 units"},
 	} {
 		if _, err := ParsePlan("plan.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

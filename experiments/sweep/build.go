@@ -69,12 +69,12 @@ func ThisBuild(executable string) (Build, error) {
 	}
 	f, err := os.Open(executable)
 	if err != nil {
-		return b, fmt.Errorf("say which program this is: %w", err)
+		return b, fmt.Errorf("identify this program: %w", err)
 	}
 	defer f.Close() // only read
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return b, fmt.Errorf("say which program this is: %w", err)
+		return b, fmt.Errorf("identify this program: %w", err)
 	}
 	b.Executable = hex.EncodeToString(h.Sum(nil))
 	return b, nil

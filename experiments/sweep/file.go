@@ -157,7 +157,7 @@ func (f *File) rules(p *Plan) (err error) {
 	}
 	switch {
 	case p.command.Once && (p.Runs > 1 || p.Enough != nil):
-		return f.in("runs", fmt.Errorf("%w: %s draws nothing at random; one run of a cell says all", ErrSpec, p.Command))
+		return f.in("runs", fmt.Errorf("%w: %s uses no random numbers; one run per cell is enough", ErrSpec, p.Command))
 	case p.Runs == 0 && p.Enough != nil:
 		p.Runs = mostRuns
 	case p.Runs == 0:

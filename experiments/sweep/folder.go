@@ -178,7 +178,7 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	if near := suggest.Names(name, ids, some); len(near) > 0 {
 		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
-	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists those that are not finished, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))
+	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
 // Remove removes a sweep that is not finished; its results stay for others that want them.

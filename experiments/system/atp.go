@@ -89,7 +89,7 @@ func checkATP(o *Options, sharing string) error {
 	case sharing != "" && sharing != Dynamic && sharing != Static:
 		return fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, sharing, Dynamic, Static)
 	case sharing == Dynamic && len(o.Ranges) > 0:
-		return fmt.Errorf("%w: jobs that share all aggregators have no ranges of their own; take %s sharing", ErrOptions, Static)
+		return fmt.Errorf("%w: jobs that share all aggregators have no separate ranges; use %s sharing", ErrOptions, Static)
 	}
 	return nil
 }

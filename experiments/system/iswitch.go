@@ -23,7 +23,7 @@ func iswitchSystem() System {
 			Takes: []string{OptionH, OptionSlots, OptionWrap, OptionProfile, OptionRecovery, OptionTimeout},
 			Parts: func(o *Options) (Parts, error) {
 				if len(o.Ranges) > 0 {
-					return Parts{}, fmt.Errorf("%w: jobs of iSwitch have even parts of the segments, not ranges of their own", ErrOptions)
+					return Parts{}, fmt.Errorf("%w: jobs of iSwitch have equal parts of the segments, not separate ranges", ErrOptions)
 				}
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery), Timeout: o.Timeout, Ahead: o.segments(), Wrap: o.Wrap}

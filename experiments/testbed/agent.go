@@ -23,7 +23,7 @@ import (
 func Agent(built ...program.Description) Device {
 	return Device{
 		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled, Programs: built, // whether it does the agent says
-		NotCard:   "it belongs to whoever owns the card; give it to the 'olafctl device serve' there",
+		NotCard:   "it belongs on the card's host; give it to 'olafctl device serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}
 }

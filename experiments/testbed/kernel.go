@@ -12,7 +12,7 @@ import (
 func Kernel() Device {
 	return Local(Device{
 		Prefix: "xdp:", Name: "[generic]", Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
-		NotCard: "its server is in a namespace of its own, where it captures by itself", Named: kernelNamed,
+		NotCard: "its server captures in its own namespace", Named: kernelNamed,
 	}, openKernel)
 }
 
@@ -27,7 +27,7 @@ func kernelNamed(name string) error {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
 	}
-	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, "generic")
+	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", ErrBackend, "xdp:"+name, "generic")
 }
 
 // Host is the same with the engine of this process as the switch, which needs no right to load programs. Nothing falls back to it:
@@ -35,6 +35,6 @@ func kernelNamed(name string) error {
 func Host(built ...program.Description) Device {
 	return Local(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop | TakesPrograms, Guarded: true, Programs: built,
-		NotCard: "its server is in a namespace of its own, where it captures by itself",
+		NotCard: "its server captures in its own namespace",
 	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
 }

@@ -17,7 +17,7 @@ func RTL() Device {
 		Prefix:    "rtl:",
 		Name:      "[ports=1]",
 		Abilities: HasTables | VirtualTime | Repeats | Records | Copies | KeepsLogicTime,
-		NotCard:   "the logic's simulation hands over what reaches the parameter server, and has tables of its own",
+		NotCard:   "the simulation captures at the parameter server itself, and has its own tables",
 	}, openRTL)
 }
 
@@ -29,7 +29,7 @@ func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 	}
 	if o.ReadPorts != 0 {
 		if strings.Contains(name, "ports=") && build.Ports != o.ReadPorts {
-			return nil, fmt.Errorf("%w: rtl:%s, and %d read ports are asked for; leave one of them out", rtl.ErrSize, name, o.ReadPorts)
+			return nil, fmt.Errorf("%w: rtl:%s, but %d read ports were requested; leave out one of them", rtl.ErrSize, name, o.ReadPorts)
 		}
 		build.Ports = o.ReadPorts
 	}

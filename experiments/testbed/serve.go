@@ -76,7 +76,7 @@ func (o *ServeOptions) guarded() error {
 		return nil
 	}
 	if !agent.Loopback(o.Listen) { // which no --insecure opens
-		return fmt.Errorf("%w: everybody who reaches this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
+		return fmt.Errorf("%w: anyone who can reach this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
 	}
 	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }

@@ -46,7 +46,7 @@ func Twin(built ...program.Description) Device {
 	return Local(Device{
 		Prefix:    "twin:",
 		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | TakesGenerator,
-		NotCard:   "the twin sees by itself what reaches the parameter server, and has tables of its own",
+		NotCard:   "the twin captures at the parameter server itself, and has its own tables",
 		Programs:  built,
 		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },
 	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openTwins(cfg, o) })

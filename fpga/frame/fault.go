@@ -55,7 +55,7 @@ var faultText = [faults]string{
 	FaultToS:       "ToS %#02[1]x, which tags neither data nor control nor an answer",
 	FaultCut:       "cut: %[1]d bytes of %[2]d",
 	FaultTrailing:  "%[1]d bytes, but its packet ends after %[2]d",
-	FaultLength:    "IPv4 says %[1]d bytes, UDP %[2]d",
+	FaultLength:    "IPv4 length is %[1]d bytes, UDP length %[2]d",
 	FaultChecksum:  "wrong checksum %#04[1]x",
 	FaultCode:      "has the unknown value %[1]d",
 	FaultField:     "is %[1]d, it must be %[2]d",

@@ -314,7 +314,7 @@ func TestRefusals(t *testing.T) {
 			"451 bytes, but its packet ends after 450"},
 		"a wrong checksum": {ISwitch, append([]byte{}, flip(data(ISwitch, 100), 24)...), ErrMalformed, FaultChecksum,
 			"wrong checksum"},
-		"UDP of another size": {ISwitch, set(data(ISwitch, 100), 38, 0, 9), ErrMalformed, FaultLength, "IPv4 says 436 bytes, UDP 9"},
+		"UDP of another size": {ISwitch, set(data(ISwitch, 100), 38, 0, 9), ErrMalformed, FaultLength, "IPv4 length is 436 bytes, UDP length 9"},
 		"no IPv4 payload": {ISwitch, set(data(ISwitch, 1), 16, 0, 20), ErrMalformed, FaultMessage,
 			"payload of 20 bytes; it takes 28"},
 		"half a lane": {ISwitch, short(set, data(ISwitch, 100), 2), ErrMalformed, FaultLanes,

@@ -103,7 +103,7 @@ func (d *Device) latch(given span) error {
 	case covered > at:
 		return fmt.Errorf("%w: %d cycles are counted at cycle %d; reset the card", ErrUnsteady, covered, at)
 	case b.cleared && !b.clear.holds(clear):
-		return fmt.Errorf("%w: the counters were cleared at cycle %d, and not between %d and %d: a clear was lost, or was somebody else's; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
+		return fmt.Errorf("%w: the counters were cleared at cycle %d, and not between %d and %d: a clear was lost or came from another program; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
 	default:
 		b.clear, b.cleared = span{clear, clear}, true
 	}

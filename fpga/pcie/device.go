@@ -276,7 +276,7 @@ func (d *Device) suspect(addr uint32, w *word, v uint32) (uint32, error) {
 		text, _ := Placeholder(again)
 		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
-	return again, fmt.Errorf("read %s: %w: it reads all ones, which it can't hold; 'olafctl device doctor' looks at the card", d.nameOf(addr), ErrUnsteady)
+	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl device doctor'", d.nameOf(addr), ErrUnsteady)
 }
 
 // defined are the bits of a register that mean something.
@@ -608,7 +608,7 @@ func refusal(w *word, value, bits uint32) error {
 	why, kind := "its value is outside of what this build takes", fpga.ErrRefused
 	switch {
 	case bits&regmap.CommonErrorsAddress != 0:
-		why, kind = "the card has no register there, although its map version says so", fpga.ErrAddress
+		why, kind = "the card has no register there, although its map version has one", fpga.ErrAddress
 	case bits&regmap.CommonErrorsReadOnly != 0:
 		why, kind = "the register is read-only", fpga.ErrAddress
 	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "queue" && w.register.Idle:

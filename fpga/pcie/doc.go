@@ -31,7 +31,7 @@ var (
 	// ErrDenied says that an address must never be read or written, or not in this session. It matches fpga.ErrAddress.
 	ErrDenied error = denied{}
 	// ErrStale says that a register does not read back what was written.
-	ErrStale = olaf.NewError(olaf.Device, "the register does not hold what was written")
+	ErrStale = olaf.NewError(olaf.Device, "the register does not contain what was written")
 	// ErrChanged says that the card was reprogrammed while it was open. It matches fpga.ErrGone: what was known of the card
 	// holds no longer.
 	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
@@ -51,7 +51,7 @@ var (
 	// ErrLost says that a command left no trace: the snapshot, the clear, the reset or the tick did not arrive.
 	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)
 	// ErrUnsteady says that a register which holds still reads differently, or one that counts does so in leaps.
-	ErrUnsteady = fmt.Errorf("%w: a register does not hold still", fpga.ErrDoubtful)
+	ErrUnsteady = fmt.Errorf("%w: a register keeps changing", fpga.ErrDoubtful)
 	// ErrBackwards says that a counter went back though nobody cleared it.
 	ErrBackwards = fmt.Errorf("%w: a counter went back", fpga.ErrDoubtful)
 	// ErrNoClock says that the card does not know how fast it is.

@@ -114,7 +114,7 @@ func TestLies(t *testing.T) {
 			return fpga.ClearCounters(d)
 		}, pcie.ErrLost, "clear them again"},
 		"somebody else clears": {func(c *pcietest.Card) { c.Store32(regmap.CommonCommand, regmap.CommonCommandClear) }, snapshot,
-			pcie.ErrLost, "somebody else's"},
+			pcie.ErrLost, "another program"},
 		"a reset is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.CommonCommand) }, func(d *pcie.Device) error {
 			return d.Reset(pcie.ResetOlaf)
 		}, pcie.ErrLost, "try again"},

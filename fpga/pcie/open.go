@@ -175,7 +175,7 @@ func (x *examination) others() error {
 		x.say("other programs", Passed, "no process that this user can see maps BAR2", "")
 	case !x.writes():
 		x.say("other programs", Noted, list+" can access the registers",
-			"values may be stale where a read meets a write of theirs")
+			"values may be stale if they write at the same time")
 	default:
 		return x.fail("other programs", ErrBusy, list+" can access the registers without holding the lock",
 			"end it, or open the card read-only")

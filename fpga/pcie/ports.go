@@ -216,7 +216,7 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 		}
 		if was := *a.value(&last); *v < was {
 			p.adapter = AdapterCounters{}
-			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; somebody reset it, so that what it counted before is lost: measure again", i, ErrBackwards, a.offset, was, *v)
+			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; it was reset, so its earlier counts are lost: measure again", i, ErrBackwards, a.offset, was, *v)
 		}
 	}
 	p.adapter = c

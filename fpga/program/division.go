@@ -91,7 +91,7 @@ func (d Division) Admit(j Job, beside Tenants) (*Tenant, error) {
 	k := &Tenant{Job: j}
 	for i, m := range j.Members {
 		if m.Port < 0 {
-			return nil, fmt.Errorf("%w: member %d has no port of its own", ErrConfig, i)
+			return nil, fmt.Errorf("%w: member %d has no port", ErrConfig, i)
 		}
 		for int(m.Port) >= len(k.Ports) {
 			k.Ports = append(k.Ports, -1)

@@ -164,7 +164,7 @@ func TestDivisionRefuses(t *testing.T) {
 		"0 racks; a bitmap has bits for 1 to 2":                            {Slots: 1},
 		"3 racks; a bitmap has bits for 1 to 2":                            {Slots: 1, Members: make([]program.Member, 3)},
 		"a fan-in of 1 for 2 racks; a set is complete when all are inside": {Slots: 1, Fan: 1, Members: two},
-		"member 1 has no port of its own": {Slots: 1,
+		"member 1 has no port": {Slots: 1,
 			Members: []program.Member{{}, {Port: program.Uplink}}},
 	} {
 		if _, err := d.Admit(j, nil); !errors.Is(err, program.ErrConfig) || !strings.HasSuffix(err.Error(), ": "+want) {

@@ -68,7 +68,7 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 		return nil, err
 	}
 	if !c.enabled || c.frozen {
-		return nil, fmt.Errorf("%w: the data path stands; enable the queue", fpga.ErrRefused)
+		return nil, fmt.Errorf("%w: the data path is stopped; enable the queue", fpga.ErrRefused)
 	}
 	of := c.backend.programOf(c.file.Reg(regmap.AggregatorProgram))
 	p, err := of.New(build)

@@ -57,7 +57,7 @@ func (h Hosts) check(b *Backend) error {
 	server, outside := h.Outside[h.Server()]
 	switch {
 	case h.foreign() && b.Forwards:
-		return fmt.Errorf("%w: %s passes packets on by itself, over virtual cables alone", netlab.ErrNetwork, b.Address)
+		return fmt.Errorf("%w: %s forwards packets only over virtual cables", netlab.ErrNetwork, b.Address)
 	case outside && len(server.MAC) != macBytes:
 		return fmt.Errorf("%w: the server behind %s has the MAC %q", netlab.ErrNetwork, server.Interface, server.MAC)
 	}

@@ -226,7 +226,7 @@ func (c *Card) carries(limit int64, l *load) *regfile.Reason {
 
 func serving(out engine.Output) string {
 	if out.Rate == 0 {
-		return "the output holds no time"
+		return "the output contains no time"
 	}
 	return fmt.Sprintf("the output serves %v", nearest(out.Rate.Rate()))
 }

@@ -419,7 +419,7 @@ var blocks = []Block{
 			},
 		)},
 	{Name: "aggregator", Base: 0x105000, Size: 0x1000, Needs: 1 << 6,
-		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in a segment of its own, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: join(
+		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: join(
 			header(0x41474752, 0),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,

@@ -351,7 +351,7 @@ const (
 	ModelAckDelayResetValue uint32 = 0xfa
 )
 
-// Block aggregator: A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in a segment of its own, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
+// Block aggregator: A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
 const (
 	AggregatorBase              uint32 = 0x105000
 	AggregatorBytes             uint32 = 0x1000

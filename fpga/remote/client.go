@@ -32,7 +32,7 @@ var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
 // ErrInUse says that another client writes to the device.
-var ErrInUse = olaf.NewError(olaf.Device, "the device is lent to somebody else")
+var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
 // Options shape a session.
 type Options struct {
@@ -110,7 +110,7 @@ func (d *Device) greet(ctx context.Context, target string, o Options) (err error
 		return fmt.Errorf("%s: %w", target, err)
 	}
 	if g.Identity == nil {
-		return fmt.Errorf("%s: %w: it does not say who it is", target, ErrProtocol)
+		return fmt.Errorf("%s: %w: it does not identify itself", target, ErrProtocol)
 	}
 	d.identity, d.offers = *g.Identity, g
 	if !o.Local {
@@ -129,7 +129,7 @@ func dialError(ctx context.Context, target string, err error) error {
 		return fmt.Errorf("%s: %w: %s", target, ErrProtocol, status.Convert(err).Message())
 	}
 	if denied(target) {
-		return fmt.Errorf("%s: %w: this socket is of another user, who lends a device there; run as that user, or with sudo", target, ErrDenied)
+		return fmt.Errorf("%s: %w: this socket belongs to another user; run as that user, or with sudo", target, ErrDenied)
 	}
 	return fmt.Errorf("%s: %w: %s; 'olafctl device serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
 }
@@ -323,7 +323,7 @@ func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
 // Arrivals are those of the agent's device, a million at most in one exchange.
 func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	if !d.offers.Arrivals {
-		return nil, fmt.Errorf("%w: %s does not tell what reached its queue", fpga.ErrRefused, d.identity.Address)
+		return nil, fmt.Errorf("%w: %s does not log what reached its queue", fpga.ErrRefused, d.identity.Address)
 	}
 	for total := 1; len(all) < total; {
 		d.begin(opArrivals)

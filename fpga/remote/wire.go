@@ -90,7 +90,7 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	}
 	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
 		unicode.IsControl) {
-		return g, fmt.Errorf("%w: its device does not say in plain words who it is", ErrProtocol) // people are shown them
+		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // people are shown them
 	}
 	return g, nil
 }

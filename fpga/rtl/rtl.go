@@ -225,7 +225,7 @@ func refusal(response uint8, did string, addr uint32) error {
 	case response == axiDecErr:
 		return fmt.Errorf("rtl: %w at %s", fpga.ErrAddress, name)
 	}
-	return fmt.Errorf("rtl: %s %s: %w: its state or limits forbid it; common.errors says which", did, name,
+	return fmt.Errorf("rtl: %s %s: %w: its state or limits forbid it; common.errors shows which", did, name,
 		fpga.ErrRefused)
 }
 

@@ -25,7 +25,7 @@ var _ fpga.Looper = (*Twin)(nil)
 func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	b := &t.front
 	if !t.queue.enabled || t.queue.frozen {
-		return nil, fmt.Errorf("%w: the data path stands; enable the queue", fpga.ErrRefused)
+		return nil, fmt.Errorf("%w: the data path is stopped; enable the queue", fpga.ErrRefused)
 	}
 	of := b.program
 	if of == nil {

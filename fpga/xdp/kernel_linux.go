@@ -65,14 +65,14 @@ func (f *Feature) Remedy() string {
 // What programs can't do without, by how the kernel numbers it.
 var (
 	typesOfMaps = Feature{"BTF", "to find locks inside of maps", "4.18"}
-	xdpPrograms = Feature{"XDP programs", "to meet frames before the network stack", "4.8"}
+	xdpPrograms = Feature{"XDP programs", "to process frames before the network stack", "4.8"}
 
 	mapFeatures = map[ebpf.MapType]Feature{
-		ebpf.Array:       {"array maps", "to hold slots", "3.19"},
+		ebpf.Array:       {"array maps", "to store slots", "3.19"},
 		ebpf.PerCPUArray: {"arrays for each processor", "to count", "4.6"},
 		ebpf.ArrayOfMaps: {"maps of maps", "to replace the table of senders as a whole", "4.12"},
 		ebpf.DevMap:      {"maps of interfaces", "to send frames on", "4.14"},
-		ebpf.Queue:       {"queues", "to tell which groups are to be checked", "4.20"},
+		ebpf.Queue:       {"queues", "to announce groups to check", "4.20"},
 		ebpf.RingBuf:     {"ring buffers", "to log decisions", "5.8"},
 	}
 
@@ -80,7 +80,7 @@ var (
 		asm.FnMapLookupElem: {"bpf_map_lookup_elem", "to read maps", "3.18"},
 		asm.FnKtimeGetNs:    {"bpf_ktime_get_ns", "to time decisions", "4.1"},
 		asm.FnRedirectMap:   {"bpf_redirect_map", "to send frames on", "4.14"},
-		asm.FnMapPushElem:   {"bpf_map_push_elem", "to tell which groups are to be checked", "4.20"},
+		asm.FnMapPushElem:   {"bpf_map_push_elem", "to announce groups to check", "4.20"},
 		asm.FnSpinLock:      {"bpf_spin_lock", "to decide about one frame at a time", "5.1"},
 		asm.FnSpinUnlock:    {"bpf_spin_unlock", "to decide about one frame at a time", "5.1"},
 		asm.FnRingbufOutput: {"bpf_ringbuf_output", "to log decisions", "5.8"},

@@ -97,7 +97,7 @@ func placeFor(t []byte, at, places int, address uint32) ([]byte, error) {
 		case 0:
 			return e, nil
 		case address:
-			return nil, errors.New("xdp: an address stands for two senders")
+			return nil, errors.New("xdp: an address is used by two senders")
 		}
 	}
 	return nil, errFull

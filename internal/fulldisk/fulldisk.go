@@ -41,7 +41,7 @@ func Apart(t *testing.T) bool {
 func At(t testing.TB, room int64, do func()) {
 	t.Helper()
 	if os.Getenv(apart) == "" {
-		t.Fatal("without a process of its own")
+		t.Fatal("without its own process")
 	}
 	var usual unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &usual); err != nil {

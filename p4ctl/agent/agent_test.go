@@ -345,7 +345,7 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := text(t, new(v1.MasterArbitrationUpdate),
-			`device_id: 1 election_id { low: 1 } status { code: 5 message: "nobody is primary; announce at least (0, 1)" }`)
+			`device_id: 1 election_id { low: 1 } status { code: 5 message: "there is no primary; announce at least (0, 1)" }`)
 		if diff := cmp.Diff(want, m.GetArbitration(), protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}

@@ -240,14 +240,14 @@ func (a *arbiter) allow(role string, id *v1.Uint128) error {
 	if !known {
 		if role == "" {
 			return status.Error(codes.PermissionDenied,
-				"nobody is primary: open a StreamChannel and announce an election id first")
+				"there is no primary: open a StreamChannel and announce an election id first")
 		}
 		return status.Errorf(codes.NotFound, "no controller ever announced role %q", role)
 	}
 	e, set := toElectionID(id)
 	switch {
 	case !r.occupied:
-		return status.Errorf(codes.PermissionDenied, "nobody is primary (highest election id so far %v)", r.highest)
+		return status.Errorf(codes.PermissionDenied, "there is no primary (highest election id so far %v)", r.highest)
 	case !set:
 		return status.Errorf(codes.PermissionDenied, "the request has no election id; the primary's is %v", r.highest)
 	case e != r.highest:
@@ -303,7 +303,7 @@ func (a *arbiter) noticeFor(c connection) notice {
 			r.highest.String()
 		addSilence(m.Status, a.silenceOf(r.primary))
 	case r.seen:
-		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary; announce at least "+r.highest.String()
+		m.Status.Code, m.Status.Message = int32(codes.NotFound), "there is no primary; announce at least "+r.highest.String()
 	default:
 		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary"
 	}

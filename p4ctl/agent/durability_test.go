@@ -244,7 +244,7 @@ func TestSidecarOfBefore(t *testing.T) {
 	before := make([]byte, slotStride+slotBytes)
 	copy(before, s.acknowledgedUpTo(len(s.records)-1).bytes())
 	if _, _, err := start(t, memory{"t": k.journal, "t.ack": before}); err == nil || !strings.Contains(err.Error(),
-		"nobody knows whether record 21 was acknowledged") {
+		"it is unknown whether record 21 was acknowledged") {
 		t.Errorf("an empty place and a record more: %v", err)
 	}
 }
@@ -473,7 +473,7 @@ func TestEveryFault(t *testing.T) {
 			case err == nil && again == acknowledged:
 			case dead && err == nil && again == unanswered:
 				cutOff++
-			case dead && err != nil && strings.Contains(err.Error(), "nobody knows whether"):
+			case dead && err != nil && strings.Contains(err.Error(), "it is unknown whether"):
 				refused++
 			default:
 				t.Fatalf("death %v, operation %d failed (%v): acknowledged\n%s\nthe next agent holds\n%s", dead, at, err,

@@ -94,7 +94,7 @@ func (j *journal) checkAbsent() error {
 	all, whole := parseSlots(b)
 	for i, a := range all {
 		if !whole[i] || a.records > 0 {
-			return fmt.Errorf("%w: %s is gone, but %s says that it held tables; put it back, or move that file away too to "+
+			return fmt.Errorf("%w: %s is gone, but according to %s it had tables; restore it, or move that file away too to "+
 				"start with empty tables", ErrJournal, j.path, j.beside.path)
 		}
 	}
@@ -119,7 +119,7 @@ func (j *journal) judge(b []byte) (content, error) {
 	case err != nil:
 		return content{}, err
 	case ack.missing && s.fault != nil:
-		return content{}, fmt.Errorf("%w: %s is missing, which says what was acknowledged, and %w", ErrJournal,
+		return content{}, fmt.Errorf("%w: %s is missing, which records what was acknowledged, and %w", ErrJournal,
 			j.beside.path, s.fault)
 	case ack.missing:
 		j.report("%s is missing; all %d records of %s are whole and were taken", j.beside.path, keep, j.path)
@@ -127,10 +127,10 @@ func (j *journal) judge(b []byte) (content, error) {
 		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal,
 			ack.records, keep, s.reason())
 	case s.sumOf(int(ack.records)) != ack.sum:
-		return content{}, fmt.Errorf("%w: its records are not those that were acknowledged", ErrJournal)
+		return content{}, fmt.Errorf("%w: its records differ from those acknowledged", ErrJournal)
 	case ack.damaged && (keep > int(ack.records) || s.fault != nil):
 		return content{}, fmt.Errorf(
-			"%w: part of %s can't be read, so that nobody knows "+
+			"%w: part of %s can't be read, so it is unknown "+
 				"whether record %d was acknowledged; to keep it move that file away", ErrJournal, j.beside.path, ack.records+1)
 	default:
 		keep = int(ack.records)

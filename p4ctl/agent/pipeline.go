@@ -115,7 +115,7 @@ func (s *schema) fits(st *State) error {
 	for i := range st.added {
 		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
 			return status.Errorf(codes.InvalidArgument,
-				"can't keep the state: %q holds %d entries, and the new pipeline has no such table", st.added[i].Name, n)
+				"can't keep the state: %q has %d entries, and the new pipeline has no such table", st.added[i].Name, n)
 		}
 	}
 	for id, t := range s.tables {
@@ -124,7 +124,7 @@ func (s *schema) fits(st *State) error {
 			continue // a new table begins empty
 		}
 		if n := entries.size; n > capacity(t) {
-			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d",
+			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s has %d entries, the new limit is %d",
 				nameOf(t), n, capacity(t))
 		}
 	}

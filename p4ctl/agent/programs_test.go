@@ -324,7 +324,7 @@ func TestPipelinesOfPrograms(t *testing.T) {
 		t.Errorf("%d jobs are left", len(jobs))
 	}
 	if err := b.set(reconcile, inc); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(),
-		`"isw.members" holds 1 entries`) {
+		`"isw.members" has 1 entries`) {
 		t.Errorf("%v", err)
 	}
 	if err := b.set(reconcile); err == nil {

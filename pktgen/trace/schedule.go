@@ -94,7 +94,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 		return false
 	}
 	if u.GenNS > math.MaxInt64/int64(olaf.Nanosecond)/2 {
-		s.err = fmt.Errorf("%w: update at %d ns is beyond what virtual time holds", ErrInvalid, u.GenNS)
+		s.err = fmt.Errorf("%w: update at %d ns exceeds virtual time", ErrInvalid, u.GenNS)
 		return false
 	}
 	intended := olaf.Time(u.GenNS * int64(olaf.Nanosecond))

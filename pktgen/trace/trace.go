@@ -95,7 +95,7 @@ func (h *Header) Check() error {
 		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters,
 			h.Workers)
 	case h.Lanes < 0 || h.Lanes > olaf.MaxLanes:
-		return fmt.Errorf("%w: updates of %d lanes; a frame holds %d", ErrFormat, h.Lanes, olaf.MaxLanes)
+		return fmt.Errorf("%w: updates of %d lanes; a frame has %d", ErrFormat, h.Lanes, olaf.MaxLanes)
 	case h.Clock != Virtual && h.Clock != Wall:
 		return fmt.Errorf("%w: unknown clock %q; there are %s and %s", ErrFormat, h.Clock, Virtual, Wall)
 	}

@@ -53,5 +53,5 @@ func LoadDocument(f *store.Folder) (*Document, error) {
 
 // documentOnly is the error for what needs single runs.
 func documentOnly(f *store.Folder) error {
-	return fmt.Errorf("%w: %s holds no single runs; olafctl runs show %s prints it, olafctl export writes what it holds", ErrDocumentOnly, f.ID(), f.ID())
+	return fmt.Errorf("%w: %s has no single runs; print it with olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())
 }

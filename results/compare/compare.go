@@ -257,7 +257,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 		}
 	}
 	if withheld > 0 {
-		d.warn("%s, %s%s: %d of %d runs do not tell their ages: %s", name, key.queue, at(key.rate), withheld, n, why)
+		d.warn("%s, %s%s: %d of %d runs have no ages: %s", name, key.queue, at(key.rate), withheld, n, why)
 	}
 }
 

@@ -269,7 +269,7 @@ func TestToldOfClusters(t *testing.T) {
 	}
 	lines := []Cluster{{Title: "AoM", Queue: "olaf", A: twin, B: twin}}
 	var b strings.Builder
-	if err := clusterSheet(lines).WriteText(&b, 48); err != nil || !strings.HasSuffix(b.String(), "left out for want of width: TWIN OF A\n") {
+	if err := clusterSheet(lines).WriteText(&b, 48); err != nil || !strings.HasSuffix(b.String(), "not shown at this width: TWIN OF A\n") {
 		t.Errorf("%s%v", b.String(), err)
 	}
 }
@@ -627,7 +627,7 @@ func TestWhatIsSparedFirst(t *testing.T) {
 	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""), B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
 	for width, want := range map[int]string{90: "SIGNED RANK", 78: "SIGNED RANK, CHANGE"} {
 		var b strings.Builder
-		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(), "left out for want of width: "+want+"\n") {
+		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(), "not shown at this width: "+want+"\n") {
 			t.Errorf("%d wide: %v\n%s", width, err, b.String())
 		}
 	}

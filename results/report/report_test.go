@@ -58,7 +58,7 @@ func TestRealIsSaid(t *testing.T) {
 	r := example.Result(2)
 	r.Bench.Rows[0].Withheld = &results.Withheld{Runs: 2, Reason: "the pacer stalled"}
 	head, _, _ := strings.Cut(written(t, r), "</header>")
-	if !strings.Contains(head, ": ages of 2 runs withheld, counts stand: the pacer stalled</p>") {
+	if !strings.Contains(head, ": ages of 2 runs withheld, counts are valid: the pacer stalled</p>") {
 		t.Error(head)
 	}
 }

@@ -29,7 +29,7 @@ func TestRealRuns(t *testing.T) {
 	name := r.Bench.Rows[1].Queue + " " + olaf.Rate(r.Bench.Rows[1].OutRateBPS).String()
 	for _, want := range []string{
 		"decisions, " + name + ": 9 of 9 decisions as the engine's\n", "lateness, " + name + ": frames left late by 100ns (p50), 14µs (p99), 2.4ms at most\n",
-		"bursts, " + name + ": updates came at 143Mbps inside bursts\n", "withheld, " + name + ": ages of 1 run withheld, counts stand: the pacer was late\n",
+		"bursts, " + name + ": updates came at 143Mbps inside bursts\n", "withheld, " + name + ": ages of 1 run withheld, counts are valid: the pacer was late\n",
 	} {
 		if !strings.Contains(readme.String(), want) {
 			t.Errorf("no %q in\n%s", want, readme.String())

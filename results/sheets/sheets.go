@@ -406,7 +406,7 @@ func Clusters(b *results.Bench) table.Sheet {
 
 // CDF is the distribution of aggregations per outgoing update, a column a configuration that aggregates.
 func CDF(b *results.Bench) table.Sheet {
-	s := table.Sheet{Name: "CDF", Title: "Share of outgoing updates with at most so many aggregations (Fig. 6), over all runs",
+	s := table.Sheet{Name: "CDF", Title: "Share of outgoing updates with at most n aggregations (Fig. 6), over all runs",
 		Columns: []table.Column{{Header: "aggregations", Format: table.Integer}}}
 	chart := table.Chart{Kind: table.Steps, Title: "Aggregations per outgoing update", XTitle: "aggregations", YTitle: "share of outgoing updates", YMax: 1}
 	length := 0

@@ -435,5 +435,5 @@ func (s *Store) unknown(id string) error {
 	if near := suggest.Names(id, all, 3); len(near) > 0 {
 		return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
 	}
-	return fmt.Errorf("%w: %q; olafctl runs lists those that there are", ErrUnknown, id)
+	return fmt.Errorf("%w: %q; olafctl runs lists the stored runs", ErrUnknown, id)
 }

@@ -270,7 +270,7 @@ const together = "only together"
 
 // sensitivitySheet has a row an axis, a column a metric, drawn as bars.
 func (d *Document) sensitivitySheet() table.Sheet {
-	s := table.Sheet{Name: "Sensitivity", Title: "Share of the variance over the cells that each axis explains by itself (η²)", Columns: []table.Column{{Header: "Axis"}}}
+	s := table.Sheet{Name: "Sensitivity", Title: "Share of the variance over the cells explained by each axis alone (η²)", Columns: []table.Column{{Header: "Axis"}}}
 	if len(d.Sensitivity) == 0 {
 		return s
 	}

@@ -270,7 +270,7 @@ func (s *Sensitivity) String() string {
 	for _, share := range s.Shares {
 		parts = append(parts, fmt.Sprintf("%s %.0f %%", share.Axis, 100*float64(share.Share)))
 	}
-	line := fmt.Sprintf("%s: of the variance over the cells, %s explain by themselves", s.Metric, strings.Join(parts, ", "))
+	line := fmt.Sprintf("%s: of the variance over the cells, %s explain alone", s.Metric, strings.Join(parts, ", "))
 	if rest := 100 * float64(s.Rest); rest >= 0.5 {
 		line += fmt.Sprintf(", %.0f %% only together", rest)
 	}

@@ -72,7 +72,7 @@ func (g *Grid) Write(w io.Writer, width int) error {
 		}
 	}
 	if len(left) > 0 {
-		for _, line := range Fold("left out for want of width: "+strings.Join(left, ", "), width) {
+		for _, line := range Fold("not shown at this width: "+strings.Join(left, ", "), width) {
 			b.WriteString(line + "\n")
 		}
 	}

@@ -38,7 +38,7 @@ olaf   40Gbps  11.24 ± 0.15  1.208 ± 0.012  0.51  a sentence that can
                                                   be folded wherever
                                                   it has a space
 fifo   40Gbps         54.81           1.85
-left out for want of width: PEAK
+not shown at this width: PEAK
 `},
 		{44, `QUEUE  OUT          LOST, %        AOM, µs
 olaf   40Gbps  11.24 ± 0.15  1.208 ± 0.012
@@ -48,7 +48,7 @@ QUEUE  OUT     WHY
 olaf   40Gbps  a sentence that can be folded
                wherever it has a space
 fifo   40Gbps
-left out for want of width: PEAK, UTIL
+not shown at this width: PEAK, UTIL
 `},
 		{22, `QUEUE: olaf
 OUT: 40Gbps
@@ -65,7 +65,7 @@ QUEUE: fifo
 OUT: 40Gbps
 LOST, %: 54.81
 AOM, µs: 1.85
-left out for want of
+not shown at this
 width: PEAK, UTIL
 `},
 	} {
@@ -106,8 +106,8 @@ func TestGridAtItsLimits(t *testing.T) {
 		{"prose whose longest word just fits", beside("12345678", "abcdefghijklmn opqrst", true), 24, "K: 12345678\nC: abcdefghijklmn\n  opqrst\n"},
 		{"prose whose longest word does not", beside("12345678", "abcdefghijklmno pqrst", true), 24, "K         C\n12345678  abcdefghijklmno\n          pqrst\n"},
 		{"prose with all the room it wants", beside("k", hundred, true), 3 + 149, "K  C\nk  " + hundred + "\n"},
-		{"nothing that can't be spared", spare, 7, "left\nout for\nwant of\nwidth:\nSPARE\n"},
-		{"a page without any width", spare, -1, "left\nout\nfor\nwant\nof\nwidth:\nSPARE\n"},
+		{"nothing that can't be spared", spare, 7, "not\nshown\nat this\nwidth:\nSPARE\n"},
+		{"a page without any width", spare, -1, "not\nshown\nat\nthis\nwidth:\nSPARE\n"},
 	} {
 		var b strings.Builder
 		if err := c.g.Write(&b, c.width); err != nil || b.String() != c.want {

@@ -65,7 +65,7 @@ func (p *Page) beside(rows []results.Row) {
 		return
 	}
 	p.Grid(g)
-	p.Say("", "plan: the twin's, of arrivals as planned; twin: of those that were logged, so that it differs from the plan by the senders, and from what was measured by the output")
+	p.Say("", "plan: the twin's ages for planned arrivals; twin: for logged arrivals. The first two differ by the senders, twin and measured by the output")
 	p.Printf("\n")
 }
 

@@ -57,7 +57,7 @@ func (p *Page) Paper(rows []results.PaperRow) {
 		p.Say(fmt.Sprintf("[%d] ", i+1), "%s", note)
 	}
 	if more {
-		p.Say("", "what is to be known of each: --explain")
+		p.Say("", "notes on each number: --explain")
 	}
 	p.Printf("\n")
 }

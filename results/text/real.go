@@ -47,7 +47,7 @@ func Real(r *results.Row) (list []Saying) {
 		say("bursts", Told, "updates came at %s inside bursts", Rate(b.Mean))
 	}
 	if w := r.Withheld; w != nil {
-		say("withheld", Doubt, "ages of %s withheld, counts stand: %s", olaf.Plural(w.Runs, "run"), w.Reason)
+		say("withheld", Doubt, "ages of %s withheld, counts are valid: %s", olaf.Plural(w.Runs, "run"), w.Reason)
 	}
 	return list
 }

@@ -63,13 +63,13 @@ func New(o Options) tui.Dashboard {
 		Subject: s, Pages: []tui.Page{s.runPage(), s.hostsPage(), s.slotsPage(), s.resultsPage()}, Keys: s.keys(),
 		Without: map[keys.Action]string{
 			keys.StepBack: s.hand.ForwardOnly(), keys.Rerun: "start again for other settings",
-			keys.Stop:      "quit ends it where it stands",
+			keys.Stop:      "quit stops it here",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Watch: all,
 			keys.Reading:  "ages are in the results",
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
 		},
-		Leaving: "Quitting ends it where it stands. " + o.Leaving,
+		Leaving: "Quitting stops it here. " + o.Leaving,
 		Instead: "without --tui, it prints its progress",
 	}
 }

@@ -20,8 +20,7 @@ func (s *session) runPage() tui.Page {
 		Title: "Run",
 		About: "Every job: the rounds that all of its workers have the sum of, how many workers are a round ahead, " +
 			"and what its workers do. " +
-			"Below, what became of the frames that were handed to links, and over time the slots that switches hold and " +
-			"the frames on their way.",
+			"Below, the outcomes of frames sent on links, and over time the slots in use and the frames in flight.",
 		Draw:    s.drawRun,
 		Rows:    s.jobRows,
 		Caption: func() string { return s.viewCaption("Jobs, frames and slots") },

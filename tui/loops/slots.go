@@ -17,9 +17,8 @@ import (
 func (s *session) slotsPage() tui.Page {
 	return tui.Page{
 		Title: "Slots",
-		About: "The slots of every switch that hold something: whose, which packet of its vector, how many " +
-			"contributions are inside, " +
-			"the bits of who they are of as far as the program keeps them, and for how long.",
+		About: "The used slots of every switch: job, packet of the vector, number of contributions, " +
+			"contributors if the program stores them, and age.",
 		Draw:    s.drawSlots,
 		Rows:    s.slotRows,
 		Caption: func() string { return s.viewCaption("Slots") },

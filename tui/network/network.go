@@ -63,12 +63,12 @@ func New(o Options) tui.Dashboard {
 		Subject: s, Pages: s.pages(), Keys: s.keys(),
 		Without: map[keys.Action]string{
 			keys.StepBack: s.hand.ForwardOnly(), keys.Rerun: "simulate again for other settings",
-			keys.Stop:      "quit ends a simulation where it stands",
+			keys.Stop:      "quit stops the simulation here",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels,
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
 		},
-		Leaving: "Quitting ends it where it stands; what was simulated up to there is printed.",
+		Leaving: "Quitting stops it here; the results so far are printed.",
 		Instead: "without --tui, a simulation prints its progress",
 	}
 }

@@ -31,7 +31,7 @@ func (s *session) demo() []tui.Scene {
 		scene(9, stay, 50*olaf.Nanosecond, false,
 			"FIFO is FULL: every further update is dropped (✗), and the gradients in it are lost."),
 		scene(9, stay, 100*olaf.Nanosecond, false,
-			"Olaf merges instead (⊕): an update whose cluster already waits is added to it. ×5 means five updates in one slot."),
+			"Olaf merges instead (⊕): an update is added to its cluster's waiting one. ×5 means five updates in one slot."),
 		scene(9, 4*olaf.Microsecond, 5*olaf.Microsecond, false,
 			"So a frame that leaves Olaf carries news of many workers, and the Age of Model stays low; under FIFO it grows."),
 		scene(10, stay, 15*olaf.Microsecond, false, "Burst after burst: watch 'lost', 'merged', and the age of the models."),

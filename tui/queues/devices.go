@@ -20,7 +20,7 @@ func (s *session) devicesPage() tui.Page {
 		head: func(in *slowmotion.Inspection) screen.Phrase {
 			head := fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target)
 			if on := s.options.Measured; on != "" {
-				head = fmt.Sprintf("%s measures; beside it the plan plays on %s", on, head)
+				head = fmt.Sprintf("%s measures; the plan also plays on %s", on, head)
 			}
 			return screen.Phrase{Text: head, Style: theme.Dim}
 		},

@@ -350,7 +350,7 @@ func TestSlots(t *testing.T) {
 	d := shown(source, 80, 24, nil).press("7")
 	teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[6], 80, 21)))
 	text := shown(source, 100, 30, nil).press("7").Text()
-	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots hold a partial sum, H=4",
+	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots have a partial sum, H=4",
 		len(table.Held)), " of 4", "whose"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -402,7 +402,7 @@ func TestTwin(t *testing.T) {
 			t.Errorf("no %q in the head:\n%s", want, benched.Text())
 		}
 	}
-	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; beside it the plan plays on") ||
+	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; the plan also plays on") ||
 		!strings.Contains(page, "1 of 3 runs done") {
 		t.Errorf("the device that measures is not on the page of devices:\n%s", page)
 	}

@@ -35,8 +35,7 @@ func (s *session) runPage() tui.Page {
 		Title: "Run",
 		About: "Both queues on the same input: rates, slots in departure order (◀ is leaving, c7×22 is cluster 7 " +
 			"with 22 updates merged), " +
-			"the Age of Model, the fate of all updates, and the events. enter on an event or a slot tells the life of " +
-			"that update.",
+			"the Age of Model, the fate of all updates, and the events. enter on an event or a slot shows that update's history.",
 		Draw: s.drawRun,
 		Rows: s.runRows,
 		Open: func(_ *tui.Frame, id int64) tea.Cmd { return s.showLife(s.focusedPlace().queue, id) },
@@ -59,7 +58,7 @@ func (s *session) settle(f *tui.Frame) {
 	}
 	if s.snapshot != nil && s.snapshot.State == slowmotion.Running && !f.Frozen() {
 		f.Freeze(true)
-		f.ShowNote("view frozen so that lines hold still; " + f.Key(keys.Freeze) + " goes on")
+		f.ShowNote("view frozen; " + f.Key(keys.Freeze) + " goes on")
 	}
 }
 

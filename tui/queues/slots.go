@@ -26,9 +26,8 @@ func (s *session) slotsPage() tui.Page {
 		title: "Slots", head: tablesHead, rows: slotRows, about: wholeLine,
 		columns: []list.Column{{Name: "cluster", Width: 9}, {Name: "seg", Width: 5}, {Name: "inside", Width: 9},
 			{Name: "since", Width: 12}, {Name: "whose"}},
-	}, "The slots of the program in front of the queue that hold a partial sum: whose cluster and which segment of "+
-		"its vector, how many of H contributions are inside, since when, and of which workers. No packet says that; "+
-		"the twin knows.")
+	}, "The program's slots with a partial sum: cluster, segment, contributions of H, age and contributors. "+
+		"Packets do not carry the contributors; the twin knows them.")
 }
 
 // tablesHead returns one line about how full the tables are.
@@ -36,7 +35,7 @@ func tablesHead(in *slowmotion.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {
 		if t := in.Cards[i].Table; t != nil {
-			parts = append(parts, fmt.Sprintf("%s: %d of %d slots hold a partial sum, H=%d", t.Program, len(t.Held),
+			parts = append(parts, fmt.Sprintf("%s: %d of %d slots have a partial sum, H=%d", t.Program, len(t.Held),
 				t.Slots, t.H))
 		}
 	}

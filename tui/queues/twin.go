@@ -17,8 +17,8 @@ import (
 func (s *session) twinPage() tui.Page {
 	return tui.Page{
 		Title: "Twin",
-		About: "Each age three times: of the twin on arrivals as planned, of the twin on those that the device " +
-			"logged, and as it was measured. The first two differ by the senders, the last two by the output.",
+		About: "Each age three times: the twin's for planned arrivals, the twin's for logged arrivals, and measured. " +
+			"The first two differ by the senders, the last two by the output.",
 		Draw:    s.drawTwin,
 		Rows:    func() list.Rows { return besideRows(s.pairs()) },
 		Caption: func() string { return s.viewCaption("Ages beside the twin's") },

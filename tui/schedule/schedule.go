@@ -29,7 +29,7 @@ type session struct {
 // New returns a dashboard for a plan. lines are the checker's output; broken means that the plan breaks rules.
 func New(plan *sched.Plan, lines []string, broken bool) tui.Dashboard {
 	s := &session{plan: plan, lines: lines, broken: broken}
-	const still = "a plan stands still; . and , step through its slots"
+	const still = "a plan does not play; . and , step through its slots"
 	without := map[keys.Action]string{
 		keys.Pause: still, keys.Faster: still, keys.Slower: still, keys.FullSpeed: still, keys.RealTime: still,
 		keys.Rerun: "plan again with 'olafctl schedule plan'",
@@ -137,8 +137,7 @@ func (s *session) unitsPage() tui.Page {
 	columns := []list.Column{{Name: "unit", Width: 8}, {Name: "places held", Width: 11, Right: true},
 		{Name: "ports connected", Width: 15, Right: true}, {Name: "aggregates for", Least: 8, Drop: 1}}
 	return tui.Page{
-		Title: "Units", About: "Every unit in the slot that is looked at: places of its switch that jobs hold, " +
-			"optical ports that are connected, and for whom it aggregates.",
+		Title: "Units", About: "Every unit in the shown slot: switch slots in use, connected optical ports, and jobs it aggregates for.",
 		Rows: rows,
 		Draw: func(f *tui.Frame, r screen.Region) {
 			f.DrawList(r, r.Box(screen.Thin, theme.Border, theme.Title, "units"), tui.Listing{Columns: columns,
@@ -149,8 +148,7 @@ func (s *session) unitsPage() tui.Page {
 
 func (s *session) checkPage() tui.Page {
 	return tui.Page{
-		Title: "Check", About: "What the plan achieves, and what the checker, which shares no code with the planners, " +
-			"says of it.",
+		Title: "Check", About: "What the plan achieves, and the result of the independent checker.",
 		Draw: func(_ *tui.Frame, r screen.Region) {
 			inside := r.Box(screen.Thin, theme.Border, theme.Title, "check")
 			for i, text := range s.lines {

@@ -219,7 +219,7 @@ func (s *session) workersPage() tui.Page {
 
 func (s *session) failuresPage() tui.Page {
 	return s.listPage("Failures", "cell", "why",
-		"Cells that ended with an error, or whose jobs ended one worker after the other. The others go on.",
+		"Cells that ended with an error or crashed several workers. The others continue.",
 		func() list.Rows {
 			all := s.progress.Failures
 			return list.Rows{Len: len(all), Row: func(i int) list.Row {
@@ -241,7 +241,7 @@ func (s *session) listPage(title, first, second, about string, rows func() list.
 func (s *session) resultsPage() tui.Page {
 	rows := func() list.Rows {
 		if s.report == nil {
-			return list.FromTexts([]string{"the report stands here once all cells are done"})
+			return list.FromTexts([]string{"the report appears here once all cells are done"})
 		}
 		return list.FromTexts(s.report.Lines())
 	}

@@ -79,7 +79,7 @@ func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocume
 }
 
 func (d *slotsDocument) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d of %d slots hold a partial sum, H=%d\n", d.Program, len(d.Slots), d.Built, d.H)
+	fmt.Fprintf(w, "%s: %d of %d slots have a partial sum, H=%d\n", d.Program, len(d.Slots), d.Built, d.H)
 	if len(d.Slots) == 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (r *Clustered) Err() error {
 	if clusters == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s in %d of %s stood still at the end", ErrHung, olaf.Plural(clusters, "cluster"), runs, olaf.Plural(len(r.Stalled), "run"))
+	return fmt.Errorf("%w: %s in %d of %s had stopped at the end", ErrHung, olaf.Plural(clusters, "cluster"), runs, olaf.Plural(len(r.Stalled), "run"))
 }
 
 // told are the numbers of a job that mean something of one that does not come to its end.

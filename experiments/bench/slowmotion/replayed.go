@@ -53,7 +53,7 @@ type replayed struct {
 // NewReplay is a player of a capture. The error matches bench.ErrSpec or engine.ErrConfig.
 func NewReplay(c Capture, speed Speed, paused bool, pace Pace) (*Player, error) {
 	if len(c.Arrivals) == 0 {
-		return nil, fmt.Errorf("%w: %s holds no update to be watched", bench.ErrSpec, c.Name)
+		return nil, fmt.Errorf("%w: %s has no update to watch", bench.ErrSpec, c.Name)
 	}
 	c.Engine.Clusters = engine.MaxClusters
 	l := &replayed{capture: c, rec: new(record)}

@@ -159,7 +159,7 @@ func (l *Session) Now() olaf.Time { return l.now }
 func (l *Session) Done() bool { return l.done }
 
 // ErrOwnTime says that a device's time passes by itself: it cannot be held, scaled or stepped.
-var ErrOwnTime = errors.New("a card's time passes by itself; only a twin can be paused, stepped and slowed down")
+var ErrOwnTime = errors.New("a card runs in real time; only a twin can be paused, stepped and slowed down")
 
 // Sampled says that the device is looked at from outside while its time passes by itself; Sample looks.
 func (l *Session) Sampled() bool { return l.sampled }

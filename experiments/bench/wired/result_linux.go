@@ -235,12 +235,12 @@ func (r *run) unproved(say func(format string, a ...any)) {
 		wrong += h.wrong
 	}
 	if wrong > 0 {
-		say("%s that came to hosts do not hold the gradients that were added", olaf.Plural(wrong, "packet"))
+		say("%s received by hosts do not contain the gradients that were added", olaf.Plural(wrong, "packet"))
 	}
 	if n := r.inside.unproved; n > 0 {
 		say("%s of sums left the switch that are not of what came to it", olaf.Plural(n, "packet"))
 	}
 	if n := r.inside.unnoted; n > 0 {
-		say("%s came that nobody is known to have sent", olaf.Plural(n, "frame"))
+		say("%s arrived without a known sender", olaf.Plural(n, "frame"))
 	}
 }

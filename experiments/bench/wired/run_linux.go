@@ -78,7 +78,7 @@ func (r *run) check() error {
 	case r.net.PerRack > 0 || r.net.Tree != nil || r.net.Hops != nil:
 		return fmt.Errorf("%w: hosts hang on one switch, and racks below it are the simulator's; leave them out", ErrNetwork)
 	case r.inside != nil && r.net.Link.Loss > 0:
-		return fmt.Errorf("%w: frames of workers that go on without waiting for all do not say what is inside, which is told by the order in which they come; leave the loss out", ErrNetwork)
+		return fmt.Errorf("%w: the contents of asynchronous frames are known only by their order, which loss destroys; leave out --loss", ErrNetwork)
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func (s *sim) closesEarly(parts *system.Parts) error {
 			at = s.places[j]
 		}
 		if children := len(s.switches[at].members[j]); s.sync && parts.Fan > 0 && parts.Fan < children {
-			return fmt.Errorf("%w: H is %d, but a switch has %d children: a sum would close without everybody, and all wait for that of all; leave H out, or take mode async, whose workers do not wait",
+			return fmt.Errorf("%w: H is %d, but a switch has %d children: sums would complete without all workers, which wait for all; leave H out, or use mode async",
 				ErrConfig, parts.Fan, children)
 		}
 	}

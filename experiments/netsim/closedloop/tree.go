@@ -261,7 +261,7 @@ func (s *sim) planKill() error {
 	}
 	k := s.grove.tree.Kill
 	if s.renewal == nil {
-		return fmt.Errorf("%w: nothing tells these workers that a server is gone", ErrConfig)
+		return fmt.Errorf("%w: these workers cannot detect that a server is gone", ErrConfig)
 	}
 	s.push(int64(k.At), kindKill)
 	s.push(int64(k.At+k.Noticed), kindNotice)

@@ -212,7 +212,7 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	t.Blocks = blocks
 	base.basis(t)
-	t.Say("a lost packet costs ATP a round trip, since acknowledgements out of order tell of it; it costs SwitchML its timeout, so that its times go with --timeout and are always told with it")
+	t.Say("a lost packet costs ATP a round trip, since acknowledgements out of order reveal it; it costs SwitchML its timeout, so its times depend on --timeout and are always given with it")
 	t.Say("without workers that send again ATP waits for good for what was lost; that is reported, and no such run enters a mean")
 	return t, nil
 }

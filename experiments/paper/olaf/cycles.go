@@ -237,5 +237,5 @@ func (t *cyclesTable) conclude() {
 	for _, found := range t.refit {
 		t.Say("sensitivity, used nowhere else: %s", found)
 	}
-	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so that what is said of 9 kB frames rests on the choice of the profile")
+	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so results for 9 kB frames depend on the choice of the profile")
 }

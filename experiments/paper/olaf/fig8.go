@@ -82,7 +82,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		ours.Shortened("a fifth of the time")
 	}
 	f.Compare(ours)
-	f.Say("the paper does not say what its percentages are of; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
+	f.Say("the paper does not state the base of its percentages; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
 	f.Say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
 	return f.Result, err
 }

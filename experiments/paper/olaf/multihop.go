@@ -360,7 +360,7 @@ func countingSenders(m paper.Measured) paper.Other {
 func (r *multiHopTable) sayReadings() {
 	r.Say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
 	r.Say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
-	r.Say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
+	r.Say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it is printed below the number")
 	r.Say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
 	r.Say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
 }

@@ -25,7 +25,7 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 		return nil, err
 	}
 	f.Say("printed: 64 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s, 2 to 16 workers of 102 to 548 MB; ours: 60 %% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, servers of 40 Gbps, one iteration a job")
-	f.Say("20 jobs of 7.5 workers of 2.6 Gb are 0.39 Tb a second, and the optics of 64 units carry 61 Tbps: with what is printed nobody waits for them, so the policies have little to decide")
+	f.Say("20 jobs of 7.5 workers of 2.6 Gb are 0.39 Tb a second, and the optics of 64 units carry 61 Tbps: with the printed numbers no job waits for them, so the policies have little to decide")
 	for _, s := range says {
 		f.Say("%s", s)
 	}

@@ -163,7 +163,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 			done.add("milp", jobs, plan.Outcome)
 		}
 	}
-	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan is not asked for few reconfigurations", solver.Name(), seeds, solverLimit)
+	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan does not minimise reconfigurations", solver.Name(), seeds, solverLimit)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func describe(runs []*netsim.Result, of func(*netsim.Result) results.Float, by f
 	for _, r := range runs {
 		values = append(values, of(r)*results.Float(by))
 	}
-	return results.Describe(values, "merged frames do not tell whose updates are inside")
+	return results.Describe(values, "merged frames do not name their contributors")
 }
 
 // stalled are the clusters that stood still; of workers who do not wait none do.
@@ -191,7 +191,7 @@ func judgeHops(t *result.Result) {
 	}
 	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", verdict(t, fresher))
 	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", verdict(t, perWorker))
-	t.Say("expected: iSwitch that waits for nobody, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(t, near))
+	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(t, near))
 	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s", verdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")
 	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), verdict(t, sync.Mean >= 300 && sync.Mean <= 450))

@@ -240,7 +240,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 	}
 	t.Blocks = append(t.Blocks, b)
 	t.Compare(ours)
-	t.Say("the paper's times are of an epoch, and how many vectors one has, how long workers compute and wait is not said: only the order is set beside it")
+	t.Say("the paper's times are of an epoch, and how many vectors one has, how long workers compute and wait is not stated: only the order is compared")
 	t.Say("taken: all gradients are ready at once; hosts, servers and their cores cost nothing; NCCL is a ring of 7 workers, BytePS one parameter server")
 	t.Say("the paper's SwitchML sends by raw sockets and reaches 11.6 Gbps; here it fills the 40 Gbps of W1 to W3, which share S1's link in XAgg")
 	return t, nil
@@ -251,7 +251,7 @@ func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Repo
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})
 	t.Say("a speed-up of VGG16's training is printed as 1 + the share of time that is saved")
-	t.Say("10⁸ as the scale of gradients in int32 leaves ±21.47 for a sum: beyond that it wraps, and nobody notices")
+	t.Say("10⁸ as the scale of gradients in int32 leaves ±21.47 for a sum: beyond that it wraps without notice")
 	t.Say("32 values in a frame of 128 B cost 239 ns, 320 cost 901 ns, but 256 cost 628 ns: 64 values more cost as much as 157 did before, so that the optimum at 256 rests on one step")
 	return t, nil
 }

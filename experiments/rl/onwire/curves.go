@@ -256,7 +256,7 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 		}
 	}
 	if lanes := n.Lanes; lanes > 0 {
-		f.Say("an update travels in packets of %d values, each of which is merged, lost and stepped by itself", lanes)
+		f.Say("an update is split into packets of %d values, which are merged, lost and applied separately", lanes)
 	}
 }
 

@@ -101,7 +101,7 @@ func Kept(f *store.Folder) (*Comparison, *Report, error) {
 		return nil, nil, err
 	}
 	if document.Config == nil {
-		return nil, nil, fmt.Errorf("%w: %s: it does not say what was trained", store.ErrDamaged, f.ID())
+		return nil, nil, fmt.Errorf("%w: %s: it does not describe the training", store.ErrDamaged, f.ID())
 	}
 	r := &Report{Result: &document.Result}
 	file, err := f.Open(TrainingsFile)

@@ -168,7 +168,7 @@ func (c *checking) form() bool {
 	}
 	for i := range c.problem.Jobs {
 		if id := c.problem.Jobs[i].ID; !seen[id] {
-			c.broken(Form, -1, id, "", "the plan says nothing of job %s", id)
+			c.broken(Form, -1, id, "", "the plan has no job %s", id)
 		}
 	}
 	for _, k := range c.plan.Connections {
@@ -501,7 +501,7 @@ func (c *checking) claims() {
 		}
 		finish := c.finish(a, j)
 		if a.Finish != finish {
-			c.broken(Claim, -1, j.ID, "", "the plan says that job %s is done at %v; it is at %v", j.ID, a.Finish, finish)
+			c.broken(Claim, -1, j.ID, "", "the plan ends job %s at %v; it ends at %v", j.ID, a.Finish, finish)
 		}
 		end = max(end, finish)
 		out.TotalJCT += finish - j.Arrival

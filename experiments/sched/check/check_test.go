@@ -48,7 +48,7 @@ func TestEveryRule(t *testing.T) {
 		rule   Rule
 		want   string
 	}{
-		"job left out":      {func(p *sched.Plan) { p.Jobs = p.Jobs[:2] }, Form, "the plan says nothing of job c"},
+		"job left out":      {func(p *sched.Plan) { p.Jobs = p.Jobs[:2] }, Form, "the plan has no job c"},
 		"job twice":         {func(p *sched.Plan) { p.Jobs = append(p.Jobs, p.Jobs[0]) }, Form, "serves job a twice"},
 		"job of nobody":     {func(p *sched.Plan) { p.Jobs[0].Job = "z" }, Form, `serves "z", which is no job`},
 		"no number":         {func(p *sched.Plan) { p.Jobs[0].Rates[1] = math.NaN() }, Form, "rate NaN in slot 1"},
@@ -72,13 +72,13 @@ func TestEveryRule(t *testing.T) {
 		"fixed":             {func(p *sched.Plan) { p.Problem.Fixed = true }, FixedConnection, "become 1 in slot 0; they are fixed at 0"},
 		"too little":        {func(p *sched.Plan) { p.Jobs[0].Rates[1] = 9e9 }, Volume, "workers of a in u send 18 of 19 Gb"},
 		"set up for free":   {func(p *sched.Plan) { p.Problem.Reconfiguration = 101 * olaf.Millisecond }, Volume, "send 18.99 of 19 Gb"},
-		"finish":            {func(p *sched.Plan) { p.Jobs[2].Finish = olaf.Second }, Claim, "says that job c is done at 1s; it is at 2s"},
+		"finish":            {func(p *sched.Plan) { p.Jobs[2].Finish = olaf.Second }, Claim, "the plan ends job c at 1s; it ends at 2s"},
 		"CT-BTI":            {func(p *sched.Plan) { p.Outcome.CTBTI = olaf.Second }, Claim, "claims a CT-BTI of 1s; it is 2.3s"},
 		"JCT":               {func(p *sched.Plan) { p.Outcome.TotalJCT = olaf.Second }, Claim, "claims a total JCT of 1s; it is 5.7s"},
 		"reconfigurations":  {func(p *sched.Plan) { p.Outcome.Reconfigurations = 0 }, Claim, "reconfigurations of 0; it is 1"},
 		"unfinished":        {func(p *sched.Plan) { p.Outcome.Unfinished = []string{"a"} }, Claim, "unfinished jobs, namely [a]; it is []"},
 		"impossible bound":  {func(p *sched.Plan) { p.Proof = &sched.Proof{Bound: 3 * olaf.Second} }, Claim, "nothing is below 3s, and is itself at 2.3s"},
-		"late update saved": {func(p *sched.Plan) { p.Jobs[0].Finish = 2 * olaf.Second }, Claim, "job a is done at 2s; it is at 2.3s"},
+		"late update saved": {func(p *sched.Plan) { p.Jobs[0].Finish = 2 * olaf.Second }, Claim, "the plan ends job a at 2s; it ends at 2.3s"},
 	} {
 		p := sound()
 		c.breaks(p)

@@ -121,7 +121,7 @@ func readHighs(m *Model, text, log string) (Answer, error) {
 	lines := strings.Split(strings.TrimSpace(rest), "\n")
 	if len(lines) < 2 || strings.TrimSpace(lines[0]) != "Feasible" {
 		if a.Optimal {
-			return Answer{}, broken("highs", "says optimal and wrote no point")
+			return Answer{}, broken("highs", "reports optimal and wrote no point")
 		}
 		return a, nil
 	}

@@ -134,14 +134,14 @@ func (s *search) solve(ctx context.Context) error {
 	}
 	if a.Infeasible {
 		if s.o.Repairs == sched.AllRepairs {
-			return broken(s.o.Solver.Name(), "says that there is no schedule of %v, and %s has one", s.best.Outcome.CTBTI, s.from)
+			return broken(s.o.Solver.Name(), "reports that there is no schedule of %v, but %s has one", s.best.Outcome.CTBTI, s.from)
 		}
 		return fmt.Errorf("%w: the model with repairs %v allows none of %v, which %s has", ErrInfeasible, s.o.Repairs, s.best.Outcome.CTBTI, s.from)
 	}
 	s.done = a.Optimal
 	s.raise(b, a.Bound)
 	if s.o.Repairs == sched.AllRepairs && s.bound > s.best.Outcome.CTBTI {
-		return broken(s.o.Solver.Name(), "says that no schedule is below %v, and there is one of %v", s.bound, s.best.Outcome.CTBTI)
+		return broken(s.o.Solver.Name(), "reports that no schedule is below %v, but there is one of %v", s.bound, s.best.Outcome.CTBTI)
 	}
 	if a.Values == nil {
 		return nil
@@ -187,10 +187,10 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	}
 	end := plan.Outcome.CTBTI + s.in.Origin()
 	if claimed := a.Objective; math.Abs(claimed-end.Seconds()) > 1e-4*max(1, claimed) && a.Optimal {
-		return broken(name, "says that its schedule ends at %.6g s; it ends at %v", claimed, end)
+		return broken(name, "reports that its schedule ends at %.6g s; it ends at %v", claimed, end)
 	}
 	if s.bound > plan.Outcome.CTBTI {
-		return broken(name, "says that no schedule is below %v, and its own is of %v", s.bound, plan.Outcome.CTBTI)
+		return broken(name, "reports that no schedule is below %v, but its own is %v", s.bound, plan.Outcome.CTBTI)
 	}
 	if plan.Outcome.CTBTI < s.best.Outcome.CTBTI || s.done {
 		s.best, s.from = plan, ""

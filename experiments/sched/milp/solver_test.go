@@ -82,10 +82,10 @@ func TestFakes(t *testing.T) {
 		"breaks off": {"glpsol", `while [ "$1" != --write ]; do shift; done; echo 's mip 1 1 o 1' > $2` + "\n", GLPK{}, ErrSolver,
 			"glpsol wrote a solution that breaks off"},
 		"invents variables": {"cbc", writes("Optimal - objective value 1\n0 nobody 1 0\n"), CBC{}, ErrSolver, `cbc wrote the line "0 nobody 1 0"`},
-		"says impossible":   {"cbc", writes("Infeasible - objective value 0\n"), CBC{}, ErrSolver, "cbc says that there is no schedule of 2s, and tw has one"},
+		"says impossible":   {"cbc", writes("Infeasible - objective value 0\n"), CBC{}, ErrSolver, "cbc reports that there is no schedule of 2s, but tw has one"},
 		"sends nothing":     {"cbc", writes("Optimal - objective value 1\n0 t_end 1 0\n"), CBC{}, ErrSolver, "cbc answered with a schedule that is none"},
 		"bound too high": {"cbc", `echo 'Lower bound: 2.5'` + "\n" + writes("Stopped on time (no integer solution - continuous used) - objective value 0\n"), CBC{}, ErrSolver,
-			"cbc says that no schedule is below 3s, and there is one of 2s"},
+			"cbc reports that no schedule is below 3s, but there is one of 2s"},
 		"highs without a status": {"highs", `while [ "$1" != --solution_file ]; do shift; done; echo hello > $2` + "\n", Highs{}, ErrSolver, "highs wrote a solution without a status"},
 	} {
 		t.Run(name, func(t *testing.T) {

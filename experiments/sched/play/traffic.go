@@ -105,7 +105,7 @@ func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (s
 			return slot, o, err
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: the switch of %s aggregates for nobody from slot %d on", ErrPlay, unit, from)
+	return 0, nil, fmt.Errorf("%w: the switch of %s aggregates for no job from slot %d on", ErrPlay, unit, from)
 }
 
 // recorder hands out the frames that left a card.

@@ -90,7 +90,7 @@ func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.
 		case err == nil && now == began:
 			continue
 		case err == nil:
-			err = errors.New("somebody deleted its streams and made them anew")
+			err = errors.New("its streams were deleted and recreated")
 		}
 		lose(transport(err))
 		return

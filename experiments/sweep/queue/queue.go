@@ -178,15 +178,15 @@ func advice(err error, o *Options) string {
 		{"certificate has expired", true, "; its certificate has expired: renew it, or set the clock"},
 		{"certificate required", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		{"certificate required", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
-		{"unknown authority", o.TLS == nil, "; it speaks TLS, and nobody here vouches for its certificate: add --tls-ca"},
+		{"unknown authority", o.TLS == nil, "; it uses TLS with a certificate that is not trusted here: add --tls-ca"},
 		{"unknown authority", true, "; --tls-ca does not vouch for its certificate"},
 		{"bad certificate", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		{"unknown certificate authority", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		// What it thinks of our certificate it says when the connection seems to stand, and leaves.
 		{"after TLS handshake", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		{"after TLS handshake", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
-		{"uthorization", o.Token != "", "; it does not take our token: what stands in --token-file must be what stands in its own"},
-		{"uthorization", true, "; it wants to hear a token: add --token-file"},
+		{"uthorization", o.Token != "", "; it rejects the token: --token-file must contain the queue's token"},
+		{"uthorization", true, "; it requires a token: add --token-file"},
 		{"refused", true, "; 'olafctl sweep serve' starts one there"},
 		{"no servers available", true, "; 'olafctl sweep serve' starts one there"},
 	} {

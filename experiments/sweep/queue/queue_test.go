@@ -379,7 +379,7 @@ func TestUnreachable(t *testing.T) {
 	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "--token-file") {
 		t.Error(err)
 	}
-	if _, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "sesame"}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "it does not take our token") {
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "sesame"}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "it rejects the token") {
 		t.Error(err)
 	}
 	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "open"})
@@ -418,7 +418,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		{"in force", time.Hour, false, false, nil, ""},
 		{"expired", -time.Hour, false, false, nil, "its certificate has expired: renew it, or set the clock"},
-		{"unknown", time.Hour, true, false, nil, "nobody here vouches for its certificate: add --tls-ca"},
+		{"unknown", time.Hour, true, false, nil, "not trusted here: add --tls-ca"},
 		{"both sides", time.Hour, false, true, &ours, ""},
 		{"without ours", time.Hour, false, true, nil, "it wants a certificate of ours: add --tls-cert and --tls-key"},
 		{"a stranger's", time.Hour, false, true, &strange, "it does not trust our certificate"},

@@ -32,7 +32,7 @@ type Holder struct {
 func NewHolder(p *Plan, o Options) (*Holder, error) {
 	listener, err := net.Listen("unix", prefix+p.Name)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' tells of it, 'olafctl testbed down %[2]s' ends it", ErrExists, p.Name)
+		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' shows it, 'olafctl testbed down %[2]s' takes it down", ErrExists, p.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHolder, err)

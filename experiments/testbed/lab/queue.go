@@ -105,7 +105,7 @@ func (r *resolver) queue() {
 		r.settings(s, &r.file.Devices[i])
 	}
 	if s.System == "" {
-		r.fail(at, "name", "nothing says what queues at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
+		r.fail(at, "name", "no queue is given at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
 	}
 	r.plan.Switch = s
 	r.clusters(s)
@@ -178,7 +178,7 @@ func (r *resolver) clusters(s *PlannedSwitch) {
 func (r *resolver) hosts(s *PlannedSwitch) {
 	for _, node := range r.plan.Workers() {
 		if n := &r.file.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
-			r.fail(n.Pos, "rate", "worker %s is behind interface %s, where it is told what to send; leave rate and tc out", n.Name, n.Interface)
+			r.fail(n.Pos, "rate", "worker %s is behind interface %s, where its own command line sets the rate; leave rate and tc out", n.Name, n.Interface)
 		}
 	}
 	for i := range r.plan.Cables {
@@ -214,7 +214,7 @@ func (p *Plan) queueLines() (lines []string) {
 	lines = append(lines, fmt.Sprintf("program    %s at %s, %s: %s, output %v, %s", s.System, p.Nodes[s.Node].Name, s.Mode, olaf.Plural(s.Slots, "slot"), s.OutRate, olaf.Plural(s.Clusters, "cluster")))
 	for _, node := range p.Workers() {
 		n := &p.Nodes[node]
-		does := "sends nothing by itself"
+		does := "sends nothing on its own"
 		if n.Device != "" {
 			does = "is started where it is: " + p.HostCommand(node)
 		}

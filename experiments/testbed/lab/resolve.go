@@ -112,7 +112,7 @@ func (r *resolver) general() {
 	if forms != 1 {
 		r.fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', a queue, such as 'queue: {system: olaf, workers: 4}', or nodes with links; one of them")
 	} else if len(f.Nodes) == 0 && (len(f.Links) > 0 || len(f.Devices) > 0) {
-		r.fail(f.Pos, "links", "a tree and a queue say their links and devices by themselves; leave them out, or write nodes instead")
+		r.fail(f.Pos, "links", "a tree or queue implies its links and devices; leave them out, or write nodes instead")
 	}
 }
 
@@ -236,10 +236,10 @@ func (r *resolver) outside(n *Node) {
 		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
 	if a, err := netip.ParseAddr(n.Address); err != nil || !a.Is4() {
-		r.fail(n.Pos, "address", "node %s is behind interface %s; say its IPv4 address, not %q", n.Name, n.Interface, n.Address)
+		r.fail(n.Pos, "address", "node %s is behind interface %s; give its IPv4 address, not %q", n.Name, n.Interface, n.Address)
 	}
 	if _, err := net.ParseMAC(n.MAC); n.Role == Server && err != nil {
-		r.fail(n.Pos, "mac", "server %s is behind interface %s; say its MAC, not %q", n.Name, n.Interface, n.MAC)
+		r.fail(n.Pos, "mac", "server %s is behind interface %s; give its MAC, not %q", n.Name, n.Interface, n.MAC)
 	}
 }
 
@@ -323,7 +323,7 @@ func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 		return nil
 	}
 	if len(l.Interfaces) != 2 || l.Interfaces[0] == "" || l.Interfaces[1] == "" {
-		r.fail(l.Pos, "interfaces", "the cable from %s to %s joins the interfaces %q; say two of this machine, that of %[1]s first", l.Child, l.Parent, l.Interfaces)
+		r.fail(l.Pos, "interfaces", "the cable from %s to %s joins the interfaces %q; give two of this machine, that of %[1]s first", l.Child, l.Parent, l.Interfaces)
 		return nil
 	}
 	for _, n := range []*PlannedNode{below, above} {
@@ -391,7 +391,7 @@ func (r *resolver) apart() {
 		for at := range r.plan.Cables {
 			c := &r.plan.Cables[at]
 			if at != own && c.Net.Overlaps(r.plan.Cables[own].Net) {
-				r.fail(r.file.Nodes[i].Pos, "address", "%s is behind interface %s in %v, and so is the cable from %s; give it a network of its own", n.Name, n.Device, c.Net, r.plan.Nodes[c.Child].Name)
+				r.fail(r.file.Nodes[i].Pos, "address", "%s is behind interface %s in %v, and so is the cable from %s; give it a separate network", n.Name, n.Device, c.Net, r.plan.Nodes[c.Child].Name)
 				break
 			}
 		}
@@ -446,7 +446,7 @@ func (r *resolver) program() {
 		case d.Program != "" && !slices.Contains(programs, d.Program):
 			r.fail(d.Pos, "program", "program %q does not add; there is %s, and %s at switches", d.Program, strings.Join(programs, ", "), strings.Join(systems(), ", "))
 		case d.Has("slots"):
-			r.fail(d.Pos, "slots", "an aggregator holds a whole model; slots are a queue's, at a switch")
+			r.fail(d.Pos, "slots", "an aggregator stores a whole model; slots belong to a queue at a switch")
 		case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
 			r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 		case d.Arithmetic != "" && d.Arithmetic != Saturating && d.Arithmetic != Wrapping:
@@ -500,7 +500,7 @@ func (r *resolver) modes(devices map[int]*Device) {
 			if d := devices[c.Parent]; d != nil {
 				at = d.Pos
 			}
-			r.fail(at, "mode", "%s is in mode generic and its child %s in mode native, whose frames it would lose without a word; give both one mode", parent.Name, child.Name)
+			r.fail(at, "mode", "%s is in mode generic and its child %s in mode native, whose frames it would silently lose; use one mode for both", parent.Name, child.Name)
 		}
 	}
 }

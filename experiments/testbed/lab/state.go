@@ -14,7 +14,7 @@ var (
 	ErrExists = olaf.NewError(olaf.Device, "a testbed of that name is up")
 	ErrAbsent = olaf.NewError(olaf.Usage, "no testbed of that name is up")
 	ErrBroken = olaf.NewError(olaf.Device, "the testbed is not as it was made")
-	ErrHolder = olaf.NewError(olaf.Device, "whoever holds the testbed does not answer")
+	ErrHolder = olaf.NewError(olaf.Device, "the process that holds the testbed does not answer")
 )
 
 // State is what a testbed is at the moment.
@@ -42,7 +42,7 @@ func readState(r io.Reader, name string) (*State, error) {
 	s := new(State)
 	err := json.NewDecoder(r).Decode(s)
 	if err == nil && (s.Name != name || s.PID < 1) {
-		err = errors.New("it tells of no testbed of that name")
+		err = errors.New("it has no testbed of that name")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
