@@ -15,7 +15,7 @@ import (
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.
 var builders = map[string][]string{
 	"github.com/olafctl/olaf/experiments/system":    {"All"},
-	"github.com/olafctl/olaf/fpga/program/programs": {"All"},
+	"github.com/olafctl/olaf/fpga/program/programs": {"AllPrograms"},
 }
 
 // TestSetsAreHandedDown reads every file that is no test: only where a program begins, and in what generates, sets of systems and
@@ -69,8 +69,8 @@ func TestAsks(t *testing.T) {
 		"import " + systems + "; var x system.Set":                        false,
 		"import s " + systems + "; var x = s.All()":                       true,
 		"import . " + systems + "; var x = All()":                         true,
-		"import system " + all + "; var x = system.All()":                 true,
-		"import " + all + "; var x = programs.All":                        true,
+		"import system " + all + "; var x = system.AllPrograms()":         true,
+		"import " + all + "; var x = programs.AllPrograms":                true,
 		`import "example.com/system"; var x = system.All()`:               false,
 		"import s " + systems + `; import "system"; var x = system.All()`: false,
 	} {

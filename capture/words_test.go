@@ -306,7 +306,7 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 		source.frames = append(source.frames, frame[:n])
 	}
 	source.frames = append(source.frames, make([]byte, 60))
-	declared := metric.OfQueue(engine.Flow(), engine.Sums())
+	declared := metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 	r := Recording{Source: source, Ages: ages.New(declared)}
 	if idle, err := r.Take(99); !idle || err != nil {
 		t.Fatal(idle, err)
@@ -341,8 +341,8 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 // TestAgesByAnotherClock expects a recording to find out from arrivals whether packets and workers share a clock.
 func TestAgesByAnotherClock(t *testing.T) {
 	const wall = int64(1_700_000_000_000_000_000)
-	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.Flow(),
-		engine.Sums()))}
+	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.FlowLedger(),
+		engine.SumsLedger()))}
 	if idle, err := r.Take(9); !idle || err != nil {
 		t.Fatal(idle, err)
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Account reads a ledger's counters out of a card's, by the registers that the ledger names.
+// Account reads a ledger's counters from a card's counter registers.
 type Account struct {
 	ledger *olaf.Ledger
 	reads  []read
 }
 
 type read struct {
-	counter int    // of the ledger
-	address uint32 // of its register
+	counter int    // index in the ledger
+	address uint32 // of the counter's register
 }
 
-// NewAccount finds the registers of l. A register that is in no snapshot bank is an error.
+// NewAccount looks up the registers of l. It returns an error if a register is in no snapshot bank.
 func NewAccount(l *olaf.Ledger) (*Account, error) {
 	a := &Account{ledger: l}
 	for i := range l.Counters {
@@ -26,11 +26,11 @@ func NewAccount(l *olaf.Ledger) (*Account, error) {
 		if name == "" {
 			continue
 		}
-		ref, err := regmap.Lookup(name)
+		ref, err := regmap.FindRegister(name)
 		if err != nil {
 			return nil, fmt.Errorf("the counter %s: %w", l.Counters[i].Name, err)
 		}
-		if new(Counters).at(ref.Address()) == nil {
+		if new(Counters).find(ref.Address()) == nil {
 			return nil, fmt.Errorf("the counter %s: %s is in no snapshot bank", l.Counters[i].Name, name)
 		}
 		a.reads = append(a.reads, read{i, ref.Address()})
@@ -38,17 +38,17 @@ func NewAccount(l *olaf.Ledger) (*Account, error) {
 	return a, nil
 }
 
-// Of is the account of what a card counted. Counters without a register are 0.
-func (a *Account) Of(c *Counters) olaf.Counts {
+// Counts converts c to the ledger's counts. Counters without a register are 0.
+func (a *Account) Counts(c *Counters) olaf.Counts {
 	counts := olaf.NewCounts(a.ledger)
 	for _, r := range a.reads {
-		counts.SetAt(r.counter, int64(*c.at(r.address)))
+		counts.SetAt(r.counter, int64(*c.find(r.address)))
 	}
 	return counts
 }
 
-// at is the counter whose register has an address, nil where no snapshot has it.
-func (c *Counters) at(address uint32) *uint64 {
+// find returns the counter whose register is at address, or nil if no snapshot bank has it.
+func (c *Counters) find(address uint32) *uint64 {
 	if v := c.Queue.At(address); v != nil {
 		return v
 	}

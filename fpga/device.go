@@ -1,5 +1,5 @@
-// Package fpga is what one card can do: registers, identity, reset, and letting its time pass. Backends live below it
-// (twin, pcie, remote, playback); fpga/regmap says what the registers mean.
+// Package fpga defines the interface of a single card: registers, identity, reset and the passing of device time.
+// The backends are in twin, pcie, remote and playback; fpga/regmap describes the registers.
 package fpga
 
 import (
@@ -10,63 +10,65 @@ import (
 
 // Kinds of device errors; match them with errors.Is.
 var (
-	// ErrGone says that the device stopped answering: a PCIe read of all ones, a closed connection.
+	// ErrGone: the device stopped answering (a PCIe read of all ones, a closed connection).
 	ErrGone = olaf.NewError(olaf.Device, "device is gone")
-	// ErrAddress says that no register answers at an address, or that access there is not allowed.
+	// ErrAddress: no register at the address, or access to it is not allowed.
 	ErrAddress = olaf.NewError(olaf.Device, "no such register")
-	// ErrRefused says that the device declined a write, for example of a mode while it runs.
+	// ErrRefused: the device declined a write, such as a mode change while it runs.
 	ErrRefused = olaf.NewError(olaf.Device, "device refused")
-	// ErrDoubtful says that what a device answers can't be true, so that it is handed out to nobody.
+	// ErrDoubtful: the device returned values that cannot be true, so they are not used.
 	ErrDoubtful = olaf.NewError(olaf.Device, "device contradicts itself")
 )
 
-// Registers is access to the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;
-// values are 32 bit. 64-bit counters are two registers, low word first, stable after a snapshot command.
+// Registers reads and writes the register space of one card. Addresses are byte offsets within BAR2, multiples of
+// 4; values are 32 bit. 64-bit counters are two registers, low word first, stable after a snapshot command.
 type Registers interface {
 	Read32(addr uint32) (uint32, error)
 	Write32(addr uint32, value uint32) error
-	// WriteBurst writes all words to the one address, in order: the data register of a memory proxy.
+	// WriteBurst writes all words to one address, in order. It serves the data register of a memory proxy.
 	WriteBurst(addr uint32, words []uint32) error
 }
 
 // Device is one open card or its twin. It is not safe for concurrent use.
 type Device interface {
 	Registers
-	// Identity says what this is, without touching its state.
+	// Identity describes the device without touching its state.
 	Identity() Identity
-	// Sleep lets d of the device's own time pass: a card's by waiting, the twin's by simulating. It ends early with the
-	// context's error.
+	// Sleep lets d of device time pass: a card waits, the twin simulates. It returns early with the context's
+	// error.
 	Sleep(ctx context.Context, d olaf.Duration) error
 	Close() error
 }
 
-// Port is what a network port of a card counted, at the MAC and in the adapter between MAC and box. Only differences mean
-// something: the counts start at some time before the first look.
+// Port is the traffic counted at one network port, at the MAC and in the adapter between MAC and user box. Only
+// differences are meaningful, because the counts do not start at 0.
 type Port struct {
 	Sent     uint64 `json:"sent"`     // frames that left the MAC
-	Received uint64 `json:"received"` // frames that came to the MAC
-	// SentDamaged left with a wrong FCS, ReceivedDamaged came with one, too long or cut.
+	Received uint64 `json:"received"` // frames that reached the MAC
+	// SentDamaged counts sent frames with a wrong FCS, ReceivedDamaged received frames with a wrong FCS, too long,
+	// or truncated.
 	SentDamaged     uint64 `json:"sent_damaged"`
 	ReceivedDamaged uint64 `json:"received_damaged"`
-	// ReceivedBadFCS and ReceivedOversize are the first two of these.
+	// ReceivedBadFCS and ReceivedOversize are parts of ReceivedDamaged.
 	ReceivedBadFCS   uint64 `json:"received_bad_fcs"`
 	ReceivedOversize uint64 `json:"received_oversize"`
-	// Dropped frames were received and lost on their way to the box: for want of buffer while the box held them up, or
-	// damaged. They appear in no counter of ours; loss accounting must add them.
+	// Dropped counts frames received but lost before the user box, because its buffer was full or the frame was
+	// damaged. No other counter includes them, so loss accounting must add them.
 	Dropped uint64 `json:"dropped"`
-	// Stray frames came out of the box without a port to go to.
+	// Stray counts frames from the user box without a destination port.
 	Stray uint64 `json:"stray"`
-	// ForeignTicks is how often somebody else took counts of the MAC away, so that its counts above are too small.
+	// ForeignTicks counts how often another program latched the MAC's counters, which makes the counts above too
+	// small.
 	ForeignTicks uint64 `json:"foreign_ticks"`
 }
 
-// PortCounter is a Device with network ports of its own.
+// PortCounter is a Device with network ports.
 type PortCounter interface {
-	// PortCounts are all ports', by number; none where the device turns out to have no ports.
+	// PortCounts returns the counts of all ports by number, or none if the device has no ports.
 	PortCounts() ([]Port, error)
 }
 
-// PortCounts are what the device's network ports counted; none where it has none.
+// PortCounts returns the counts of dev's network ports, or none if it has no ports.
 func PortCounts(dev Device) ([]Port, error) {
 	if d, ok := dev.(PortCounter); ok {
 		return d.PortCounts()
@@ -74,9 +76,9 @@ func PortCounts(dev Device) ([]Port, error) {
 	return nil, nil
 }
 
-// Identity tells one device and what it was built as.
+// Identity identifies a device and its build.
 type Identity struct {
-	Address    string `json:"address"` // the form that opens it again: twin:, pci:0000:3b:00.0
+	Address    string `json:"address"` // form that opens it again: twin:, pci:0000:3b:00.0
 	Kind       string `json:"kind"`    // twin, pcie, remote, playback
 	MapVersion string `json:"map_version"`
 	Build      string `json:"build"` // bitstream hash, or the twin's model version

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// DryRun is a view of d that prints every access and changes nothing: reads are done, unless they would move an index on;
-// writes are remembered, so that reading a register back shows what it would hold.
+// DryRun returns a view of d that prints every access and changes nothing. Reads reach the device unless they would
+// advance an index. Writes are only remembered, so that reading a register back returns the value written.
 func DryRun(d Device, out io.Writer) Device {
 	return &dryRun{d, out, make(map[uint32]uint32)}
 }
@@ -21,11 +21,11 @@ type dryRun struct {
 	written map[uint32]uint32
 }
 
-// moving are registers that every read changes.
+// moving lists registers that change with every read.
 var moving = map[uint32]bool{regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true}
 
 func registerName(addr uint32) string {
-	ref, high, ok := regmap.At(addr)
+	ref, high, ok := regmap.RegisterAt(addr)
 	switch {
 	case !ok:
 		return "?"
@@ -48,7 +48,7 @@ func (d *dryRun) Read32(addr uint32) (uint32, error) {
 }
 
 func (d *dryRun) Write32(addr, value uint32) error {
-	ref, _, ok := regmap.At(addr)
+	ref, _, ok := regmap.RegisterAt(addr)
 	if !ok || ref.Register.Access == regmap.ReadOnly {
 		return fmt.Errorf("write %#x to %#x: %w", value, addr, ErrAddress)
 	}

@@ -11,24 +11,25 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// QueueConfig is how the OlafQueue block shall work (docs/reference/registers.md, queue).
+// QueueConfig configures the OlafQueue block (docs/reference/registers.md, queue).
 type QueueConfig struct {
-	Discipline      string // a name of engine.Names
+	Discipline      string // one of engine.DisciplineNames
 	Depth           int    // slots in use
 	Output          engine.Output
 	RewardFilter    bool
 	RewardThreshold int32 // Q24.8
-	Provenance      bool  // log who is inside every update; needs the capability
-	// Program stands in front of the queue and makes one update of H; nil passes updates on.
+	Provenance      bool  // log the contributors of every update; needs the capability
+	// Program is the switch program in front of the queue, which combines H updates into one. If nil, updates pass
+	// unchanged.
 	Program *program.Description
 	H       int
-	// Segments is how many frames an update takes, each of which the program adds up by itself; 0 is one.
+	// Segments is the number of frames per update, each summed separately; 0 means 1.
 	Segments int
-	// Downlink is the rate of the link to each worker, by which sums leave; 0 sends them to the server.
+	// Downlink is the rate of the link to each worker, over which sums leave. If 0, sums go to the server.
 	Downlink engine.Increment
 }
 
-// NotBuilt says that a card was not built with a switch program. It matches ErrRefused.
+// NotBuilt is the error for a card built without a switch program. It matches ErrRefused.
 type NotBuilt struct{ Address, Program string }
 
 func (e *NotBuilt) Error() string {
@@ -36,11 +37,11 @@ func (e *NotBuilt) Error() string {
 		e.Program)
 }
 
-// Unwrap makes it match ErrRefused.
+// Unwrap returns ErrRefused.
 func (e *NotBuilt) Unwrap() error { return ErrRefused }
 
-// BuildsProgram says whether a card was built with a program; the error is then nil, otherwise a *NotBuilt or that of a read.
-func BuildsProgram(d Device, p *program.Description) error {
+// CheckProgramBuilt returns nil if the card was built with p, a *NotBuilt if not, or the error of a register read.
+func CheckProgramBuilt(d Device, p *program.Description) error {
 	has, err := hasAggregator(d)
 	if err != nil {
 		return err
@@ -62,8 +63,8 @@ func hasAggregator(d Device) (bool, error) {
 	return capabilities&regmap.CommonCapabilitiesAggregator != 0, err
 }
 
-// NoEngineCycles says whether a device takes none, and can be given none.
-func NoEngineCycles(d Device) (bool, error) {
+// HasNoEngineCycles reports whether the device's engine takes no cycles and cannot be configured to take any.
+func HasNoEngineCycles(d Device) (bool, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil || capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
 		return false, err
@@ -76,20 +77,20 @@ func NoEngineCycles(d Device) (bool, error) {
 	return err == nil && merge == 0, err
 }
 
-// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables it again. It refuses
-// what the card was not built for with an error that matches ErrRefused and names the limit.
+// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables the queue again.
+// If the card was not built for c, the error matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil {
 		return err
 	}
-	if err := c.fits(d, capabilities); err != nil {
+	if err := c.checkBuild(d, capabilities); err != nil {
 		return err
 	}
 	if err := StopQueue(ctx, d); err != nil {
 		return err
 	}
-	for _, w := range c.writes(capabilities) {
+	for _, w := range c.listWrites(capabilities) {
 		if err := d.Write32(w.addr, w.value); err != nil {
 			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
 		}
@@ -101,7 +102,7 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
 		}
 	}
-	if c.Program != nil { // sums that an earlier run left
+	if c.Program != nil { // left over from an earlier run
 		if err := d.Write32(regmap.AggregatorCommand, regmap.AggregatorCommandClear); err != nil {
 			return fmt.Errorf("clear the aggregator: %w", err)
 		}
@@ -109,14 +110,14 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	return d.Write32(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// fits compares c with what the card says it was built for.
-func (c *QueueConfig) fits(d Device, capabilities uint32) error {
+// checkBuild compares c with the limits of the card's build.
+func (c *QueueConfig) checkBuild(d Device, capabilities uint32) error {
 	slots, err := d.Read32(regmap.QueueBuiltSlots)
 	if err != nil {
 		return err
 	}
 	if c.Program != nil {
-		if err := BuildsProgram(d, c.Program); err != nil {
+		if err := CheckProgramBuilt(d, c.Program); err != nil {
 			return err
 		}
 	}
@@ -124,8 +125,8 @@ func (c *QueueConfig) fits(d Device, capabilities uint32) error {
 		bad bool
 		say string
 	}{
-		{!slices.Contains(engine.Names(), c.Discipline),
-			fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
+		{!slices.Contains(engine.DisciplineNames(), c.Discipline),
+			fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.DisciplineNames())},
 		{c.Depth < 1 || uint32(c.Depth) > slots,
 			fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
 		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
@@ -148,10 +149,10 @@ type write struct {
 	value uint32
 }
 
-// writes lists the registers in the order of their addresses. Engine cycles are only written where they are a model's
-// parameters; a card states its own.
-func (c *QueueConfig) writes(capabilities uint32) []write {
-	discipline, _ := engine.Describe(c.Discipline)
+// listWrites lists the register writes in address order. Engine cycles are written only on a model; on a card they
+// are fixed.
+func (c *QueueConfig) listWrites(capabilities uint32) []write {
+	discipline, _ := engine.FindDiscipline(c.Discipline)
 	mode := discipline.Code
 	if c.RewardFilter {
 		mode |= regmap.QueueModeRewardFilter
@@ -186,7 +187,7 @@ func (c *QueueConfig) writes(capabilities uint32) []write {
 		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code},
 		write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
 	if capabilities&regmap.CommonCapabilitiesDownlinks != 0 {
-		out = append(out, c.downlinks()...)
+		out = append(out, c.listDownlinkWrites()...)
 	}
 	if capabilities&regmap.CommonCapabilitiesWireFormats != 0 {
 		out = append(out, write{"aggregator.segments", regmap.AggregatorSegments, uint32(max(c.Segments, 1))})
@@ -194,8 +195,8 @@ func (c *QueueConfig) writes(capabilities uint32) []write {
 	return out
 }
 
-// downlinks say where sums go.
-func (c *QueueConfig) downlinks() []write {
+// listDownlinkWrites lists the register writes that select where sums go.
+func (c *QueueConfig) listDownlinkWrites() []write {
 	if c.Downlink == 0 {
 		return []write{{"aggregator.results", regmap.AggregatorResults, 0}}
 	}
@@ -205,11 +206,11 @@ func (c *QueueConfig) downlinks() []write {
 	}
 }
 
-// drainStep is how much device time passes between two looks at a queue that drains.
+// drainStep is the device time between two polls of a draining queue.
 const drainStep = 10 * olaf.Microsecond
 
-// StopQueue disables the queue and waits until everything inside has left. What does not leave within a second of device
-// time is flushed.
+// StopQueue disables the queue and waits until it is empty. Frames still inside after one second of device time are
+// flushed.
 func StopQueue(ctx context.Context, d Device) error {
 	if err := d.Write32(regmap.QueueControl, 0); err != nil {
 		return fmt.Errorf("disable the queue: %w", err)
@@ -230,7 +231,7 @@ func StopQueue(ctx context.Context, d Device) error {
 	return err
 }
 
-// DrainQueue waits until the queue is empty, for a second of device time at most.
+// DrainQueue waits until the queue is empty, for at most one second of device time.
 func DrainQueue(ctx context.Context, d Device) error {
 	for waited := olaf.Duration(0); waited < olaf.Second; waited += drainStep {
 		if empty, err := queueEmpty(d); err != nil || empty {
@@ -243,7 +244,7 @@ func DrainQueue(ctx context.Context, d Device) error {
 	return nil
 }
 
-// DrainDownlinks waits until no sum is on its way to workers any more, on a device that has links to them.
+// DrainDownlinks waits until no sum is queued for the workers. The device must have downlinks.
 func DrainDownlinks(ctx context.Context, d Device) error {
 	for {
 		waiting, err := d.Read32(regmap.AggregatorDownlinkWaiting)
@@ -261,13 +262,13 @@ func queueEmpty(d Device) (bool, error) {
 	return status&regmap.QueueStatusEmpty != 0, err
 }
 
-// Counters are the snapshot banks of a card at one cycle.
+// Counters is a snapshot of a card's counter banks, all taken at one cycle.
 type Counters struct {
 	Queue     regmap.QueueCounters
 	Generator regmap.GeneratorCounters
-	// Aggregator is that of the program in front of the queue, where somebody asked for it: see SnapshotProgram.
+	// Aggregator is filled by SnapshotProgram only. It counts for the program in front of the queue.
 	Aggregator regmap.AggregatorCounters
-	// MostSegments is how many segments of its table held a partial sum at a time.
+	// MostSegments is the peak number of table segments with a partial sum.
 	MostSegments uint64
 }
 
@@ -287,7 +288,8 @@ func Snapshot(d Device) (Counters, error) {
 	return c, nil
 }
 
-// SnapshotProgram is Snapshot with the bank of the program in front of the queue, on a card that is built with one.
+// SnapshotProgram is Snapshot plus the counters of the program in front of the queue. The card must be built with
+// one.
 func SnapshotProgram(d Device) (Counters, error) {
 	c, err := Snapshot(d)
 	if err != nil {
@@ -308,13 +310,14 @@ func SnapshotProgram(d Device) (Counters, error) {
 	return c, nil
 }
 
-// bankVersions say since which version of the aggregator block there are counters that its first had not.
+// bankVersions maps counters added later to the version of the aggregator block that introduced them.
 var bankVersions = map[uint32]uint32{
 	regmap.AggregatorOccupancyIntegral: 1<<24 | 3<<16,
 	regmap.AggregatorOccupancyCycles:   1<<24 | 4<<16,
 }
 
-// olderBank reads the bank of a block of a version, where what is newer is 0.
+// olderBank reads the counter bank of an aggregator block of some version. Counters added after that version read
+// 0.
 type olderBank struct {
 	regmap.Reader
 	version uint32
@@ -327,8 +330,8 @@ func (b olderBank) Read32(addr uint32) (uint32, error) {
 	return b.Reader.Read32(addr)
 }
 
-// ClearCounters zeroes every running counter, and takes a snapshot to see that the command arrived. The error matches
-// ErrDoubtful where the counters cover time from before it.
+// ClearCounters zeroes every running counter and takes a snapshot to confirm it. The error matches ErrDoubtful if
+// the counters still cover time before the command.
 func ClearCounters(d Device) error {
 	before, err := regmap.Read64(d, regmap.CommonCycles)
 	if err != nil {
@@ -353,8 +356,8 @@ func ClearCounters(d Device) error {
 	return nil
 }
 
-// ProgramCounters says what the registers of the program in front of the queue count, by their addresses; empty where there is
-// none, or one of which nothing is known.
+// ProgramCounters maps register addresses to the counters of the program in front of the queue. The map is empty if
+// there is no program or it is not in known.
 func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf.Counter, error) {
 	counters := map[uint32]*olaf.Counter{}
 	code, err := d.Read32(regmap.AggregatorProgram)

@@ -9,41 +9,41 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrRunning says that a queue runs, so that nobody can look into what is in front of it.
+// ErrRunning: the queue runs, so the table in front of it cannot be read.
 var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
 
-// ErrMoving says that what is in front of a queue that stands changes under one's eyes.
+// ErrMoving: the program's table changed during the read although the queue was stopped.
 var ErrMoving = olaf.NewError(olaf.Device, "the table of the program changes while it is read")
 
-// Segment is a slot of the program in front of the queue that holds a partial sum, as registers tell of it: not whose all the
-// contributions are.
+// Segment is a table slot of the program in front of the queue that contains a partial sum. The registers identify
+// only its newest contributor.
 type Segment struct {
 	Cluster olaf.ClusterID
-	Seg     uint64 // place in the cluster's vector
-	Slot    int    // of the table
-	Count   int    // contributions inside
+	Seg     uint64 // position in the cluster's vector
+	Slot    int    // index in the table
+	Count   int    // contributions in the sum
 	Newest  olaf.WorkerID
-	GenNS   uint64 // of the newest
+	GenNS   uint64 // of the newest contribution
 	Since   uint64 // of the first contribution, in common.cycles
-	Lanes   int    // that are stored
+	Lanes   int    // stored lanes
 }
 
-// Segments are the table of the program in front of the queue.
+// Segments is the table of the program in front of the queue.
 type Segments struct {
-	Program uint32 // its code
+	Program uint32 // program code
 	H       int    // contributions that complete a sum
 	Built   int
 	Held    []Segment
 }
 
-// ReadSegments reads what waits in front of the queue. The queue must stand: one that is frozen is read as it is, one that is
-// disabled is frozen for the while, and one that runs gives an error that matches ErrRunning. The error matches ErrRefused where there is no
-// such block, and ErrMoving where somebody else changes it meanwhile.
+// ReadSegments reads the table in front of the queue. A frozen queue is read as it is, a disabled queue is frozen
+// for the duration, and a running queue gives an error that matches ErrRunning. The error matches ErrRefused if the
+// block is missing, and ErrMoving if the table changes during the read.
 func ReadSegments(d Device) (Segments, error) { return readSegments(d, false) }
 
-// HoldSegments is ReadSegments of a device whose time passes only when it is asked to: a queue that runs is frozen for the while
-// as well, as nothing can arrive meanwhile.
-func HoldSegments(d Device) (Segments, error) { return readSegments(d, true) }
+// FreezeAndReadSegments is ReadSegments for a device whose time passes only on request. It also freezes a running
+// queue, because nothing can arrive meanwhile.
+func FreezeAndReadSegments(d Device) (Segments, error) { return readSegments(d, true) }
 
 func readSegments(d Device, holds bool) (t Segments, err error) {
 	switch has, err := hasAggregator(d); {
@@ -67,18 +67,19 @@ func readSegments(d Device, holds bool) (t Segments, err error) {
 		}
 		defer func() { err = errors.Join(err, d.Write32(regmap.QueueControl, control)) }()
 	}
-	return agreed(d)
+	return readStableSegments(d)
 }
 
-// looks are how often the table is read until one is as that before.
+// looks limits the reads of the table until two in a row agree.
 const looks = 4
 
-// agreed reads the table until two looks show the same, since a reset that comes between two registers leaves words of two tables.
-func agreed(d Device) (t Segments, err error) {
+// readStableSegments reads the table until two reads in a row agree, because a reset between two register reads
+// mixes words of two tables.
+func readStableSegments(d Device) (t Segments, err error) {
 	for i := range looks {
 		before := t
 		t = Segments{}
-		if err := t.read(d); err != nil {
+		if err := t.readTable(d); err != nil {
 			return t, err
 		}
 		if i > 0 && t.Program == before.Program && t.H == before.H && t.Built == before.Built &&
@@ -90,14 +91,14 @@ func agreed(d Device) (t Segments, err error) {
 		d.Identity().Address)
 }
 
-func (t *Segments) read(d Device) error {
+func (t *Segments) readTable(d Device) error {
 	values, err := readAll(d, regmap.AggregatorProgram, regmap.AggregatorH, regmap.AggregatorBuiltSlots,
 		regmap.AggregatorOccupied)
 	if err != nil {
 		return err
 	}
 	t.Program, t.H, t.Built = values[0], int(values[1]), int(values[2])
-	segments, err := segmentsOf(d)
+	segments, err := countSegments(d)
 	if err != nil {
 		return err
 	}
@@ -115,8 +116,8 @@ func (t *Segments) read(d Device) error {
 	return nil
 }
 
-// segmentsOf is how many segments each cluster's vector has: one, where software can't say.
-func segmentsOf(d Device) (int, error) {
+// countSegments returns the number of segments in each cluster's vector. It is 1 on builds without wire formats.
+func countSegments(d Device) (int, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil || capabilities&regmap.CommonCapabilitiesWireFormats == 0 {
 		return 1, err
@@ -125,7 +126,7 @@ func segmentsOf(d Device) (int, error) {
 	return max(int(n), 1), err
 }
 
-// readSegment is what the inspector shows.
+// readSegment reads the slot selected in the inspector.
 func readSegment(d Device) (Segment, error) {
 	v, err := readAll(d, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize,
 		regmap.AggregatorInspectSegment,
@@ -142,7 +143,7 @@ func readSegment(d Device) (Segment, error) {
 	}, nil
 }
 
-// readAll reads registers in their order.
+// readAll reads the registers at the given addresses, in order.
 func readAll(d Device, at ...uint32) ([]uint32, error) {
 	values := make([]uint32, len(at))
 	for i, a := range at {

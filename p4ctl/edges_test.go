@@ -41,12 +41,12 @@ multicast_port: 7
 // golden file.
 func TestFilesAtEveryPlace(t *testing.T) {
 	var text bytes.Buffer
-	whole, err := ParseTables([]byte(wholeFile), programs.All()...)
+	whole, err := ParseTables([]byte(wholeFile), programs.AllPrograms()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	try := func(what, file string) {
-		tables, err := ParseTables([]byte(file), programs.All()...)
+		tables, err := ParseTables([]byte(file), programs.AllPrograms()...)
 		switch {
 		case err != nil && !errors.Is(err, ErrTables):
 			t.Errorf("%s: %v does not match ErrTables", what, err)
@@ -56,7 +56,7 @@ func TestFilesAtEveryPlace(t *testing.T) {
 			fmt.Fprintf(&text, "%s: taken, %d workers, %d servers, %d clusters, %d groups, %d entries; as before %t\n", what,
 				len(tables.Workers), len(tables.Servers), len(tables.Clusters), len(tables.Groups), len(tables.Entries),
 				tables.Hash() == whole.Hash())
-			if again, err := ParseTables(tables.AppendYAML(nil), programs.All()...); err != nil ||
+			if again, err := ParseTables(tables.AppendYAML(nil), programs.AllPrograms()...); err != nil ||
 				again.Hash() != tables.Hash() {
 				t.Errorf("%s: does not read back: %v", what, err)
 			}
@@ -104,7 +104,7 @@ programs:
   isw.members: [{job: 0, worker: 0, port: 4}, {job: 1, worker: 2, port: 5}, {job: 9, worker: 2, port: 5}]
   p4inc.segments: [{job: 0, first: 16, size: 8}, {job: 3, first: 0, size: 8}]
 `
-	start, err := ParseTables([]byte(file), programs.All()...)
+	start, err := ParseTables([]byte(file), programs.AllPrograms()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestFaultsOfTables(t *testing.T) {
 
 // TestOrderMeansNothing shuffles every list of tables and expects the same text and the same hash.
 func TestOrderMeansNothing(t *testing.T) {
-	whole, err := ParseTables([]byte(wholeFile), programs.All()...)
+	whole, err := ParseTables([]byte(wholeFile), programs.AllPrograms()...)
 	if err != nil {
 		t.Fatal(err)
 	}

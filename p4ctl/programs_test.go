@@ -38,7 +38,7 @@ programs:
 
 func admitted(t *testing.T) p4ctl.Tables {
 	t.Helper()
-	tables, err := p4ctl.ParseTables([]byte(admittedFile), programs.All()...)
+	tables, err := p4ctl.ParseTables([]byte(admittedFile), programs.AllPrograms()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestFileOfPrograms(t *testing.T) {
 		"  other.members: []\n": "line 13: programs.other.members: unknown field",
 	} {
 		_, err := p4ctl.ParseTables([]byte(strings.Replace(admittedFile, "    - {job: 0, worker: 1, port: 5}\n", text,
-			1)), programs.All()...)
+			1)), programs.AllPrograms()...)
 		if !errors.Is(err, p4ctl.ErrTables) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v, want %s", err, say)
 		}
@@ -147,7 +147,7 @@ func TestRegroupingOfMembers(t *testing.T) {
 // gets them without losing its entries, and a rejected entry rolls the whole batch back.
 func TestControllerOfPrograms(t *testing.T) {
 	backend := new(agent.Embedded)
-	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.All()})
+	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.AllPrograms()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestControllerOfPrograms(t *testing.T) {
 	}
 	running := a.Serve(l, nil)
 	t.Cleanup(func() { running.Close() })
-	s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{Programs: programs.All()})
+	s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{Programs: programs.AllPrograms()})
 	if err != nil {
 		t.Fatal(err)
 	}

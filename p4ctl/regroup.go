@@ -104,7 +104,7 @@ func (e *Entry) belongsTo(w *Worker) bool {
 
 // jobID returns the job that the entry concerns.
 func (e *Entry) jobID() olaf.ClusterID {
-	j, _ := e.Table.Read(e.Key, e.Params)
+	j, _ := e.Table.ReadEntry(e.Key, e.Params)
 	return j.ID
 }
 

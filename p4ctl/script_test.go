@@ -466,7 +466,7 @@ func answers(t *testing.T) []answer {
 // TestAnswers combines every request with every response and compares requests and results with a golden file.
 func TestAnswers(t *testing.T) {
 	var text bytes.Buffer
-	all := programs.All()
+	all := programs.AllPrograms()
 	three := Plan{}
 	for i := range uint32(3) {
 		three.changes = append(three.changes, change{op: v1.Update_INSERT, after: object{kind: kindServer, key: 7 + i}})
@@ -579,7 +579,7 @@ func TestAnswers(t *testing.T) {
 
 // TestAddedTables adds the tables of programs to pipelines that have some of them, for both profiles.
 func TestAddedTables(t *testing.T) {
-	all := programs.All()
+	all := programs.AllPrograms()
 	byName := map[string]program.Description{}
 	for _, d := range all {
 		byName[d.Name] = d

@@ -248,10 +248,10 @@ func (t Tables) validateEntries() error {
 			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, o.name() + " is there twice"}
 		}
 		seen[o.identity()] = true
-		if !e.Table.Above(e.Params) {
+		if !e.Table.NamesParent(e.Params) {
 			continue
 		}
-		j, _ := e.Table.Read(e.Key, e.Params)
+		j, _ := e.Table.ReadEntry(e.Key, e.Params)
 		job := identity{table: e.Table.ID, key: uint32(j.ID)}
 		if other, second := above[job]; second {
 			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, fmt.Sprintf("%s names two switches above job %d: %d and %d",

@@ -40,7 +40,7 @@ func everyObject(known []p4.Table) map[string]object {
 
 // Every object reads back as it was written, also with numeric ports, and each update calls it by its name.
 func TestEveryObjectReadsBack(t *testing.T) {
-	known := p4.TablesOf(programs.All())
+	known := p4.TablesOf(programs.AllPrograms())
 	if len(known) < 4 {
 		t.Fatalf("%d tables of programs", len(known))
 	}
@@ -85,7 +85,7 @@ func TestEveryObjectReadsBack(t *testing.T) {
 
 // Malformed entries of programs are errors that name table and field; entries with other actions are skipped.
 func TestForeignEntriesOfPrograms(t *testing.T) {
-	known := p4.TablesOf(programs.All())
+	known := p4.TablesOf(programs.AllPrograms())
 	for i := range known {
 		table := &known[i]
 		narrow := -1 // a parameter with fewer than 32 bits
@@ -150,7 +150,7 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 func TestOrderOfAPlan(t *testing.T) {
 	parse := func(text string) Tables {
 		t.Helper()
-		tables, err := ParseTables([]byte("schema: olafctl.tables/v1\n"+text), programs.All()...)
+		tables, err := ParseTables([]byte("schema: olafctl.tables/v1\n"+text), programs.AllPrograms()...)
 		if err != nil {
 			t.Fatal(err)
 		}

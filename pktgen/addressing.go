@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Addressing says which addresses the testbed uses. Worker w has the IPv4 address Workers + w; every MAC is locally
-// administered and ends in its IPv4 address, so that both can be told from either.
+// Addressing configures the testbed's addresses. Worker w has the IPv4 address Workers + w. Every MAC is locally
+// administered and ends in the IPv4 address, so each determines the other.
 type Addressing struct {
 	Workers netip.Addr // of worker 0
 	Server  netip.Addr // of the parameter server
@@ -21,8 +21,8 @@ func DefaultAddressing() Addressing {
 	return Addressing{netip.AddrFrom4([4]byte{10, 1, 0, 0}), netip.AddrFrom4([4]byte{10, 0, 0, 1})}
 }
 
-// Validate refuses addresses that are not IPv4, leave the address space, or give the server a worker's address. The error
-// matches ErrWorkload.
+// Validate rejects addresses that are not IPv4, exceed the address space, or give the server a worker's address.
+// The error matches ErrWorkload.
 func (a Addressing) Validate(workers int) error {
 	if !a.Workers.Is4() || !a.Server.Is4() {
 		return fmt.Errorf("%w: addresses %v and %v must be IPv4", ErrWorkload, a.Workers, a.Server)
@@ -31,32 +31,32 @@ func (a Addressing) Validate(workers int) error {
 	if uint64(base)+uint64(workers) > 1<<32 {
 		return fmt.Errorf("%w: %d workers from %v leave the IPv4 address space", ErrWorkload, workers, a.Workers)
 	}
-	if server-base < uint32(workers) { // also false when the server lies below
+	if server-base < uint32(workers) { // also false if the server is below
 		return fmt.Errorf("%w: the server's address %v is that of worker %d", ErrWorkload, a.Server, server-base)
 	}
 	return nil
 }
 
-// Worker is where frames of worker w come from and go to.
+// WorkerAddresses returns source and destination of worker w's frames.
 func (a Addressing) Worker(w int) olaf.Addresses {
 	src, dst := octets(number(a.Workers)+uint32(w)), a.Server.As4()
 	return olaf.Addresses{SrcMAC: hardware(src), DstMAC: hardware(dst), SrcIP: src, DstIP: dst, SrcPort: sourcePort(w)}
 }
 
-// Answer is where frames of the parameter server to worker w come from and go to.
+// AnswerAddresses returns source and destination of the parameter server's frames to worker w.
 func (a Addressing) Answer(w int) olaf.Addresses {
 	d := a.Worker(w)
 	d.SrcMAC, d.DstMAC, d.SrcIP, d.DstIP, d.SrcPort = d.DstMAC, d.SrcMAC, d.DstIP, d.SrcIP, olaf.UDPPort
 	return d
 }
 
-// Lookup says which of the workers has an address.
+// FindWorker returns the worker that has an address; ok is false if none of the workers has it.
 func (a Addressing) Lookup(ip [4]byte, workers int) (w int, ok bool) {
 	d := binary.BigEndian.Uint32(ip[:]) - number(a.Workers)
 	return int(d), uint64(d) < uint64(workers)
 }
 
-// flow is the generator's entry of a segment of worker w.
+// makeFlow returns the generator's flow for a segment of worker w.
 func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
 	d := a.Worker(w)
 	return regmap.Flow{

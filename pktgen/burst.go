@@ -17,28 +17,30 @@ const (
 	Exponential = "exp"
 )
 
-// Burst is a workload of bursts at the line rate with gaps that hold the mean rate. Every update of a burst draws a
-// cluster by weight and then a worker of it uniformly; a worker that has sent all its updates draws no more.
+// Burst is a workload of bursts at the line rate with gaps that give the mean rate. Every update of a burst draws a
+// cluster by weight and then one of its workers uniformly; a worker that has sent all its updates is no longer
+// drawn.
 type Burst struct {
 	Placement
 	UpdatesPerWorker int       `json:"updates_per_worker"`
 	Size             olaf.Size `json:"size"` // L2 bytes of every frame
-	// Values is how many gradients of 32 bits an update has; 0 is as many as a frame. More take several frames, one behind the
-	// other, each a segment of the vector; the last one is as long as it has to be.
+	// Values is the number of 32-bit gradients per update; 0 means as many as fit a frame. More take several
+	// consecutive frames, each a segment of the vector; the last one may be shorter.
 	Values   int       `json:"values,omitempty"`
-	LineRate olaf.Rate `json:"line_rate"` // inside a burst
+	LineRate olaf.Rate `json:"line_rate"` // within a burst
 	MeanRate olaf.Rate `json:"mean_rate"` // over bursts and gaps, at most LineRate
-	// BurstPackets is the (mean) length of a burst in updates; 1 is smooth traffic.
+	// BurstPackets is the (mean) length of a burst in updates; 1 means smooth traffic.
 	BurstPackets int    `json:"burst_packets"`
 	BurstDist    string `json:"burst_dist"` // Fixed or Geometric
 	GapDist      string `json:"gap_dist"`   // Fixed or Exponential
-	// ClusterSigma spreads the log-normal cluster weights; 0 makes all clusters equal. Weights are drawn anew every
+	// ClusterSigma spreads the log-normal cluster weights; 0 makes all clusters equal. Weights are redrawn every
 	// HoldBursts bursts.
 	ClusterSigma float64 `json:"cluster_sigma"`
 	HoldBursts   int     `json:"weights_hold_bursts"`
-	// ClusterRunProb is how likely a packet takes its predecessor's cluster without drawing, within a burst.
+	// ClusterRunProb is the probability that a packet uses its predecessor's cluster without a draw, within a
+	// burst.
 	ClusterRunProb float64 `json:"cluster_run_prob"`
-	// ActiveClusters is how many clusters take part in one burst, drawn uniformly for each; 0 is all.
+	// ActiveClusters is the number of clusters per burst, drawn uniformly for each; 0 means all.
 	ActiveClusters int `json:"active_clusters"`
 }
 
@@ -48,7 +50,7 @@ type Preset struct {
 	Burst       Burst
 }
 
-// Presets are the workloads of the paper's micro-benchmarks, with the traffic shape that its Table 1 was found to fit.
+// ListPresets returns the workloads of the paper's micro-benchmarks, with the traffic shape that fits its Table 1.
 func Presets() []Preset {
 	table1 := Burst{
 		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
@@ -68,7 +70,7 @@ func Presets() []Preset {
 	}
 }
 
-// PresetBurst finds a preset's workload. The error matches ErrWorkload and lists the names.
+// PresetBurst returns a preset's workload. The error matches ErrWorkload and lists the names.
 func PresetBurst(name string) (Burst, error) {
 	var names []string
 	for _, p := range Presets() {
@@ -80,7 +82,7 @@ func PresetBurst(name string) (Burst, error) {
 	return Burst{}, fmt.Errorf("%w: no preset is named %q; use one of %s", ErrWorkload, name, strings.Join(names, ", "))
 }
 
-// Bounds of a workload. What a device holds may be less and is checked when it is programmed.
+// Limits of a workload. A device may support less, which is checked when it is programmed.
 const (
 	maxWorkers   = 1 << 16
 	maxUpdates   = 10_000_000
@@ -89,11 +91,11 @@ const (
 	maxFlows     = 1 << 16
 	maxBurst     = 100_000
 	maxSigma     = 10
-	busRate      = 128 * olaf.Gbps // 64 bytes a cycle
+	busRate      = 128 * olaf.Gbps // 64 bytes per cycle
 	clockSeconds = 1 << 48 / float64(ClockHz)
 )
 
-// Validate says the first thing that is wrong with w, and in which field. The error matches ErrWorkload.
+// Validate returns an error for the first invalid field. The error matches ErrWorkload.
 func (w *Burst) Validate() error {
 	checks := []struct {
 		field string
@@ -148,7 +150,7 @@ func (w *Burst) Validate() error {
 			return olaf.InField(c.field, fmt.Errorf("%w: %s", ErrWorkload, c.say))
 		}
 	}
-	// Random gaps may exceed the mean; half of the clock's range leaves them room.
+	// Random gaps may exceed the mean; half of the clock's range leaves room for them.
 	if s := w.Seconds(); s > clockSeconds/2 {
 		return olaf.InField("updates_per_worker",
 			fmt.Errorf("%w: at %v it lasts %.0f s, more than half the range of the generator's clock (%.0f s)",
@@ -157,22 +159,22 @@ func (w *Burst) Validate() error {
 	return nil
 }
 
-// Total is how many updates all workers send together.
+// Total returns the number of updates of all workers.
 func (w *Burst) Total() int { return w.Workers * w.UpdatesPerWorker }
 
-// Lanes is how many gradients a frame carries.
+// Lanes returns the number of gradients per frame.
 func (w *Burst) Lanes() int { return lanesOf(w.Size) }
 
-// Segments is how many frames an update takes.
+// Segments returns the number of frames per update.
 func (w *Burst) Segments() int { return segments(w.Values, w.Size) }
 
-// Frames is how many frames all workers send together.
+// Frames returns the number of frames of all workers.
 func (w *Burst) Frames() int { return w.Total() * w.Segments() }
 
-// Flows is how many flows of a generator that takes.
+// Flows returns the number of generator flows that the workload needs.
 func (w *Burst) Flows() int { return w.Workers * w.Segments() }
 
-// segments is how many frames of a size a vector of some values takes.
+// countSegments returns the number of frames for a vector of the given number of values.
 func segments(values int, frame olaf.Size) int {
 	lanes := lanesOf(frame)
 	if lanes == 0 {
@@ -181,10 +183,10 @@ func segments(values int, frame olaf.Size) int {
 	return max(1, (values+lanes-1)/lanes)
 }
 
-// lanesOf is how many gradients a frame carries.
+// lanesOf returns the number of gradients in a frame.
 func lanesOf(frame olaf.Size) int { return int(frame-olaf.HeaderBytes) / olaf.LaneBytes }
 
-// segmentSize is the length of a segment's frame: the last one holds the rest of the vector.
+// segmentSize returns the length of a segment's frame; the last one has the rest of the vector.
 func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
 	last := segments(values, frame) - 1
 	if segment < last || last == 0 {
@@ -193,18 +195,18 @@ func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
 	return olaf.FrameSize(values - last*lanesOf(frame))
 }
 
-// vectorSize is the length of all frames of an update.
+// vectorSize returns the length of all frames of an update.
 func (w *Burst) vectorSize() olaf.Size {
 	last := w.Segments() - 1
 	return olaf.Size(last)*w.Size + segmentSize(last, w.Values, w.Size)
 }
 
-// Seconds is how long the workload lasts at its mean rate.
+// Seconds returns the duration of the workload at its mean rate.
 func (w *Burst) Seconds() float64 {
 	return float64(w.Total()) * float64(w.vectorSize().Bits()) / float64(w.MeanRate)
 }
 
-// burstLength draws one burst's packets: fixed, or geometric on 1, 2, … with the same mean.
+// burstLength draws the packets of one burst: fixed, or geometric on 1, 2, … with the same mean.
 func (w *Burst) burstLength(uniform float64) int {
 	if w.BurstDist == Fixed || w.BurstPackets == 1 {
 		return w.BurstPackets

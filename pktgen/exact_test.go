@@ -33,7 +33,7 @@ func (l *logged) access(format string, args ...any) error {
 }
 
 func nameOf(addr uint32) string {
-	ref, high, ok := regmap.At(addr)
+	ref, high, ok := regmap.RegisterAt(addr)
 	switch {
 	case !ok:
 		return fmt.Sprintf("%#x", addr)

@@ -2,14 +2,15 @@ package pktgen
 
 import "math/bits"
 
-// fenwick is a binary indexed tree over integer weights: choice by weight and change of one weight in O(log n), exactly.
+// fenwick is a binary indexed tree over integer weights. It draws by weight and changes a weight in O(log n),
+// exactly.
 type fenwick struct {
 	sums  []uint64 // 1-based partial sums
 	total uint64
 	top   int // highest power of two not above len(weights)
 }
 
-// build takes over weights in O(n). The tree keeps no reference to them.
+// build sets all weights in O(n). The tree retains no reference to them.
 func (f *fenwick) build(weights []uint64) {
 	n := len(weights)
 	if cap(f.sums) < n+1 {
@@ -28,7 +29,7 @@ func (f *fenwick) build(weights []uint64) {
 	}
 }
 
-// remove takes weight w away from position i.
+// remove subtracts weight w at position i.
 func (f *fenwick) remove(i int, w uint64) {
 	f.total -= w
 	for i++; i < len(f.sums); i += i & -i {
@@ -36,7 +37,7 @@ func (f *fenwick) remove(i int, w uint64) {
 	}
 }
 
-// find is the position whose share of [0, total) contains x.
+// find returns the position whose share of [0, total) contains x.
 func (f *fenwick) find(x uint64) int {
 	at := 0
 	for step := f.top; step > 0; step >>= 1 {

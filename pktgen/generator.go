@@ -13,41 +13,43 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Registers is the access that programming the generator takes; every device has it. Addresses are BAR2 byte offsets.
+// Registers is the register access needed to program the generator; every device has it. Addresses are BAR2 byte
+// offsets.
 type Registers interface {
 	Read32(addr uint32) (uint32, error)
 	Write32(addr uint32, value uint32) error
 	WriteBurst(addr uint32, words []uint32) error
 }
 
-// Source is a stream of descriptors in order of time; a Schedule is one. Their flows are worker ids, or those of a job's segments.
+// Source is a stream of descriptors in order of time, such as a Schedule. Their flows are worker ids, or those of a
+// job's segments.
 type Source interface {
 	Total() int
-	// Fill writes the next descriptors and says how many there were: fewer than asked for only at the end.
+	// Fill writes the next descriptors and returns their number, which is below len(dst) only at the end.
 	Fill(dst []regmap.Descriptor) int
 }
 
-// Job is what a generator is to play.
+// Job is a job for a generator.
 type Job struct {
 	Placement
 	Addressing Addressing
-	Size       olaf.Size // of a frame whose descriptor gives no length
-	Values     int       // of an update; more than a frame holds take a flow a segment, worker after worker
-	Template   uint16    // payload; 0 is the built-in one, in which every lane is 1.0
+	Size       olaf.Size // of a frame whose descriptor has no length
+	Values     int       // per update; more than fit a frame take one flow per segment, worker after worker
+	Template   uint16    // payload; 0 is the built-in one with 1.0 in every lane
 	Wire       Wire      // of all frames
 	Source     Source    // consumed by Program
 }
 
-// Wire is whose frames those of flows are: the register map's format, 0 for OLAF's and otherwise the code of a program, and the type
-// of service of their IPv4 headers. It means something to cards with the capability wire_formats alone.
+// Wire is the format of flows' frames: the register map's format, 0 for OLAF and otherwise a program's code, and
+// the type of service in IPv4 headers. It requires the capability wire_formats.
 type Wire struct {
 	Format, ToS uint8
 }
 
-// State is where a generator is.
+// State is the state of a generator.
 type State uint8
 
-// The states, numbered as in the register map.
+// States of the register map.
 const (
 	Idle State = iota
 	Armed
@@ -59,7 +61,7 @@ const (
 
 var stateNames = [...]string{"idle", "armed", "running", "stopping", "done", "error"}
 
-// String is the name in the register map.
+// String returns the name in the register map.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -67,11 +69,11 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Busy says that the generator plays a job, or waits to.
+// Busy reports whether the generator plays a job or is armed.
 func (s State) Busy() bool { return s == Armed || s == Running || s == Stopping }
 
-// Generator programs and steers the packet generator of one card. It keeps its buffers, so that the second job of a size
-// allocates nothing. It is not safe for concurrent use.
+// Generator programs and controls the packet generator of one card. It keeps its buffers, so a second job of the
+// same size causes no allocation. It is not safe for concurrent use.
 type Generator struct {
 	regs        Registers
 	descriptors []regmap.Descriptor
@@ -79,17 +81,17 @@ type Generator struct {
 	bytes       []byte
 }
 
-// allEvents are the sticky bits; no other may be written.
+// allEvents are the defined sticky bits; no other may be written.
 const allEvents = regmap.GeneratorEventsDone | regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun |
 	regmap.GeneratorEventsUnsorted | regmap.GeneratorEventsBadFlow | regmap.GeneratorEventsBadLength |
 	regmap.GeneratorEventsRefused | regmap.GeneratorEventsValue
 
 const (
-	chunkWords  = 4096      // words between two looks at the context
+	chunkWords  = 4096      // words between two checks of the context
 	pollsAtMost = 5_000_000 // reads of a busy proxy: seconds over PCIe
 )
 
-// NewGenerator steers the generator behind regs. Nothing is read or written yet.
+// NewGenerator returns a Generator for the registers regs. It does not access them yet.
 func NewGenerator(regs Registers) *Generator {
 	return &Generator{
 		regs:        regs,
@@ -99,7 +101,7 @@ func NewGenerator(regs Registers) *Generator {
 	}
 }
 
-// Limits are what a generator was built for.
+// Limits are a generator's build limits.
 type Limits struct {
 	Flows       uint32
 	Descriptors uint32
@@ -107,7 +109,7 @@ type Limits struct {
 	Packet      olaf.Size
 }
 
-// Limits reads the built limits.
+// Limits reads the build limits.
 func (g *Generator) Limits() (Limits, error) {
 	var l Limits
 	var packet uint32
@@ -130,10 +132,10 @@ func (g *Generator) Limits() (Limits, error) {
 	return l, nil
 }
 
-// flows is how many a job takes.
+// countFlows returns the number of flows for a job.
 func (j *Job) flows() int { return j.Workers * segments(j.Values, j.Size) }
 
-// check refuses a job that does not fit, before anything is written.
+// checkJob returns an error if a job does not fit. It runs before anything is written.
 func (l Limits) check(job *Job) error {
 	for _, c := range []struct {
 		need, built int64
@@ -151,7 +153,7 @@ func (l Limits) check(job *Job) error {
 	return nil
 }
 
-// checkFlows refuses a job with more flows than there is room for.
+// checkFlows returns an error if a job has too many flows.
 func (l Limits) checkFlows(job *Job) error {
 	if job.flows() > int(l.Flows) {
 		return fmt.Errorf("%w: %d flows, built_flows is %d", ErrLimit, job.flows(), l.Flows)
@@ -159,9 +161,10 @@ func (l Limits) checkFlows(job *Job) error {
 	return nil
 }
 
-// Program loads the job's flow table and descriptors through the memory proxy, and verifies both images by their CRC. The
-// generator must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing and
-// matches ErrLimit; ErrState, ErrImage, ErrWorkload, errors of the registers and the context's error are the others.
+// Program loads the job's flow table and descriptors through the memory proxy and verifies both by CRC. The
+// generator must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing
+// and gives an error that matches ErrLimit. Other errors match ErrState, ErrImage or ErrWorkload, or are those of
+// the registers or the context.
 func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -200,7 +203,8 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	return g.refusals("programming")
 }
 
-// still says whether the generator plays nothing, so that its memories can be changed. The error matches ErrState.
+// checkIdle returns an error that matches ErrState if the generator is busy, so that its memories cannot be
+// changed.
 func (g *Generator) still() error {
 	switch state, err := g.State(); {
 	case err != nil:
@@ -219,8 +223,8 @@ func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// Describe writes a job's flow table alone, whose Source is not asked: flows as they are to be from now on, or those of hosts
-// beside the card, which the generator does not play. Errors are those of Program.
+// WriteFlows writes a job's flow table only and does not use its Source. It serves flows that change later, or
+// flows of hosts outside the card. Errors are those of Program.
 func (g *Generator) Describe(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -241,8 +245,9 @@ func (g *Generator) Describe(ctx context.Context, job Job) error {
 	return g.refusals("describing flows")
 }
 
-// Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays,
-// or where somebody else changes the table meanwhile, ErrLimit of more entries than there can be, or are those of the registers.
+// ReadFlows reads the flow table of the card, up to the number of entries in use. Errors match ErrState if the
+// generator is busy or the table changes meanwhile, ErrLimit if the number of entries is impossible, or are those
+// of the registers.
 func (g *Generator) Flows() ([]regmap.Flow, error) {
 	const looks = 4
 	var before []regmap.Flow
@@ -251,8 +256,8 @@ func (g *Generator) Flows() ([]regmap.Flow, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Each look goes on through the memory, so that no word of it is read again by itself. A card that was reset meanwhile has no flow in
-		// use, and what came from its memory after that was nobody's.
+		// Each pass continues through the memory, so no word is read twice in a row. After a reset the card has no
+		// flows in use, and the words read after it are meaningless.
 		if i > 0 && slices.Equal(flows, before) {
 			return flows, nil
 		}
@@ -261,7 +266,7 @@ func (g *Generator) Flows() ([]regmap.Flow, error) {
 	return nil, fmt.Errorf("%w: no two looks at the flows agree; end other programs that write to the card", ErrState)
 }
 
-// flows reads the flow table once.
+// readFlowsOnce reads the flow table once.
 func (g *Generator) flows() ([]regmap.Flow, error) {
 	if err := g.still(); err != nil {
 		return nil, err
@@ -289,7 +294,7 @@ func (g *Generator) flows() ([]regmap.Flow, error) {
 	return flows, nil
 }
 
-// flowWords yields the flow table in chunks that fill g.words.
+// flowWords returns a function that yields the flow table in chunks of g.words.
 func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 	next, each := 0, segments(job.Values, job.Size)
 	return func() ([]uint32, error) {
@@ -305,7 +310,7 @@ func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 	}
 }
 
-// descriptorWords yields the stream in chunks that fill g.words.
+// descriptorWords returns a function that yields the stream in chunks of g.words.
 func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	return func() ([]uint32, error) {
 		n := src.Fill(g.descriptors)
@@ -321,7 +326,7 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	}
 }
 
-// load writes total words that next yields into a memory from address 0 and compares CRCs.
+// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs.
 func (g *Generator) load(ctx context.Context, memory uint32, total int, next func() ([]uint32, error)) error {
 	if err := g.regs.Write32(regmap.GeneratorMemSelect, memory); err != nil {
 		return err
@@ -354,7 +359,7 @@ func (g *Generator) load(ctx context.Context, memory uint32, total int, next fun
 	return g.verify(uint32(total), crc)
 }
 
-// writeChunk writes words in bursts that the proxy takes, and waits for it after each.
+// writeChunk writes words in bursts of the proxy's limit and waits after each.
 func (g *Generator) writeChunk(words []uint32, burst uint32) error {
 	for len(words) > 0 {
 		n := len(words)
@@ -382,7 +387,7 @@ func (g *Generator) littleEndian(words []uint32) []byte {
 	return b
 }
 
-// verify has the proxy compute its CRC over the first words of the selected memory.
+// verifyCRC compares the proxy's CRC over the first words of the selected memory with crc.
 func (g *Generator) verify(words, crc uint32) error {
 	if err := g.regs.Write32(regmap.GeneratorMemLength, words); err != nil {
 		return err
@@ -417,7 +422,7 @@ func (g *Generator) proxyIdle() error {
 	return fmt.Errorf("%w: its memory proxy stays busy", ErrState)
 }
 
-// State reads where the generator is.
+// State reads the generator's state.
 func (g *Generator) State() (State, error) {
 	v, err := g.regs.Read32(regmap.GeneratorState)
 	if err != nil {
@@ -426,8 +431,8 @@ func (g *Generator) State() (State, error) {
 	return State(v & regmap.GeneratorStateStateMask >> regmap.GeneratorStateStateShift), nil
 }
 
-// Arm has the generator check flows and descriptors and hold its run clock at 0. A job that it finds wrong is an error
-// that matches ErrState and says why.
+// Arm lets the generator check flows and descriptors and stop its run clock at 0. For an invalid job the error
+// matches ErrState and gives the reason.
 func (g *Generator) Arm() error {
 	return g.command(regmap.GeneratorCommandArm, "arm", Armed)
 }
@@ -437,7 +442,7 @@ func (g *Generator) Start() error {
 	return g.command(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
 }
 
-// Stop lets the packet on the way finish.
+// Stop lets the packet in flight finish.
 func (g *Generator) Stop() error {
 	return g.command(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
 }
@@ -447,7 +452,7 @@ func (g *Generator) Abort() error {
 	return g.command(regmap.GeneratorCommandAbort, "abort", Idle)
 }
 
-// command issues one edge command and checks that the generator went where it leads.
+// runCommand issues one command and checks that the generator reached one of the goal states.
 func (g *Generator) command(bit uint32, verb string, goals ...State) error {
 	if err := g.regs.Write32(regmap.GeneratorEvents,
 		regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
@@ -471,7 +476,7 @@ func (g *Generator) command(bit uint32, verb string, goals ...State) error {
 	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.reasons())
 }
 
-// refusals turns sticky events about refused writes into an error.
+// checkRefused converts sticky events about refused writes to an error.
 func (g *Generator) refusals(doing string) error {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {
@@ -483,7 +488,7 @@ func (g *Generator) refusals(doing string) error {
 	return nil
 }
 
-// reasons lists the sticky error events in words, with a leading colon; empty when there are none.
+// errorText describes the sticky error events, with a leading colon; it returns "" if there are none.
 func (g *Generator) reasons() string {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package pktgen goes from a workload to what the packet generator needs: which worker sends when, under which address,
-// and the words that say so in the generator's registers and memories.
+// Package pktgen converts a workload to input for the packet generator: which worker sends when, from which
+// address, and the words for the generator's registers and memories.
 //
-// A workload is a validated value (Burst), its Schedule a seeded deterministic stream of descriptors in 250 MHz cycles,
-// and a Generator is the block of registers that plays it. The package opens no device: it writes through the two or
-// three register operations that it declares.
+// A workload is a validated value (Burst), its Schedule a seeded deterministic stream of descriptors in 250 MHz
+// cycles, and a Generator the register block that plays it. The package opens no device: it writes through the
+// register operations that it declares.
 package pktgen
 
 import (
@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	// ErrWorkload is the kind of every refused workload.
+	// ErrWorkload is matched by the errors for invalid workloads.
 	ErrWorkload = olaf.NewError(olaf.Usage, "bad workload")
-	// ErrLimit says that a job exceeds what the generator was built for; the message names the limit.
+	// ErrLimit: the job exceeds the generator's build limits; the message includes the limit.
 	ErrLimit = olaf.NewError(olaf.Device, "the job does not fit the generator")
-	// ErrState says that the generator declined a command or write because of its state.
+	// ErrState: the generator refused a command or write in its current state.
 	ErrState = olaf.NewError(olaf.Device, "generator refused")
-	// ErrImage says that what the generator holds is not what was written.
+	// ErrImage: the generator's memory differs from the written data.
 	ErrImage = olaf.NewError(olaf.Device, "the generator's memory differs from what was loaded")
 )
 
@@ -30,12 +30,12 @@ type Placement struct {
 	Clusters int `json:"clusters"` // 1 to Workers
 }
 
-// Cluster is where worker w belongs.
+// Cluster returns the cluster of worker w.
 func (p Placement) Cluster(w int) olaf.ClusterID {
 	return olaf.ClusterID(w * p.Clusters / p.Workers)
 }
 
-// Members is the range first ≤ w < end of cluster c's workers.
+// Members returns the range first ≤ w < end of cluster c's workers.
 func (p Placement) Members(c int) (first, end int) {
 	return (c*p.Workers + p.Clusters - 1) / p.Clusters, ((c+1)*p.Workers + p.Clusters - 1) / p.Clusters
 }

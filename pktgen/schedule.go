@@ -9,16 +9,17 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed always
-// give the same stream. A descriptor's flow is the worker, its sequence counts per worker from 0, its reward is
-// standard normal in Q24.8 from a stream of its own. Where an update takes S frames, they follow each other, flow is worker · S +
-// segment, and the sequence goes on from frame to frame, so that its remainder by S is the segment. One step costs O(log clusters) and allocates nothing; a new draw of
-// weights costs O(clusters) every HoldBursts bursts.
+// Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed
+// always give the same stream. A descriptor's flow is the worker, its sequence counts per worker from 0, its reward
+// is standard normal in Q24.8 from a separate random stream. If an update takes S frames, they follow each other,
+// the flow is worker · S + segment, and the sequence counts frames, so that its remainder by S is the segment. One
+// step costs O(log clusters) and causes no allocation; redrawing the weights costs O(clusters) every HoldBursts
+// bursts.
 type Schedule struct {
 	w     Burst
-	pcg   *rand.PCG // decides who sends when
+	pcg   *rand.PCG // determines senders and times
 	draw  *rand.Rand
-	prize *rand.Rand // decides rewards, so that they do not disturb the rest
+	prize *rand.Rand // determines rewards, without affecting the rest
 	prng  *rand.PCG
 
 	members []uint16 // workers that still send, grouped by cluster
@@ -35,15 +36,15 @@ type Schedule struct {
 	weights []uint64 // by position in active
 	tree    fenwick
 
-	sent   int // frames
+	sent   int // number of frames
 	bursts int
 	left   int // updates left in the burst
 	last   int // position in active of the previous packet's cluster, negative at the start of a burst
 	clock  burstClock
 
 	frames, segments int
-	full, rest       int64 // bits of a segment's frame, and of the last one's
-	segment          int   // next of the update at hand
+	full, rest       int64 // bits of a full frame and of the last frame of an update
+	segment          int   // next segment of the current update
 	update           regmap.Descriptor
 }
 
@@ -66,13 +67,13 @@ func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
 	return s, nil
 }
 
-// The second words of the generators' seeds keep the streams of one run apart.
+// Second seed words, which separate the random streams of one run.
 const (
 	streamTraffic = 0x6f6c61662d747266
 	streamRewards = 0x6f6c61662d727764
 )
 
-// Reset starts the stream over under another seed and keeps all memory.
+// Reset restarts the stream with another seed and keeps all memory.
 func (s *Schedule) Reset(seed uint64) {
 	s.pcg.Seed(seed, streamTraffic)
 	s.prng.Seed(seed, streamRewards)
@@ -90,13 +91,13 @@ func (s *Schedule) Reset(seed uint64) {
 	s.clock = newBurstClock(&s.w)
 }
 
-// Workload is what the schedule plays.
+// Workload returns the workload of the schedule.
 func (s *Schedule) Workload() Burst { return s.w }
 
-// Total is how many descriptors the whole stream has.
+// Total returns the number of descriptors in the stream.
 func (s *Schedule) Total() int { return s.w.Frames() }
 
-// Fill writes the next descriptors to dst and says how many there were: fewer than len(dst) only at the end.
+// Fill writes the next descriptors to dst and returns their number, which is below len(dst) only at the end.
 func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	for i := range dst {
 		if !s.Next(&dst[i]) {
@@ -106,7 +107,7 @@ func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	return len(dst)
 }
 
-// Next writes the next descriptor to d; at the end it reports false. Its length is left to the flow.
+// Next writes the next descriptor to d. It returns false at the end. The length is left to the flow.
 func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	if s.sent == s.frames {
 		return false
@@ -126,7 +127,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	return true
 }
 
-// draws says whose update is next.
+// drawUpdate draws the next update's worker and reward.
 func (s *Schedule) draws() {
 	if s.left == 0 {
 		s.startBurst()
@@ -160,12 +161,12 @@ func (s *Schedule) startBurst() {
 	s.last = -1
 }
 
-// activate chooses the clusters of a burst and puts their weights into the tree.
+// activateClusters selects the clusters of a burst and puts their weights into the tree.
 func (s *Schedule) activate() {
 	n := len(s.open)
 	if s.w.ActiveClusters > 0 && s.w.ActiveClusters < n {
 		n = s.w.ActiveClusters
-		for i := range n { // the first n places of a shuffle
+		for i := range n { // the first n positions of a shuffle
 			s.swapOpen(i, i+int(s.below(uint64(len(s.open)-i))))
 		}
 	}
@@ -180,8 +181,8 @@ func (s *Schedule) activate() {
 		}
 		top = max(top, s.logs[c])
 	}
-	// Relative to the largest, so that 30 bits hold every weight that matters; rounding to them also hides the last
-	// bits in which math.Exp may differ between processors.
+	// Relative to the largest, so that 30 bits represent every relevant weight. Rounding also hides the last bits,
+	// in which math.Exp may differ between processors.
 	s.weights = s.weights[:n]
 	for i, c := range s.active {
 		s.weights[i] = max(1, uint64(math.Round(exactmath.Exp(s.logs[c]-top)*(1<<30))))
@@ -189,9 +190,9 @@ func (s *Schedule) activate() {
 	s.tree.build(s.weights)
 }
 
-// pick draws who sends next and books the update.
+// pickWorker draws the next sender and counts its update.
 func (s *Schedule) pick() uint16 {
-	if s.tree.total == 0 { // the burst outlived its clusters
+	if s.tree.total == 0 { // all clusters of the burst have finished
 		s.activate()
 	}
 	at := s.last
@@ -214,7 +215,7 @@ func (s *Schedule) pick() uint16 {
 	return worker
 }
 
-// close takes a cluster whose workers have all finished out of the draw.
+// closeCluster removes a cluster whose workers have all finished from the draw.
 func (s *Schedule) close(at int, c int32) {
 	s.tree.remove(at, s.weights[at])
 	s.last = -1
@@ -229,21 +230,22 @@ func (s *Schedule) swapOpen(i, j int) {
 	s.openAt[a], s.openAt[b] = int32(j), int32(i)
 }
 
-// below is uniform on 0 … n-1; its bias is below n/2^64.
+// uniformBelow returns a uniform number in 0 … n-1; its bias is below n/2^64.
 func (s *Schedule) below(n uint64) uint64 {
 	hi, _ := bits.Mul64(s.pcg.Uint64(), n)
 	return hi
 }
 
-// burstClock counts exact times. A burst of L packets of b bits takes L·b/line; the gap after it takes W/mean − W/line
-// with W = mean burst length · b, times a random factor where gaps are random; b is that of an update. So every packet's time is
-// M/mean + P/line with whole numbers of bits M and P, and its cycle is the floor of that.
+// burstClock computes exact times. A burst of L packets of b bits takes L·b/line. The gap after it takes W/mean −
+// W/line with W = mean burst length · b, times a random factor if gaps are random; b is the size of an update.
+// Every packet's time is therefore M/mean + P/line with whole numbers of bits M and P, and its cycle is the floor
+// of that.
 type burstClock struct {
 	mean, line    uint64
 	burst         int64 // bits of a mean burst
-	m, p          int64 // bits counted at the mean and at the line rate
+	m, p          int64 // bits counted at the mean rate and at the line rate
 	begun         bool
-	cycles, parts uint64 // m/mean in cycles and the rest in cycles·mean
+	cycles, parts uint64 // m/mean in cycles, and the remainder in cycles·mean
 }
 
 func newBurstClock(w *Burst) burstClock {
@@ -251,7 +253,7 @@ func newBurstClock(w *Burst) burstClock {
 	return burstClock{mean: uint64(w.MeanRate), line: uint64(w.LineRate), burst: b * int64(w.BurstPackets)}
 }
 
-// start begins a burst, after a gap of that many mean gaps unless it is the first.
+// startBurst begins a burst, after a gap of this many mean gaps unless it is the first.
 func (c *burstClock) start(gap float64) {
 	if c.begun {
 		w := c.burst
@@ -266,7 +268,7 @@ func (c *burstClock) start(gap float64) {
 	c.cycles, c.parts = bits.Div64(hi, lo, c.mean)
 }
 
-// step is the cycle of the next packet of the burst, of so many bits.
+// nextCycle returns the cycle of the burst's next packet; size is its length in bits.
 func (c *burstClock) step(size int64) uint64 {
 	p, negative := uint64(c.p), c.p < 0
 	if negative {

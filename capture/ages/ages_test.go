@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-var declared = metric.OfQueue(engine.Flow(), engine.Sums())
+var declared = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 
 const mask = 1<<48 - 1
 

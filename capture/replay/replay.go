@@ -28,7 +28,7 @@ var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole fra
 
 // Config configures the queue.
 type Config struct {
-	Queue  string        // one of engine.Names
+	Queue  string        // one of engine.DisciplineNames
 	Engine engine.Config // Clusters and LaneMemory are set by the replay
 	Output engine.Output // the serialiser and the engine's cycles
 	// Lanes merges gradients and passes them to the sink, as needed for writing frames. It costs 9 kB per slot.
@@ -49,7 +49,7 @@ type Sink interface {
 
 // declared declares the counters and metrics of a replay; sent counts all packets of the capture.
 var declared = func() *metric.Declaration {
-	d := metric.OfQueue(engine.Flow(), engine.Sums())
+	d := metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 	for name, doc := range map[string]string{"sent": "packets in the capture", "bypassed": "not OLAF, or ACKs",
 		"malformed": "broken OLAF frames"} {
 		d.Ledger.Counters[d.Ledger.Index(name)].Doc = doc

@@ -213,7 +213,7 @@ func TestReplayInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := file(t, append(genArrivals(t), arrival{atNS: 1 << 20}))
 		cfg := olafQueue(rapid.IntRange(1, 9).Draw(t, "slots"))
-		cfg.Queue = rapid.SampledFrom(engine.Names()).Draw(t, "queue")
+		cfg.Queue = rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue")
 		cfg.Engine.RewardFilter = rapid.Bool().Draw(t, "filter")
 		cfg.Engine.FreeSlotOnStart = rapid.Bool().Draw(t, "free")
 		cfg.Output.MergeCycles = rapid.IntRange(0, 3).Draw(t, "merge")

@@ -34,7 +34,7 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 // process is the world of this process, and what the program was built of.
 func process() *cli.Env {
 	env := cli.System()
-	env.Systems, env.Programs = system.All(), programs.All()
+	env.Systems, env.Programs = system.All(), programs.AllPrograms()
 	env.Devices, env.Published, env.Declared, env.Layouts = devices(env.Systems), published(env.Systems), env.Systems.Declared, layouts()
 	return env
 }

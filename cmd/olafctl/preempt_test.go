@@ -36,7 +36,7 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	systems := system.All()
 	return &cli.Env{
-		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Systems: systems, Programs: programs.All(),
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Systems: systems, Programs: programs.AllPrograms(),
 		Devices: devices(systems), Published: published(systems), Declared: systems.Declared,
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil }, Executable: os.Executable,

@@ -174,7 +174,7 @@ func TestDoctorOfOldKernel(t *testing.T) {
 		}
 	}
 	if canReal() {
-		if all := testbedcmd.FeatureAbilities(xdp.Running()); all != nil {
+		if all := testbedcmd.FeatureAbilities(xdp.RunningKernel()); all != nil {
 			t.Errorf("of this kernel: %+v", all)
 		}
 	}

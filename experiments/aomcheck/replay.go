@@ -72,7 +72,7 @@ func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	port.Pace(engine.Steps(int64(p.Service/p.tick()) * path.PerTick))
+	port.SetClock(engine.StepClock(int64(p.Service/p.tick()) * path.PerTick))
 	for _, ev := range path.events() {
 		port.Advance(olaf.Time(ev.at)) // a departure precedes an arrival of the same instant, and so does its ACK
 		send, err := decider.decide(ev)

@@ -56,7 +56,7 @@ func (b *station) set(id RunID, planned int, measured *results.Run) error {
 
 // logOf is what a device tells of its queue's arrivals.
 func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
-	log, ok := fpga.LogOf(dev)
+	log, ok := fpga.FindArrivalLog(dev)
 	if !ok {
 		return nil, fmt.Errorf("--beside: %w: %s does not log what reached its queue", testbed.ErrUnsupported, dev.Identity().Address)
 	}
@@ -92,7 +92,7 @@ func (o *observed) Deliver(d *engine.Departure) {
 
 // Logs says whether a rig's device tells what reached its queue, so that its runs can be set beside the twin's.
 func (r *Rig) Logs() bool {
-	_, ok := fpga.LogOf(r.Device)
+	_, ok := fpga.FindArrivalLog(r.Device)
 	return ok
 }
 

@@ -18,7 +18,7 @@ func (s *Spec) inBursts() bool {
 
 // bookBursts notes at which rate the updates of a run's bursts came to the queue, where the device's log has all of them.
 func (b *station) bookBursts(id RunID, run *results.Run) error {
-	log, ok := fpga.LogOf(b.Device)
+	log, ok := fpga.FindArrivalLog(b.Device)
 	if !ok || !b.measured || !b.plan.Spec.inBursts() {
 		return nil
 	}

@@ -167,7 +167,7 @@ func ofField(systems system.Set, name string) map[string]any {
 	case "topology":
 		return yamlfile.Choice(Topologies()...)
 	case "profile":
-		return yamlfile.Choice(engine.Profiles()...)
+		return yamlfile.Choice(engine.ProfileNames()...)
 	case "burst_dist":
 		return yamlfile.Choice(pktgen.Fixed, pktgen.Geometric)
 	case "gap_dist":

@@ -65,7 +65,7 @@ func holdsReal(t *testing.T, r *results.Row) {
 func TestBothEnds(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
-	must(t, os.WriteFile(lua, []byte(frame.Dissector()), 0o644))
+	must(t, os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644))
 	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
 		for _, queue := range []string{"olaf", "fifo"} {
 			t.Run(device.Prefix+queue, func(t *testing.T) {

@@ -184,7 +184,7 @@ func (r *rounds) hear(f *closedloop.Frame) {
 
 // loopCounts puts together what the device's registers, the hosts and the links of a run counted.
 func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network, parts *system.Parts) olaf.Counts {
-	counts := b.accounts[b.config].Of(c)
+	counts := b.accounts[b.config].Counts(c)
 	for i := range r.Endpoints.Ledger().Counters {
 		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
 	}

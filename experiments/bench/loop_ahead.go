@@ -32,7 +32,7 @@ func (a *ahead) Summed(job int, inside uint64, all []wired.Gradient) {
 
 // mark is what a gradient of a worker adds to program.Trace.Inside, where workers are numbered within their job.
 func (a *ahead) mark(job int, w olaf.WorkerID, vector uint32) uint64 {
-	return program.Mark(w-olaf.WorkerID(job*a.fan), vector)
+	return program.ContributionMark(w-olaf.WorkerID(job*a.fan), vector)
 }
 
 func newAhead(r *rounds, served bool) *ahead {

@@ -412,7 +412,7 @@ func loops(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
 		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side", fpga.ErrRefused, dev.Identity().Address)
 	}
-	return fpga.BuildsProgram(dev, c.system.Switched())
+	return fpga.CheckProgramBuilt(dev, c.system.Switched())
 }
 
 // LoopTitle says in a few words who waits for what.

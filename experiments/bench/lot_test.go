@@ -18,7 +18,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	var lots Lots // the same twin for all that can share one
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}
-	for _, profile := range engine.Profiles() {
+	for _, profile := range engine.ProfileNames() {
 		s := usual()
 		s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
 		s.Profile = engine.Profile(profile)

@@ -96,10 +96,10 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 
 // onDevice is the plan without engine cycles where a device has none, whatever the profile of a specification.
 func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
-	if _, real := fpga.LogOf(dev); !real { // a model or a card's logic, which has some
+	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which has some
 		return p, nil
 	}
-	none, err := fpga.NoEngineCycles(dev)
+	none, err := fpga.HasNoEngineCycles(dev)
 	if err != nil || !none {
 		return p, err
 	}

@@ -115,7 +115,7 @@ func (p *Plan) job(source pktgen.Source) pktgen.Job {
 // queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
 // without it the per-worker age of merged updates is not known.
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
-	discipline, _ := engine.Describe(c.system.Discipline)
+	discipline, _ := engine.FindDiscipline(c.system.Discipline)
 	if p.Spec.Loop != nil { // whose packets pass no queue
 		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.Switched(), H: p.Spec.fan()}
 	}

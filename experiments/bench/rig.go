@@ -82,7 +82,7 @@ func (p *Plan) fits(dev fpga.Device, c *Config) error {
 	if !c.system.Adds() {
 		return nil
 	}
-	if err := fpga.BuildsProgram(dev, c.system.Program); err != nil {
+	if err := fpga.CheckProgramBuilt(dev, c.system.Program); err != nil {
 		return err
 	}
 	built, err := dev.Read32(regmap.AggregatorBuiltSlots)
@@ -233,7 +233,7 @@ func (r *Rig) Snapshot() (fpga.Counters, error) {
 
 // Account puts the card's counters beside what the capture observed.
 func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
-	counts := r.accounts[r.config].Of(c)
+	counts := r.accounts[r.config].Counts(c)
 	counts.Add("received", observed)
 	counts.Add("capture_lost", counts.Of("delivered")-observed)
 	if t := &r.tables[r.config]; t.slots > 0 {

@@ -57,7 +57,7 @@ func (hosting) AddsUpdates() bool { return false }
 
 // TestAgentsOfHostsThatWait holds that what an agent lends is asked before anything is written whether updates pass its programs.
 func TestAgentsOfHostsThatWait(t *testing.T) {
-	built := programs.All()
+	built := programs.AllPrograms()
 	row := testbed.Local(testbed.Device{
 		Prefix: "waits:", Abilities: testbed.HasTables | testbed.ClosesLoop | testbed.TakesPrograms, Programs: built,
 	}, func(context.Context, string, testbed.OpenOptions) (*testbed.Parts, error) {

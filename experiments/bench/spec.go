@@ -173,7 +173,7 @@ func (s *Spec) checkSegments() error {
 		return err
 	}
 	for _, found := range systems {
-		if kind, _ := engine.Describe(found.Discipline); kind.Merges {
+		if kind, _ := engine.FindDiscipline(found.Discipline); kind.Merges {
 			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by themselves take them, such as %s --versus fifo",
 				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(), strings.Join(s.Systems.Adding().Names(), ", "))
 		}
@@ -215,7 +215,7 @@ func (s *Spec) checkFilter() error {
 
 // filters says whether the ports of a system compare rewards where they are told to.
 func filters(of *system.System) bool {
-	kind, _ := engine.Describe(of.Discipline)
+	kind, _ := engine.FindDiscipline(of.Discipline)
 	return kind.FiltersReward
 }
 

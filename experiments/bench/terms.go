@@ -90,7 +90,7 @@ func (s *Spec) memory(of *system.System) string {
 
 // arithmetic is in what a system adds.
 func arithmetic(of *system.System) string {
-	switch kind, _ := engine.Describe(of.Discipline); {
+	switch kind, _ := engine.FindDiscipline(of.Discipline); {
 	case of.Adds():
 		return of.Program.Arithmetic.String()
 	case kind.Merges:

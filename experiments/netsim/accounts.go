@@ -18,7 +18,7 @@ func (s *sim) check() error {
 	var saturated uint64
 	for i := range s.ports {
 		d := s.ports[i].output.Discipline()
-		if err := engine.Audit(d); err != nil {
+		if err := engine.AuditDiscipline(d); err != nil {
 			return fmt.Errorf("port %s: %w", s.portName(i), err)
 		}
 		saturated += d.Stats().CountSaturations

@@ -75,10 +75,10 @@ func (c *checker) general() {
 }
 
 func (c *checker) queue(p Pos, name string, needed bool) {
-	if name == "" && !needed || slices.Contains(engine.Names(), name) {
+	if name == "" && !needed || slices.Contains(engine.DisciplineNames(), name) {
 		return
 	}
-	c.fail(p, "queue", "queue %q is not known%s", name, yamlfile.Suggest(name, engine.Names()))
+	c.fail(p, "queue", "queue %q is not known%s", name, yamlfile.Suggest(name, engine.DisciplineNames()))
 }
 
 // queues looks at what the queues of a switch are built as.

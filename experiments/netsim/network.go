@@ -322,8 +322,8 @@ func (n *network) addOutputs(t *Topology) error {
 		if err != nil {
 			return &Error{t.File, sw.Of("slots"), err.Error()}
 		}
-		p.output.Pace(t.clock(p.spec.Rate, p.spec.Overhead))
-		turns := engine.Steps(0) // none
+		p.output.SetClock(t.clock(p.spec.Rate, p.spec.Overhead))
+		turns := engine.StepClock(0) // none
 		if p.spec.AckRate > 0 {
 			turns = t.clock(p.spec.AckRate, p.spec.Overhead)
 		}
@@ -345,15 +345,15 @@ func (t *Topology) queueOf(sw *Switch) string { return cmp.Or(sw.Queue, t.Queue)
 // clock is how long frames take on a link.
 func (t *Topology) clock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
 	if t.Timing == NS3 {
-		return engine.NS3(rate, overhead)
+		return engine.NS3Clock(rate, overhead)
 	}
-	return engine.Picoseconds(rate, overhead)
+	return engine.PicosecondClock(rate, overhead)
 }
 
 // Merges says whether any queue can put several workers into one frame.
 func (t *Topology) Merges() bool {
 	merges := func(queue string) bool {
-		k, _ := engine.Describe(queue)
+		k, _ := engine.FindDiscipline(queue)
 		return k.Merges
 	}
 	return t.Program != "" || merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })

@@ -218,7 +218,7 @@ func checkTransmissionTimes(t *testing.T, table string) {
 		if _, err := fmt.Sscanf(line, "%d,%d,%d", &bits, &rate, &ns); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		clock := engine.NS3(olaf.Rate(rate), 0)
+		clock := engine.NS3Clock(olaf.Rate(rate), 0)
 		if got := clock.Ticks(olaf.Size(bits / 8)); got != ns*int64(olaf.Nanosecond) {
 			t.Errorf("%d bits at %d bit/s: %d ps, ns-3 has %d ns", bits, rate, got, ns)
 		}

@@ -71,9 +71,9 @@ func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 	case o.Slot == engine.NoSlot:
 		s.meter.dropped(c, u, s.now)
 	}
-	if p.output.Heed(now, o) {
+	if p.output.HandleOutcome(now, o) {
 		s.launch(to)
-	} else if o.Class == engine.Aggregated && p.output.Contends() {
+	} else if o.Class == engine.Aggregated && p.output.MayContend() {
 		s.lengthen(p)
 	}
 }
@@ -105,7 +105,7 @@ func (s *sim) launch(i int32) {
 	var f *frame
 	if slot, _ := p.output.Sending(); slot == engine.NoSlot {
 		f = p.link.push(nil)
-		f.update, f.place = olaf.Update{}, p.output.Bypassing()
+		f.update, f.place = olaf.Update{}, p.output.BypassHandle()
 	} else {
 		p.output.Discipline().View(slot, &s.view)
 		f = p.link.push(s.view.Contributors)
@@ -144,7 +144,7 @@ func (s *sim) change(c *Change) {
 	there, back := s.portBetween(c.From, c.To), s.portBetween(c.To, c.From)
 	if c.Rate > 0 && there >= 0 {
 		p := &s.ports[there]
-		p.output.Pace(s.t.clock(c.Rate, p.spec.Overhead))
+		p.output.SetClock(s.t.clock(c.Rate, p.spec.Overhead))
 	}
 	if c.Link == "" {
 		return
@@ -154,7 +154,7 @@ func (s *sim) change(c *Change) {
 			continue
 		}
 		p := &s.ports[i]
-		if p.output.Link(olaf.Time(s.now), c.Link == LinkUp) {
+		if p.output.SetLink(olaf.Time(s.now), c.Link == LinkUp) {
 			s.launch(i)
 		}
 		if _, sending := p.output.Sending(); sending && !p.output.Up() {

@@ -171,7 +171,7 @@ func drawTopology(t *rapid.T) *Topology {
 	topology := &Topology{
 		Duration: olaf.Duration(rapid.Int64Range(1, 800).Draw(t, "duration")) * ms,
 		Warmup:   olaf.Duration(rapid.Int64Range(0, 300).Draw(t, "warmup")) * ms,
-		Seed:     rapid.Uint64().Draw(t, "seed"), Queue: rapid.SampledFrom(engine.Names()).Draw(t, "queue"),
+		Seed:     rapid.Uint64().Draw(t, "seed"), Queue: rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue"),
 		Update: olaf.FrameSize(rapid.IntRange(0, 300).Draw(t, "lanes")), Timing: rapid.SampledFrom([]Timing{"", Exact, NS3}).Draw(t, "timing"),
 		Servers: []Server{{Name: "ps", Processing: olaf.Duration(rapid.Int64Range(0, 3).Draw(t, "processing")) * ms}},
 		Control: Control{Enabled: rapid.Bool().Draw(t, "tc"), Threshold: 20 * ms, Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope"),
@@ -297,7 +297,7 @@ func (s *queueSink) Deliver(d *engine.Departure) {
 // One switch is the twin's queue: same engine, same serialiser, same departures to the picosecond where a frame takes
 // whole cycles, with engine cycles and without.
 func TestAgreesWithTheTwinsQueue(t *testing.T) {
-	for _, queue := range engine.Names() {
+	for _, queue := range engine.DisciplineNames() {
 		for _, profile := range []engine.Profile{engine.Ideal, engine.Calibrated, engine.Measured, engine.MeasuredShared} {
 			for seed := range uint64(20) {
 				compareWithQueue(t, queue, profile, seed)

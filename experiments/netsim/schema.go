@@ -37,13 +37,13 @@ var texts = map[reflect.Type]map[string]any{
 func ofField(systems system.Set, name string) map[string]any {
 	switch name {
 	case "queue":
-		return yamlfile.Choice(engine.Names()...)
+		return yamlfile.Choice(engine.DisciplineNames()...)
 	case "system":
 		return yamlfile.Choice(systems.Rising().Names()...)
 	case "program":
 		return yamlfile.Choice(systems.Adding().Names()...)
 	case "profile":
-		return yamlfile.Choice(engine.Profiles()...)
+		return yamlfile.Choice(engine.ProfileNames()...)
 	case "schema":
 		return map[string]any{"const": TopologySchema}
 	}

@@ -164,7 +164,7 @@ func (s *sim) audit() error {
 	}
 	for i := range s.stations {
 		if st := &s.stations[i]; st.front != nil {
-			if err := of.Program.Account(st).Balance(); err != nil {
+			if err := of.Program.CountsOf(st).Balance(); err != nil {
 				return fmt.Errorf("switch %s: %w", s.names[i], err)
 			}
 		}

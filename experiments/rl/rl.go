@@ -60,7 +60,7 @@ var (
 )
 
 // Networks lists what updates can travel through.
-func Networks() []string { return append([]string{Ideal}, engine.Names()...) }
+func Networks() []string { return append([]string{Ideal}, engine.DisciplineNames()...) }
 
 // Network is the bottleneck between workers and parameter server.
 type Network struct {

@@ -113,7 +113,7 @@ func TestSameSeedSameBytesOnAnyNumberOfProcessors(t *testing.T) {
 }
 
 func TestEveryUpdateIsAccountedFor(t *testing.T) {
-	for _, kind := range engine.Names() {
+	for _, kind := range engine.DisciplineNames() {
 		c := configurations()["olaf"]
 		c.Network.Kind = kind
 		out, all := run(t, c)
@@ -158,7 +158,7 @@ func TestPackets(t *testing.T) {
 	if one := through("olaf", full, ppo.Params); !reflect.DeepEqual(one.Weights, through("olaf", full, 0).Weights) {
 		t.Error("an update in one packet is another one than in one frame")
 	}
-	for _, kind := range engine.Names() {
+	for _, kind := range engine.DisciplineNames() {
 		out := through(kind, full, 552)
 		sent, least, most := uint64(6*6), slices.Min(out.Places), slices.Max(out.Places)
 		if len(out.Places) != 4 || most > sent || 2*least < most || kind == "fifo" && most == sent {

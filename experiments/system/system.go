@@ -244,7 +244,7 @@ type Set []System
 // All are the systems of this build. A discipline that is of no system is one by itself.
 func All() Set {
 	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), xaggSystem(), parameterServer(), ring()}
-	for _, name := range engine.Names() {
+	for _, name := range engine.DisciplineNames() {
 		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})
 		}
@@ -372,7 +372,7 @@ func (s *System) Declaration() *metric.Declaration {
 func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 
 // queued is the account of any queue of package engine.
-var queued = metric.OfQueue(engine.Flow(), engine.Sums())
+var queued = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 
 // networked adds to queued what networks count after their warm-up.
 var networked = metric.OfNetwork(queued)
@@ -403,5 +403,5 @@ func (s Set) Declared(system string) *metric.Declaration {
 
 // adding declares the runs of a system whose switches add up.
 func adding(d *program.Description) *metric.Declaration {
-	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.Flow(), engine.Sums())
+	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.FlowLedger(), engine.SumsLedger())
 }

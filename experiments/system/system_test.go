@@ -10,15 +10,15 @@ import (
 
 // TestProgramsOfSystems holds that devices, which are built with the programs of all systems, have every program that there is, in the order of their codes.
 func TestProgramsOfSystems(t *testing.T) {
-	all, built := All(), slices.DeleteFunc(programs.All(), func(d program.Description) bool { return d.Code == 0 }) // but passing on, which needs nothing
-	if have, want := program.Names(all.Programs()), program.Names(built); !slices.Equal(have, want) {
+	all, built := All(), slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return d.Code == 0 }) // but passing on, which needs nothing
+	if have, want := program.ProgramNames(all.Programs()), program.ProgramNames(built); !slices.Equal(have, want) {
 		t.Errorf("systems have the programs %v, the build has %v", have, want)
 	}
-	if have := program.Names(append(all, all...).Programs()); len(have) != len(built) {
+	if have := program.ProgramNames(append(all, all...).Programs()); len(have) != len(built) {
 		t.Errorf("programs of systems that are there twice: %v", have)
 	}
 	open := slices.DeleteFunc(built, func(d program.Description) bool { return !d.Open })
-	if have := program.Names(all.Open().Programs()); !slices.Equal(have, program.Names(open)) {
+	if have := program.ProgramNames(all.Open().Programs()); !slices.Equal(have, program.ProgramNames(open)) {
 		t.Errorf("programs of workers that do not wait: %v", have)
 	}
 }

@@ -45,7 +45,7 @@ func (a *Access) bus() pcie.Bus {
 	if a.Bus != nil {
 		return *a.Bus
 	}
-	return pcie.System()
+	return pcie.HostBus()
 }
 
 // DeviceOptions say how a device is opened for its registers alone.

@@ -28,12 +28,12 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	if err := kernelNamed(name); err != nil {
 		return nil, err
 	}
-	return openRealtime(realtime.Kernel(xdp.Mode(kernelModes[name])), o)
+	return openRealtime(realtime.KernelBackend(xdp.Mode(kernelModes[name])), o)
 }
 
 // openHost opens the engine of this process as the switch.
 func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
-	return openRealtime(host.Backend(built...), o)
+	return openRealtime(host.NewBackend(built...), o)
 }
 
 // openRealtime opens a card in real time with its capture and its tables.
@@ -64,7 +64,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 		return nil, errors.Join(err, card.Close())
 	}
 	tables := &realtimeTables{card: card}
-	card.Admit(func() aggregator.Admission { return tables.Tables() })
+	card.SetTables(func() aggregator.Admission { return tables.Tables() })
 	return &Parts{
 		Cards:  []Card{{&realtimeCard{Card: card, tap: tap}, &realtimeTap{tap, card}}},
 		Tables: tables, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
@@ -106,7 +106,7 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	if c.ends == nil && !on {
 		return nil
 	}
-	err := c.Show(on)
+	err := c.SetVisible(on)
 	if c.ends != nil {
 		err = errors.Join(err, c.ends.Close())
 		c.ends = nil
@@ -140,7 +140,7 @@ type realtimeTap struct {
 
 // Capture tells of the run that was started last. The error matches fpga.ErrGone where a cable was taken away: nothing more can be measured.
 func (t *realtimeTap) Capture() (*fpga.Capture, error) {
-	if err := t.card.Intact(); errors.Is(err, fpga.ErrGone) {
+	if err := t.card.CheckIntact(); errors.Is(err, fpga.ErrGone) {
 		return nil, err
 	}
 	c, err := t.cardTap.Capture()
@@ -171,7 +171,7 @@ func (t *realtimeTables) Commit(s *agent.State) error {
 
 // Publish shows a batch. What keeps the plane from taking it makes the card fail, as nothing else can be said any more.
 func (t *realtimeTables) Publish(s *agent.State) {
-	t.card.Keep(sendersOf(s))
+	t.card.ReplaceSenders(sendersOf(s))
 	t.Embedded.Publish(s)
 }
 

@@ -4,8 +4,8 @@ package adder
 
 import "unsafe"
 
-// Blocks of eight lanes. The latter two end before the first block in which a lane would overflow, or stands at a rail, and
-// say how many are left.
+// Blocks of eight lanes. The latter two stop before the first block with an overflowing lane or a lane at its
+// limit, and return the number of remaining blocks.
 
 //go:noescape
 func floatBlocks(dst, src *uint32, blocks int)
@@ -19,7 +19,7 @@ func saturatingBlocks(dst, src *uint32, blocks int) (left int)
 //go:noescape
 func stickyBlocks(dst, src *uint32, blocks int) (left int)
 
-// addFloats and addWords add whole blocks.
+// addFloats and addWords add complete blocks.
 func addFloats(dst, src []uint32) {
 	floatBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), len(dst)/block)
 }
@@ -28,7 +28,8 @@ func addWords(dst, src []uint32) {
 	wordBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), len(dst)/block)
 }
 
-// addSaturating and addSticky add whole blocks up to one that has to be looked at, and say how many lanes they did.
+// addSaturatingBlocks and addStickyBlocks add blocks up to the first that needs checks, and return the number of
+// lanes done.
 func addSaturating(dst, src []uint32) (done int) {
 	n := len(dst) / block
 	return (n - saturatingBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), n)) * block

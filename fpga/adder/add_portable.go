@@ -2,7 +2,7 @@
 
 package adder
 
-// Eight lanes at a time spare the bounds checks of the others.
+// Eight lanes at a time avoid seven of eight bounds checks.
 
 func addFloats(dst, src []uint32) { add(floats(dst), floats(src)) }
 
@@ -23,8 +23,8 @@ func add[T uint32 | float32](dst, src []T) {
 	}
 }
 
-// addSaturating adds a block without looking; one test of the collected overflow bits decides whether it is kept. Overflow is
-// where the sum's sign differs from both addends' signs.
+// addSaturatingBlocks adds a block without checks; one test of the combined overflow bits decides whether to keep
+// the result. A lane overflows if its sum's sign differs from the signs of both addends.
 func addSaturating(dst, src []uint32) (done int) {
 	for ; len(dst)-done >= block; done += block {
 		d, s := (*[block]uint32)(dst[done:]), (*[block]uint32)(src[done:])
@@ -41,5 +41,5 @@ func addSaturating(dst, src []uint32) (done int) {
 	return done
 }
 
-// addSticky leaves every lane to be looked at.
+// addStickyBlocks leaves all lanes to the slow path.
 func addSticky(_, _ []uint32) (done int) { return 0 }

@@ -1,5 +1,6 @@
-// Package adder is the arithmetic of switches on lanes, which are 32-bit words: float32, integers that wrap, that saturate,
-// and that saturate and stay there. Every lane is added on its own, so that eight at a time give what one at a time does.
+// Package adder implements the switches' arithmetic on 32-bit lanes: float32, and integers that wrap, saturate, or
+// saturate and stay at the limit. Lanes are independent, so adding eight at a time gives the same result as adding
+// one at a time.
 package adder
 
 import (
@@ -10,12 +11,12 @@ import (
 // Word is a lane.
 type Word interface{ ~int32 | ~uint32 }
 
-// block is how many lanes are added at a time.
+// block is the number of lanes added at a time.
 const block = 8
 
-// Floats adds src to dst, both the bits of float32, rounded as IEEE 754 says, as far as both have lanes. Lanes are words
-// because most programs add integers; converting each float on its way to the adder and back costs as much as the addition,
-// which a sum of 366 lanes a packet cannot afford.
+// AddFloats adds src to dst, both as float32 bits with IEEE 754 rounding, up to the shorter length. Lanes are words
+// because most programs add integers. Converting each float to and from a word would cost as much as the addition,
+// too much for sums of 366 lanes per packet.
 func Floats(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
@@ -26,17 +27,17 @@ func Floats(dst, src []uint32) {
 	}
 }
 
-// floats views words as float32 in place: both are 32 bits wide and equally aligned, and neither holds pointers.
+// asFloats views words as float32 in place: both are 32 bits wide, equally aligned, and free of pointers.
 func floats(words []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
-// words views lanes as unsigned in place.
+// asWords views lanes as unsigned words in place.
 func words[T Word](lanes []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(lanes))), len(lanes))
 }
 
-// Wrapping adds src to dst modulo 2^32, as far as both have lanes.
+// AddWrapping adds src to dst modulo 2^32, up to the shorter length.
 func Wrapping[T Word](dst, src []T) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
@@ -46,7 +47,8 @@ func Wrapping[T Word](dst, src []T) {
 	}
 }
 
-// Saturating adds src to dst as int32 held within its range, as far as both have lanes, and says how many were held.
+// AddSaturating adds src to dst as int32 clamped to its range, up to the shorter length. It returns the number of
+// clamped lanes.
 func Saturating[T Word](dst, src []T) (held uint64) {
 	n := min(len(dst), len(src))
 	d, s := words(dst[:n]), words(src[:n])
@@ -60,7 +62,7 @@ func Saturating[T Word](dst, src []T) (held uint64) {
 	}
 }
 
-// addSlowly is Saturating lane by lane.
+// addSaturatingLanes is AddSaturating lane by lane.
 func addSlowly(dst, src []uint32) (held uint64) {
 	for i, v := range src {
 		sum := int64(int32(dst[i])) + int64(int32(v))
@@ -73,11 +75,11 @@ func addSlowly(dst, src []uint32) (held uint64) {
 	return held
 }
 
-// Saturate is the int32 nearest to v.
+// ClampInt32 returns the int32 nearest to v.
 func Saturate(v int64) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, v))) }
 
-// Sticky adds src to dst as int32 held within its range, as far as both have lanes. A lane that stands at a rail, which
-// below begins one early, at -MaxInt32, stays there: so its reader sees that the sum is none.
+// AddSticky adds src to dst as int32 clamped to its range, up to the shorter length. A lane at a limit stays there,
+// so that a reader recognizes an invalid sum; the lower limit is -MaxInt32.
 func Sticky(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	dst, src = dst[:n], src[:n]
@@ -92,7 +94,7 @@ func Sticky(dst, src []uint32) {
 	}
 }
 
-// stickSlowly is Sticky lane by lane.
+// addStickyLanes is AddSticky lane by lane.
 func stickSlowly(dst, src []uint32) {
 	for i, v := range src {
 		if have := int32(dst[i]); !atRail(have) {

@@ -1,6 +1,6 @@
-// Package aggregator puts a switch program in front of an output, for workers that send updates without waiting for answers:
-// an update is a packet of a segment of its cluster's vector, and what the program sends is an update again, for the queue
-// of a port towards the server or for the workers.
+// Package aggregator runs a switch program in front of an output, for open-loop workers. An update becomes a packet
+// for a segment of its cluster's vector, and a sum becomes an update again, for the queue of a port to the server
+// or for the workers.
 package aggregator
 
 import (
@@ -12,22 +12,22 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Sink takes a sum that leaves. What it refers to is valid during the call.
+// Sink receives a departing sum. Its arguments are valid during the call.
 type Sink func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor)
 
-// Config is what an aggregator is built with.
+// Config configures an aggregator.
 type Config struct {
 	Clusters int // each is a job
-	Segments int // of each one's vector; 0 is one
+	Segments int // per vector; 0 means 1
 	H        int // vectors that complete a sum, 1 or more
-	Lanes    int // that a segment stores; 0 decides without moving gradients
+	Lanes    int // stored per segment; 0 does not move gradients
 	Profile  string
-	// One of these takes what leaves: Up what goes to the server, or Down what goes back to the workers.
+	// One of these receives departing sums: Up those to the server, or Down those to the workers.
 	Up, Down Sink
 }
 
-// Aggregator is one switch's program with what an update has and a packet has not: who is inside, and their rewards. It is not
-// safe for concurrent use; nothing allocates per update once every cluster was seen.
+// Aggregator is one switch's program plus what updates have and packets do not: contributors and rewards. It is not
+// safe for concurrent use. Once every cluster was seen, updates cause no allocation.
 type Aggregator struct {
 	program program.Program
 	cfg     Config
@@ -35,8 +35,8 @@ type Aggregator struct {
 	known   []bool
 	inside  [][]olaf.Contributor // by segment of the table, oldest first
 	rewards []int32
-	vectors int // place of what was added among the program's counts
-	// Of the packet at hand: who sent it, and whether it completed a sum.
+	vectors int // index of the added vectors in the program's counts
+	// Of the current packet: its sender, and whether it completed a sum.
 	pending olaf.Contributor
 	reward  int32
 	sent    bool
@@ -46,7 +46,7 @@ type Aggregator struct {
 	sums    []int32
 }
 
-// New puts a program in front of an output. The error matches program.ErrConfig.
+// New returns a program in front of an output. The error matches program.ErrConfig.
 func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	if cfg.H < 1 {
 		return nil, fmt.Errorf("%w: H is %d; an open loop of workers needs 1 or more", program.ErrConfig, cfg.H)
@@ -71,10 +71,10 @@ func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	return a, nil
 }
 
-// Program is what decides; look at it freely.
+// Program returns the program; callers may read it.
 func (a *Aggregator) Program() program.Program { return a.program }
 
-// Clear discards every partial sum, which the program counts.
+// Clear discards all partial sums; the program counts them.
 func (a *Aggregator) Clear() {
 	for c, known := range a.known {
 		if known {
@@ -83,7 +83,7 @@ func (a *Aggregator) Clear() {
 	}
 }
 
-// end removes a cluster's job with what it holds.
+// endJob removes a cluster's job and its partial sums.
 func (a *Aggregator) end(c int) {
 	a.program.Remove(olaf.ClusterID(c))
 	a.known[c] = false
@@ -92,7 +92,7 @@ func (a *Aggregator) end(c int) {
 	}
 }
 
-// Keep discards the partial sums of clusters that are none of some jobs.
+// KeepJobs discards the partial sums of all clusters that are not among jobs.
 func (a *Aggregator) Keep(jobs []program.Job) {
 	kept := make(map[olaf.ClusterID]bool, len(jobs))
 	for i := range jobs {
@@ -105,21 +105,21 @@ func (a *Aggregator) Keep(jobs []program.Job) {
 	}
 }
 
-// Reset empties table and counts and keeps the memory.
+// Reset empties the table, zeroes the counts and keeps the memory.
 func (a *Aggregator) Reset() {
 	a.Clear()
 	a.program.Reset()
 }
 
-// Partial is a sum that waits for more.
+// Partial is an incomplete sum.
 type Partial struct {
 	Place  int // in the program's table
 	Inside []olaf.Contributor
 	program.Slot
 }
 
-// Partial is the partial sum at a place among those that there are, in the order of the table; false beyond the last. What it
-// refers to is valid until the next call.
+// Partial returns the partial sum at a position among the occupied slots, in table order; ok is false beyond the
+// last. The result is valid until the next call.
 func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
 	for place, inside := range a.inside {
 		if len(inside) == 0 {
@@ -133,13 +133,13 @@ func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
 	return p, false
 }
 
-// Offer presents an update of a segment of its cluster's vector that arrives at now. What it completes has left before Offer
-// returns.
+// Offer presents an update, which arrives at now, for a segment of its cluster's vector. A completed sum has left
+// before Offer returns.
 func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []int32) program.Class {
 	c := int(u.Cluster)
 	if !a.known[c] {
 		a.known[c] = true
-		// A vector a cluster always fits a table of as many; H was looked at.
+		// Cannot fail: one vector per cluster fits the table, and H was checked.
 		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c * a.cfg.Segments,
 			Slots: a.cfg.Segments, Parent: a.cfg.Down == nil}); err != nil {
 			panic(err)
@@ -148,7 +148,7 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	a.now = now
 	a.packet = program.Packet{
 		Kind: program.Data, Job: u.Cluster, Seg: seg, Worker: u.Worker, Count: u.Count, Lanes: u.Lanes,
-		Trace: program.Contribution(u.Worker, u.Seq, u.GenNS),
+		Trace: program.NewTrace(u.Worker, u.Seq, u.GenNS),
 	}
 	a.pending = olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}
 	a.reward = u.Reward
@@ -161,10 +161,10 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	return class
 }
 
-// place is where the program's table has a segment of a cluster.
+// slotOf returns the slot of a cluster's segment.
 func (a *Aggregator) place(c olaf.ClusterID, seg uint64) int { return int(c)*a.cfg.Segments + int(seg) }
 
-// keep notes that the packet at hand is inside the sum at a place.
+// addContributor records the current packet as part of the sum in a slot.
 func (a *Aggregator) keep(place int) {
 	a.inside[place] = append(a.inside[place], a.pending)
 	a.rewards[place] = saturated(int64(a.rewards[place]) + int64(a.reward))
@@ -172,7 +172,7 @@ func (a *Aggregator) keep(place int) {
 
 func saturated(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
 
-// Emit implements program.Out: the sum of a segment, with the packet at hand inside, leaves as an update.
+// Emit implements program.Out: the sum of a segment, including the current packet, leaves as an update.
 func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	place := a.place(p.Job, p.Seg)
 	a.sent = true
@@ -200,7 +200,7 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	to(a.now, &a.out, a.sums, inside)
 }
 
-// words are lanes as programs take them.
+// toWords converts lanes to a program's words.
 func (a *Aggregator) words(lanes []int32) []uint32 {
 	if lanes == nil {
 		return nil
@@ -212,7 +212,7 @@ func (a *Aggregator) words(lanes []int32) []uint32 {
 	return a.lanes
 }
 
-// Table is what a program holds at an instant, by itself: whoever has one may keep it.
+// Table is a snapshot of a program's table. The caller may keep it.
 type Table struct {
 	Program string
 	H       int // vectors that complete a sum
@@ -220,7 +220,7 @@ type Table struct {
 	Held    []Segment
 }
 
-// Segment is a slot that holds a partial sum. It is keyed by its cluster and its place in the cluster's vector.
+// Segment is a slot with a partial sum, identified by its cluster and the position in the cluster's vector.
 type Segment struct {
 	Cluster olaf.ClusterID
 	Seg     uint64
@@ -229,7 +229,7 @@ type Segment struct {
 	Inside  []olaf.Contributor
 }
 
-// Table is what waits for more, in the order of the table.
+// Table returns a snapshot of the partial sums, in table order.
 func (a *Aggregator) Table(program string) *Table {
 	t := &Table{Program: program, H: a.cfg.H, Slots: a.program.Slots()}
 	for index := 0; ; index++ {

@@ -2,16 +2,17 @@ package aggregator
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Held counts what a program holds over time, for registers occupancy_integral and occupancy_cycles, on the clock of a device in cycles.
+// Held integrates a program's occupied slots over time, in cycles of the device, for registers occupancy_integral
+// and occupancy_cycles.
 type Held struct {
-	until uint64 // what is counted
-	begun bool   // since the last clear, so that time counts
+	until uint64 // end of the integral
+	begun bool   // an update came since the last clear, so time counts
 }
 
-// Clear begins anew at a cycle, with so many slots that are held.
+// Clear restarts the integral at a cycle with the given number of occupied slots.
 func (h *Held) Clear(now uint64, slots int) { *h = Held{now, slots > 0} }
 
-// Update counts up to a cycle before an update is presented; so many slots were held until then.
+// Update extends the integral to a cycle, before an update is presented; slots is the number occupied until then.
 func (h *Held) Update(own *regmap.AggregatorCounters, now uint64, slots int) {
 	if h.begun {
 		own.OccupancyCycles += now - h.until
@@ -20,7 +21,7 @@ func (h *Held) Update(own *regmap.AggregatorCounters, now uint64, slots int) {
 	*h = Held{now, true}
 }
 
-// Discard is Update before sums are thrown away. Where there are none, what was counted ends with the latest update.
+// Discard is Update before sums are discarded. Without sums the integral ends at the last update.
 func (h *Held) Discard(own *regmap.AggregatorCounters, now uint64, slots int) {
 	if slots > 0 {
 		h.Update(own, now, slots)

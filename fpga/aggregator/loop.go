@@ -10,24 +10,24 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Admission is what a card's tables know of the jobs of switch programs; without it everybody is admitted.
+// Admission gives access to a card's tables of switch program jobs. Without it all workers are admitted.
 type Admission interface {
-	// Admits says whether a worker may contribute to a job of a program, which its cluster is.
+	// Admits reports whether a worker may contribute to a job of a program; the job's id is the cluster.
 	Admits(d *program.Description, cluster olaf.ClusterID, worker olaf.WorkerID) bool
-	// Jobs are those that the tables of a program say, by id; has is false where there are none of its tables.
+	// Jobs returns the jobs in a program's tables, by id. has is false if the program has no tables.
 	Jobs(d *program.Description) (jobs []program.Job, has bool)
 }
 
-// Loop is a card's program as hosts have it that wait for what it sends: they begin and end its jobs, as far as the tables have them.
+// Loop is a card's program for closed-loop hosts. Hosts start and end its jobs, within the limits of the tables.
 type Loop struct {
 	program.Program
 	Of *program.Description
-	// Tables are those of the moment; nil where nobody keeps any.
+	// Tables returns the current tables; nil means none.
 	Tables func() Admission
 	jobs   []olaf.ClusterID
 }
 
-// Configure admits a job as the program's tables have it, where there are any.
+// Configure admits a job after checking it against the program's tables, if any.
 func (l *Loop) Configure(j program.Job) error {
 	if tables := l.Tables(); tables != nil {
 		if err := told(tables, l.Of, &j); err != nil {
@@ -43,7 +43,8 @@ func (l *Loop) Configure(j program.Job) error {
 	return nil
 }
 
-// told says whether tables have a job: with as many members, and with the part of the table that it asks for, as far as they say.
+// checkTables returns an error if the tables lack a job or have it with another number of members or another
+// partition.
 func told(tables Admission, d *program.Description, j *program.Job) error {
 	jobs, has := tables.Jobs(d)
 	if !has {
@@ -82,7 +83,7 @@ func (l *Loop) Clear() {
 	}
 }
 
-// Partial is the slot at a place among those that are held; false beyond the last.
+// Partial returns the slot at a position among the occupied slots; ok is false beyond the last.
 func (l *Loop) Partial(index int) (p Partial, ok bool) {
 	for i := range l.Slots() {
 		s := l.Slot(i)
@@ -97,7 +98,7 @@ func (l *Loop) Partial(index int) (p Partial, ok bool) {
 	return p, false
 }
 
-// Counters are what a program has counted, as registers have it.
+// ReadCounters returns a program's counts in register form.
 func Counters(p program.Program) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		*c.At(regmap.AggregatorCount0 + uint32(8*i)) = n
@@ -105,7 +106,8 @@ func Counters(p program.Program) (c regmap.AggregatorCounters) {
 	return c
 }
 
-// Cleared is what must be added to a program's counters so that they begin anew: levels stay, and what they stand at is carried over.
+// ClearOffsets returns the values to add to a program's counters so that they restart at 0. Levels are kept and
+// carried over.
 func Cleared(p program.Program, l *olaf.Ledger) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		if l.Counters[i].Gauge {

@@ -2,37 +2,38 @@ package aggregator
 
 import "github.com/olafctl/olaf"
 
-// Unit is the hardware that a published program runs on: frames pass it one after the other, on its bus.
+// Unit models the hardware of a published program: frames pass its bus one after another.
 type Unit struct {
-	BusBytes int           // a beat
+	BusBytes int           // per beat
 	Beat     olaf.Duration // of the bus clock
-	Pipeline int           // beats from the last of a frame to the first of a sum
-	Room     int           // frames that may wait for the bus; more are lost
+	Pipeline int           // beats from the end of a frame to the start of a sum
+	Room     int           // frames that may wait for the bus; further ones are lost
 }
 
-// Rate is what the bus carries.
+// Rate returns the capacity of the bus.
 func (u *Unit) Rate() olaf.Rate {
 	return olaf.Rate(int64(u.BusBytes) * 8 * int64(olaf.Second) / int64(u.Beat))
 }
 
-// Takes is how long a frame is on the bus.
+// TransferTime returns the time of a frame on the bus.
 func (u *Unit) Takes(size olaf.Size) olaf.Duration {
 	beats := (int64(size) + int64(u.BusBytes) - 1) / int64(u.BusBytes)
 	return olaf.Duration(beats) * u.Beat
 }
 
-// Inlet is a unit at work.
+// Inlet is the state of a unit.
 type Inlet struct {
 	unit  Unit
-	until []olaf.Time // when the frames before had left the bus, a ring of those that may be there
-	next  int         // place of the oldest
+	until []olaf.Time // ring of the times at which earlier frames have left the bus
+	next  int         // index of the oldest
 	free  olaf.Time
 }
 
-// NewInlet is an idle unit.
+// NewInlet returns an idle unit.
 func NewInlet(u Unit) *Inlet { return &Inlet{unit: u, until: make([]olaf.Time, u.Room+1)} }
 
-// Pass says when a frame that arrives has been through; false where there is no room. Frames come in order of time.
+// Pass returns when an arriving frame has passed the unit; ok is false if there is no room. Frames must come in
+// order of time.
 func (i *Inlet) Pass(now olaf.Time, size olaf.Size) (olaf.Time, bool) {
 	if i.until[i.next] > now {
 		return 0, false

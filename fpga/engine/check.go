@@ -6,13 +6,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// account is a queue's own.
-var account = olaf.JoinLedgers(Flow(), Sums())
+// account is the ledger of a queue.
+var account = olaf.JoinLedgers(FlowLedger(), SumsLedger())
 
-// Check verifies the queue's identities: every arrival has one class, every frame that was appended has left, waits or was
-// flushed, and no update inside a frame was lost or made up. queuedFrames and queuedUpdates are what QueuedCount said at
-// the same instant. The error matches olaf.ErrAccounting and shows both sides.
-func Check(s Stats, queuedFrames, queuedUpdates uint64) error {
+// CheckAccounts verifies the queue's identities: every arrival has one class; every appended frame has left, waits
+// or was flushed; and no update in a frame was lost or made up. queuedFrames and queuedUpdates are the results of
+// QueuedCount at the same instant. The error matches olaf.ErrAccounting and shows both sides.
+func CheckAccounts(s Stats, queuedFrames, queuedUpdates uint64) error {
 	c := olaf.NewCounts(account)
 	s.AddTo(c, queuedFrames, queuedUpdates)
 	if n := c.Of(premerged.Name); n < 0 {
@@ -22,14 +22,14 @@ func Check(s Stats, queuedFrames, queuedUpdates uint64) error {
 	return c.Balance()
 }
 
-// Audit checks d as it stands.
-func Audit(d Discipline) error {
+// AuditDiscipline checks the current counts of d.
+func AuditDiscipline(d Discipline) error {
 	frames, updates := d.QueuedCount()
-	return Check(d.Stats(), frames, updates)
+	return CheckAccounts(d.Stats(), frames, updates)
 }
 
-// AddTo adds what was counted, and what QueuedCount says is still inside, to the counters of c that have the names of Flow
-// and Sums.
+// AddTo adds the counts and the queued frames and updates to the counters of c with the names used by FlowLedger
+// and SumsLedger.
 func (s *Stats) AddTo(c olaf.Counts, queuedFrames, queuedUpdates uint64) {
 	add := func(name string, n int64) {
 		if i := c.Index(name); i >= 0 {

@@ -6,15 +6,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Validate says what is out of range and what the range is. The error matches ErrConfig.
+// Validate returns an error for the first field out of range, with the range. The error matches ErrConfig.
 func (c *Config) Validate() error {
-	if err := within("slots", c.Slots, 1, MaxSlots); err != nil {
+	if err := checkRange("slots", c.Slots, 1, MaxSlots); err != nil {
 		return err
 	}
-	if err := within("clusters", c.Clusters, 1, MaxClusters); err != nil {
+	if err := checkRange("clusters", c.Clusters, 1, MaxClusters); err != nil {
 		return err
 	}
-	if err := within("lane memory", c.LaneMemory, 0, olaf.MaxLanes); err != nil {
+	if err := checkRange("lane memory", c.LaneMemory, 0, olaf.MaxLanes); err != nil {
 		return err
 	}
 	if c.RewardThreshold < 0 {
@@ -23,8 +23,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// within refuses a value outside of low … high.
-func within(what string, value, low, high int) error {
+// checkRange returns an error if value is outside of low … high.
+func checkRange(what string, value, low, high int) error {
 	if value >= low && value <= high {
 		return nil
 	}

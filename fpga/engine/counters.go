@@ -2,14 +2,14 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// Row declares one of Stats' counters: what it is called in vectors, in documents and on a card, and where it stands.
+// Row declares one counter of Stats: its names in vectors, documents and on a card, and how to read it.
 type Row struct {
-	Vector string // in golden vectors
+	Vector string // name in golden vectors
 	olaf.Counter
 	Of func(*Stats) uint64
 }
 
-// rows is every counter of Stats, in the order of golden vectors. Those without a Name are in no document.
+// rows lists all counters of Stats, in the order of golden vectors. Those without a Name appear in no document.
 var rows = []Row{
 	{"offered", olaf.Counter{Name: "in", Title: "Reached the queue", Unit: "updates",
 		Doc: "updates that reached the queue", Register: "queue.in", Aside: true},
@@ -63,16 +63,16 @@ var rows = []Row{
 	{"peak_occupancy", olaf.Counter{}, func(s *Stats) uint64 { return uint64(s.PeakOccupancy) }},
 }
 
-// classRow is the counter of a class, which has one name everywhere.
+// classRow returns the row of a class, whose name is the same everywhere.
 func classRow(class Class, c olaf.Counter) Row {
 	c.Name, c.Unit, c.Register = class.String(), "updates", "queue."+class.String()
 	return Row{c.Name, c, func(s *Stats) uint64 { return s.Class[class] }}
 }
 
-// Rows lists the counters of Stats, in the order of golden vectors.
-func Rows() []Row { return append([]Row(nil), rows...) }
+// CounterRows lists the counters of Stats, in the order of golden vectors.
+func CounterRows() []Row { return append([]Row(nil), rows...) }
 
-// What an account needs beside Stats: what is still inside, and what arrivals held beyond one update each.
+// Counters of an account in addition to Stats: queued frames and updates, and updates merged by an earlier hop.
 var (
 	queued = olaf.Counter{Name: "queued", Title: "Queued", Unit: "frames", Doc: "frames still inside at the end",
 		Register: "queue.queued_frames", Aside: true}
@@ -83,16 +83,17 @@ var (
 		Aside: true}
 )
 
-// Flow declares what a queue counts of arrivals and frames; Sums what was inside of them. A whole account has both.
-func Flow() *olaf.Ledger {
+// FlowLedger declares a queue's counts of arrivals and frames, SumsLedger the counts of updates in them. A complete
+// account has both.
+func FlowLedger() *olaf.Ledger {
 	l := &olaf.Ledger{
-		Counters: declared("in"), Output: []string{"delivered"}, Merged: []string{"aggregated"},
+		Counters: findCounters("in"), Output: []string{"delivered"}, Merged: []string{"aggregated"},
 		Parts: []string{"replaced", "replaced_reward", "dropped_full", "dropped_reward", "dropped_mismatch", "queued",
 			"flushed"}, Inside: []string{"queued"},
 	}
 	classes := classNames[:]
-	l.Counters = append(l.Counters, declared(classes...)...)
-	l.Counters = append(l.Counters, declared("delivered")[0], queued, declared("flushed")[0])
+	l.Counters = append(l.Counters, findCounters(classes...)...)
+	l.Counters = append(l.Counters, findCounters("delivered")[0], queued, findCounters("flushed")[0])
 	l.Identities = []olaf.Identity{
 		{Left: []string{"in"}, Right: classes},
 		{Left: []string{"appended"}, Right: []string{"delivered", "queued", "flushed"}},
@@ -100,11 +101,11 @@ func Flow() *olaf.Ledger {
 	return l
 }
 
-// Sums declares the counts inside of arrivals and frames; see Flow.
-func Sums() *olaf.Ledger {
+// SumsLedger declares the counts of updates in arrivals and frames; see FlowLedger.
+func SumsLedger() *olaf.Ledger {
 	return &olaf.Ledger{
-		Counters: append([]olaf.Counter{declared("count_delivered")[0], countQueued},
-			append(declared("count_flushed", "count_discarded", "count_saturations", "lane_saturations",
+		Counters: append([]olaf.Counter{findCounters("count_delivered")[0], countQueued},
+			append(findCounters("count_flushed", "count_discarded", "count_saturations", "lane_saturations",
 				"reward_saturations"), premerged)...),
 		Identities: []olaf.Identity{{
 			Left:  []string{"count_delivered", "count_queued", "count_flushed"},
@@ -116,8 +117,8 @@ func Sums() *olaf.Ledger {
 	}
 }
 
-// declared finds counters by their name in documents.
-func declared(names ...string) []olaf.Counter {
+// findCounters returns the counters with the given names in documents.
+func findCounters(names ...string) []olaf.Counter {
 	var found []olaf.Counter
 	for _, name := range names {
 		for i := range rows {

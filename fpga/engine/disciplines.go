@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Kind is what others may ask about a discipline, so that only its own file has to know it by name.
+// Kind has the properties of a discipline for code outside its own file.
 type Kind struct {
 	Name          string // in flags, files and reports
 	Code          uint32 // in the register queue.mode.discipline
-	Merges        bool   // a frame may hold several updates that were offered one by one
-	FiltersReward bool   // obeys Config.RewardFilter
+	Merges        bool   // a frame may contain several updates offered one by one
+	FiltersReward bool   // supports Config.RewardFilter
 
-	costs map[Profile]Output // engine cycles and nothing else; none in a profile that is left out
+	costs map[Profile]Output // engine cycles only; none for profiles not listed
 	make  func(Config) Discipline
 }
 
-// disciplines is every discipline there is, in the order in which reports show them; a new one is a row here.
+// disciplines lists all disciplines in the order of reports; add new ones here.
 var disciplines = []Kind{
 	{Name: "fifo", Code: 0, make: newFIFO},
 	{Name: "olaf", Code: 1, Merges: true, FiltersReward: true, make: newOlaf, costs: map[Profile]Output{
@@ -24,8 +24,8 @@ var disciplines = []Kind{
 	}},
 }
 
-// Names lists the disciplines that New knows, in the order in which reports show them.
-func Names() []string {
+// DisciplineNames lists the names that New accepts, in the order of reports.
+func DisciplineNames() []string {
 	names := make([]string, len(disciplines))
 	for i, k := range disciplines {
 		names[i] = k.Name
@@ -33,8 +33,8 @@ func Names() []string {
 	return names
 }
 
-// Describe finds a discipline by its name.
-func Describe(name string) (k Kind, known bool) {
+// FindDiscipline returns the discipline with the given name.
+func FindDiscipline(name string) (k Kind, known bool) {
 	for _, k := range disciplines {
 		if k.Name == name {
 			return k, true
@@ -43,8 +43,8 @@ func Describe(name string) (k Kind, known bool) {
 	return Kind{}, false
 }
 
-// Coded finds a discipline by its value in the register queue.mode.discipline.
-func Coded(code uint32) (k Kind, known bool) {
+// FindByCode returns the discipline with the given value of register queue.mode.discipline.
+func FindByCode(code uint32) (k Kind, known bool) {
 	for _, k := range disciplines {
 		if k.Code == code {
 			return k, true
@@ -53,12 +53,12 @@ func Coded(code uint32) (k Kind, known bool) {
 	return Kind{}, false
 }
 
-// New makes an empty discipline. All memory it needs is taken here, except the provenance log, which grows to what the
-// traffic needs and then stays. The error matches ErrConfig.
+// New returns an empty discipline. All memory is allocated here, except the provenance log, which grows as needed
+// and is then reused. The error matches ErrConfig.
 func New(name string, cfg Config) (Discipline, error) {
-	k, known := Describe(name)
+	k, known := FindDiscipline(name)
 	if !known {
-		return nil, fmt.Errorf("%w: unknown queue %q; there are %s", ErrConfig, name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%w: unknown queue %q; there are %s", ErrConfig, name, strings.Join(DisciplineNames(), ", "))
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err

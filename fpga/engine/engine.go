@@ -1,8 +1,9 @@
-// Package engine holds the queue disciplines of the data path as pure algorithms over abstract time: fifo and olaf.
+// Package engine implements the queue disciplines of the data path, fifo and olaf, as pure algorithms over abstract
+// time.
 //
-// docs/reference/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. A Discipline
-// decides what becomes of an arriving update and in which order frames leave; a Port puts the output serialiser behind
-// it. There are no registers, goroutines, clocks or files here, and nothing allocates per update.
+// docs/reference/semantics.md is normative for this package, the twin, the simulator and the RTL. A Discipline
+// decides the fate of an arriving update and the order of departures; a Port adds the output serializer. There are
+// no registers, goroutines, clocks or files here, and updates cause no allocation.
 package engine
 
 import (
@@ -11,10 +12,11 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is the kind of every refused configuration.
+// ErrConfig is matched by the errors for invalid configurations.
 var ErrConfig = olaf.NewError(olaf.Usage, "engine: bad configuration")
 
-// Class is what became of an arriving update; every arrival is in exactly one class (docs/reference/semantics.md, Enqueue).
+// Class is the fate of an arriving update; every arrival has exactly one class (docs/reference/semantics.md,
+// Enqueue).
 type Class uint8
 
 const (
@@ -25,14 +27,14 @@ const (
 	DroppedFull
 	DroppedReward
 	DroppedMismatch
-	// Classes is how many there are.
+	// Classes is the number of classes.
 	Classes
 )
 
 var classNames = [Classes]string{"appended", "aggregated", "replaced", "replaced_reward", "dropped_full",
 	"dropped_reward", "dropped_mismatch"}
 
-// String is the name the class has in reports and golden vectors.
+// String returns the class's name in reports and golden vectors.
 func (c Class) String() string {
 	if c < Classes {
 		return classNames[c]
@@ -40,55 +42,59 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
 
-// Outcome is what an arrival means to those who count it and to the output that its frame waits for.
+// Outcome is the result of an arrival, for accounting and for the output.
 type Outcome struct {
-	Slot   Slot  // where the update landed; NoSlot when it was dropped
-	Class  Class // for the accounts
-	Ready  bool  // a frame can leave that could not before, so an idle output has to start
-	Merged bool  // it met a frame that waits, which costs the output engine cycles
+	Slot   Slot  // slot of the update; NoSlot if it was dropped
+	Class  Class // for accounting
+	Ready  bool  // a frame became ready to leave, so an idle output must start
+	Merged bool  // it was merged into a waiting frame, which costs the output engine cycles
 }
 
-// Config shapes a discipline. The zero value of an option is its off state.
+// Config configures a discipline. The zero value of an option turns it off.
 type Config struct {
-	Slots    int // updates the queue holds, 1 … MaxSlots
+	Slots    int // capacity in updates, 1 … MaxSlots
 	Clusters int // cluster ids run from 0 to Clusters-1, at most 65,536
-	// LaneMemory is how many gradient lanes a slot stores and merges; 0 decides without moving gradients, which is what
-	// metrics need. At most olaf.MaxLanes.
+	// LaneMemory is the number of gradient lanes stored and merged per slot, at most olaf.MaxLanes. 0 decides
+	// without moving gradients, which is sufficient for metrics.
 	LaneMemory int
-	// FreeSlotOnStart frees a slot the moment its frame starts to leave, as ns-3's drop-tail queue does, instead of when
-	// its last bit has left (slot_held_during_tx = false).
+	// FreeSlotOnStart frees a slot as soon as its frame starts to leave, as in ns-3's drop-tail queue, instead of
+	// when its last bit has left (slot_held_during_tx = false).
 	FreeSlotOnStart bool
 	RewardFilter    bool
 	RewardThreshold int32 // θ in Q24.8, not negative
-	Provenance      bool  // log who is inside every waiting update
+	Provenance      bool  // log the contributors of every waiting update
 }
 
 // Limits of Config.
 const (
-	MaxSlots    = 1 << 16 // of Config.Slots
-	MaxClusters = 1 << 16 // of Config.Clusters: all that a ClusterID names
+	MaxSlots    = 1 << 16 // for Config.Slots
+	MaxClusters = 1 << 16 // for Config.Clusters: the range of a ClusterID
 )
 
-// Stats counts since the discipline was made or reset. Updates are counted once by class, frames once when they leave.
+// Stats has the counts since the discipline was created or reset. Updates are counted once by class, frames once
+// when they leave.
 type Stats struct {
-	Offered     uint64 // arrivals, counted on entry and apart from Class, so that "every arrival has a class" can be checked
-	Class       [Classes]uint64
-	SumAccepted uint64 // Σ count over arrivals that were appended, aggregated or took a slot; each is 1 straight from workers
+	// Offered counts arrivals on entry, separately from Class, to check that every arrival has a class.
+	Offered uint64
+	Class   [Classes]uint64
+	// SumAccepted is Σ count over arrivals that were appended, aggregated or replaced another. Each count is 1
+	// straight from workers.
+	SumAccepted uint64
 	Locked      uint64 // frames that started to leave
 	Released    uint64 // frames whose last bit left ("delivered_frames")
 	Flushed     uint64 // frames discarded by Flush
 	SumReleased uint64 // Σ count over released frames
 	SumFlushed  uint64 // Σ count over flushed frames
-	// SumDiscarded is Σ count over updates that a replacement of either kind took out of their slot.
+	// SumDiscarded is Σ count over updates removed from their slot by a replacement of either kind.
 	SumDiscarded    uint64
 	LaneSaturations uint64
 	RewardSaturations,
 	CountSaturations uint64
-	LockedCollisions uint64 // arrivals whose cluster had an update leaving and none waiting (paper §12.1)
+	LockedCollisions uint64 // arrivals whose cluster had a leaving but no waiting update (paper §12.1)
 	PeakOccupancy    int
 }
 
-// In is how many updates arrived.
+// In returns the number of arrivals.
 func (s *Stats) In() uint64 {
 	var n uint64
 	for _, c := range s.Class {
@@ -97,52 +103,54 @@ func (s *Stats) In() uint64 {
 	return n
 }
 
-// Slot names a place in the queue. An update keeps its slot from append to Release.
+// Slot is a position in the queue. An update keeps its slot from append to Release.
 type Slot int32
 
-// NoSlot is where a dropped arrival landed.
+// NoSlot is the slot of a dropped arrival.
 const NoSlot Slot = -1
 
-// Frame is a view of one slot. Lanes is valid until the slot is released or another arrival merges into it; a locked slot
-// never changes. Contributors is valid until the next call of View.
+// Frame is a view of one slot. Lanes is valid until the slot is released or another arrival merges into it; a
+// locked slot never changes. Contributors is valid until the next call of View.
 type Frame struct {
 	Update     olaf.Update
-	AppendedAt olaf.Time // when the slot was filled; merges and replacements keep it
+	AppendedAt olaf.Time // when the slot was filled; kept by merges and replacements
 	Lanes      []int32   // the first Config.LaneMemory gradients; nil without lane memory
-	// Contributors lists who is inside, oldest first; nil without provenance.
+	// Contributors lists the contributors, oldest first; nil without provenance.
 	Contributors []olaf.Contributor
 }
 
-// Discipline is what a port does with the frames that wait for it. It is not safe for concurrent use, and the same calls
-// always give the same results.
+// Discipline is a queue discipline: it stores the frames waiting for a port. It is not safe for concurrent use. The
+// same calls always give the same results.
 type Discipline interface {
-	// Offer presents u, which arrives at now, with its gradients, and says what became of it. inside lists the
-	// contributors of an update that an earlier hop merged, oldest first, for the provenance log; nil stands for u itself.
-	// Nothing is kept of the arguments. u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS below
-	// olaf.GenModulus, and lanes nil, which counts as zeros, or u.Lanes long.
+	// Offer presents u, which arrives at now, with its gradients, and returns its outcome. inside lists the
+	// contributors of an update merged by an earlier hop, oldest first, for the provenance log; nil stands for u
+	// itself. The arguments are not retained. u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS
+	// below olaf.GenModulus, and lanes nil (zeros) or u.Lanes long.
 	Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome
 
-	// Lock takes the head of the departure order, which is size long on the wire. From now on nothing merges into it; its
-	// cluster has no waiting update. It is refused while nothing waits or another frame is still leaving.
+	// Lock removes the next frame to leave from the waiting ones and returns its slot and its size on the wire.
+	// Nothing merges into it any more, and its cluster has no waiting update. ok is false if no frame waits or
+	// another is still leaving.
 	Lock() (s Slot, size olaf.Size, ok bool)
-	// Release says that the locked slot's last bit has left. It panics for a slot that is not leaving.
+	// Release frees the locked slot after its last bit has left. It panics for a slot that is not leaving.
 	Release(s Slot)
-	// Flush discards everything inside, waiting or locked, and counts it as flushed.
+	// Flush discards all frames, waiting or locked, and counts them as flushed.
 	Flush()
-	// Reset empties the discipline and its counters without counting anything, and keeps its memory.
+	// Reset empties the discipline without counting, clears its counters, and keeps its memory.
 	Reset()
 
-	// View shows a waiting or locked slot in f.
+	// View fills f from a waiting or locked slot.
 	View(s Slot, f *Frame)
-	// Waiting is how many frames wait to leave; one that is leaving does not count.
+	// Waiting returns the number of waiting frames, without the leaving one.
 	Waiting() int
-	// Occupancy is the number of slots in use, which with FreeSlotOnStart leaves out the frame on the wire. ActiveClusters
-	// is how many clusters have an update inside, waiting or leaving.
+	// Occupancy returns the number of slots in use, without the frame on the wire if FreeSlotOnStart.
+	// ActiveClusters returns the number of clusters with a waiting or leaving update.
 	Occupancy() int
 	ActiveClusters() int
-	// Queued calls visit for every update inside, in departure order, the locked head first, until it returns false.
+	// Queued calls visit for every queued update in departure order, the locked head first, until it returns false.
 	Queued(visit func(s Slot, locked bool) bool)
-	// QueuedCount is how many frames are inside, waiting or leaving, and Σ count over them, for the accounting identities.
+	// QueuedCount returns the number of frames, waiting or leaving, and Σ count over them, for the accounting
+	// identities.
 	QueuedCount() (frames, updates uint64)
 	Stats() Stats
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	names := engine.Names()
+	names := engine.DisciplineNames()
 	if !slices.Contains(names, "fifo") || !slices.Contains(names, "olaf") ||
 		len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Errorf("names %v", names)
@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 // TestKinds holds what disciplines say of themselves, by which they are told apart.
 func TestKinds(t *testing.T) {
 	for name, want := range map[string]struct{ merges, filters bool }{"fifo": {false, false}, "olaf": {true, true}} {
-		k, known := engine.Describe(name)
+		k, known := engine.FindDiscipline(name)
 		if !known || k.Merges != want.merges || k.FiltersReward != want.filters {
 			t.Errorf("%s: %+v, known %t", name, k, known)
 		}
@@ -52,7 +52,7 @@ func TestBadConfig(t *testing.T) {
 		edit func(*engine.Config)
 		want string
 	}{
-		{"lifo", func(*engine.Config) {}, `unknown queue "lifo"; there are ` + strings.Join(engine.Names(), ", ")},
+		{"lifo", func(*engine.Config) {}, `unknown queue "lifo"; there are ` + strings.Join(engine.DisciplineNames(), ", ")},
 		{"olaf", func(c *engine.Config) { c.Slots = 0 }, "slots is 0; it must be 1 to 65536"},
 		{"olaf", func(c *engine.Config) { c.Slots = 65537 }, "slots is 65537; it must be 1 to 65536"},
 		{"fifo", func(c *engine.Config) { c.Clusters = -1 }, "clusters is -1; it must be 1 to 65536"},
@@ -106,8 +106,8 @@ func TestRatesAreNearest(t *testing.T) {
 		}
 		off := new(big.Rat).Sub(step(got), new(big.Rat).SetInt64(int64(r)))
 		apart := new(big.Rat).Mul(step(1), big.NewRat(1, 2))
-		if off.Cmp(apart) > 0 || off.Cmp(new(big.Rat).Neg(apart)) <= 0 || got.Exactly(r) != (off.Sign() == 0) {
-			t.Fatalf("%v is %d, off by %s; exactly %t", r, got, off.FloatString(3), got.Exactly(r))
+		if off.Cmp(apart) > 0 || off.Cmp(new(big.Rat).Neg(apart)) <= 0 || got.IsExact(r) != (off.Sign() == 0) {
+			t.Fatalf("%v is %d, off by %s; exactly %t", r, got, off.FloatString(3), got.IsExact(r))
 		}
 	})
 	if got := engine.Increment(1 << 13).Rate(); got != 976_563 {
@@ -138,8 +138,8 @@ func TestIncrement(t *testing.T) {
 		{60, 1, false},
 	} {
 		got, err := engine.FromRate(c.rate)
-		if err != nil || got != c.want || got.Exactly(c.rate) != c.exact {
-			t.Errorf("%v: %d, exact %v, %v; want %d, %v", c.rate, got, got.Exactly(c.rate), err, c.want, c.exact)
+		if err != nil || got != c.want || got.IsExact(c.rate) != c.exact {
+			t.Errorf("%v: %d, exact %v, %v; want %d, %v", c.rate, got, got.IsExact(c.rate), err, c.want, c.exact)
 		}
 		if c.exact && got.Rate() != c.rate {
 			t.Errorf("%v comes back as %v", c.rate, got.Rate())
@@ -160,8 +160,8 @@ func TestIncrement(t *testing.T) {
 
 // TestProfiles holds what every profile costs every discipline, and which of them have read ports.
 func TestProfiles(t *testing.T) {
-	if want := []string{"calibrated", "ideal", "measured", "measured-shared"}; !slices.Equal(engine.Profiles(), want) {
-		t.Errorf("%v, want %v", engine.Profiles(), want)
+	if want := []string{"calibrated", "ideal", "measured", "measured-shared"}; !slices.Equal(engine.ProfileNames(), want) {
+		t.Errorf("%v, want %v", engine.ProfileNames(), want)
 	}
 	for _, c := range []struct {
 		profile engine.Profile
@@ -268,7 +268,7 @@ func TestCheckTellsEveryIdentity(t *testing.T) {
 		s.Class = [engine.Classes]uint64{7, 5, 2, 2, 1, 2, 1}
 		return s
 	}
-	if err := engine.Check(balanced(), 1, 1); err != nil {
+	if err := engine.CheckAccounts(balanced(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	for name, edit := range map[string]func(*engine.Stats){
@@ -279,14 +279,14 @@ func TestCheckTellsEveryIdentity(t *testing.T) {
 	} {
 		s := balanced()
 		edit(&s)
-		if err := engine.Check(s, 1, 1); !errors.Is(err, olaf.ErrAccounting) || !strings.Contains(err.Error(), ": "+name) {
+		if err := engine.CheckAccounts(s, 1, 1); !errors.Is(err, olaf.ErrAccounting) || !strings.Contains(err.Error(), ": "+name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	void := balanced()
 	void.SumReleased--
 	void.CountSaturations = 1
-	if err := engine.Check(void, 1, 1); err != nil {
+	if err := engine.CheckAccounts(void, 1, 1); err != nil {
 		t.Errorf("after a saturated count: %v", err)
 	}
 }
@@ -419,7 +419,7 @@ func (discard) Deliver(*engine.Departure) {}
 
 // TestNothingAllocates runs the longest path there is: gradients, provenance and a serialiser, after a warm-up.
 func TestNothingAllocates(t *testing.T) {
-	for _, name := range engine.Names() {
+	for _, name := range engine.DisciplineNames() {
 		p, err := engine.NewPort(name, engine.Config{Slots: 8, Clusters: 9, LaneMemory: 48, Provenance: true},
 			engine.Output{Rate: 10 << 24, DequeueCycles: 2, MergeCycles: 1}, discard{})
 		if err != nil {
@@ -445,7 +445,7 @@ func TestNothingAllocates(t *testing.T) {
 // TestRoomOfContributors lets many updates in that know who is inside, merged, replaced, sent, flushed and reset; what they
 // took is used again, so that the memory does not grow with the traffic.
 func TestRoomOfContributors(t *testing.T) {
-	for _, name := range engine.Names() {
+	for _, name := range engine.DisciplineNames() {
 		d, err := engine.New(name, engine.Config{Slots: 4, Clusters: 6, Provenance: true})
 		if err != nil {
 			t.Fatal(err)

@@ -2,11 +2,11 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// fifo appends while there is room and drops what comes after: the baseline of the paper (§8). Of each cluster it
-// remembers how many updates are inside.
+// fifo appends updates while there is room and then drops arrivals: the baseline of the paper (§8). clusters counts
+// the queued updates of each cluster.
 type fifo struct {
 	store
-	active int // clusters with an update inside
+	active int // clusters with a queued update
 }
 
 func newFIFO(cfg Config) Discipline { return &fifo{store: newStore(cfg)} }
@@ -17,7 +17,7 @@ func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf
 	if f.isLeaving(u) && *c == 1 {
 		f.stats.LockedCollisions++
 	}
-	o := Outcome{Slot: f.append(now, u), Class: Appended, Ready: true}
+	o := Outcome{Slot: f.appendUpdate(now, u), Class: Appended, Ready: true}
 	if o.Slot == NoSlot {
 		o.Class, o.Ready = DroppedFull, false
 	} else {
@@ -26,7 +26,7 @@ func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf
 	}
 	f.stats.Class[o.Class]++
 	if f.carries {
-		f.carry(o, u, lanes, inside)
+		f.moveLanes(o, u, lanes, inside)
 	}
 	return o
 }

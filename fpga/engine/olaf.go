@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/adder"
 )
 
-// olafQueue keeps at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1; the order of
-// the rules is docs/reference/semantics.md, Enqueue).
+// olafQueue has at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1; the
+// order of the rules is in docs/reference/semantics.md, Enqueue).
 type olafQueue struct{ store }
 
 func newOlaf(cfg Config) Discipline {
@@ -17,36 +17,36 @@ func newOlaf(cfg Config) Discipline {
 	return &q
 }
 
-// Offer finds the class of u and moves the update accordingly. Gradients and provenance are not kept here.
+// Offer determines the class of u and stores or merges it. Gradients and provenance are ignored.
 func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) (o Outcome) {
 	q.stats.Offered++
-	waiting := &q.clusters[u.Cluster] // its place plus one, 0 for none
+	waiting := &q.clusters[u.Cluster] // slot of its waiting update plus one, 0 for none
 	if *waiting == 0 {
 		if q.isLeaving(u) {
 			q.stats.LockedCollisions++
 		}
-		o.Slot = q.append(now, u)
+		o.Slot = q.appendUpdate(now, u)
 		*waiting = int32(o.Slot) + 1 // NoSlot is -1: still none
 		if o.Ready = o.Slot != NoSlot; !o.Ready {
 			o.Class = DroppedFull
 		}
 	} else {
-		o = q.meet(Slot(*waiting-1), u)
+		o = q.combine(Slot(*waiting-1), u)
 	}
 	q.stats.Class[o.Class]++
 	return o
 }
 
-// carryingOlaf is an olafQueue that also moves gradients or provenance.
+// carryingOlaf is an olafQueue that also stores gradients or provenance.
 type carryingOlaf struct{ olafQueue }
 
 func (q *carryingOlaf) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
 	o := q.olafQueue.Offer(now, u, nil, nil)
-	q.carry(o, u, lanes, inside)
+	q.moveLanes(o, u, lanes, inside)
 	return o
 }
 
-// Lock also ends the head's time as its cluster's waiting update.
+// Lock also removes the head as its cluster's waiting update.
 func (q *olafQueue) Lock() (Slot, olaf.Size, bool) {
 	slot, size, ok := q.lock()
 	if ok {
@@ -55,7 +55,7 @@ func (q *olafQueue) Lock() (Slot, olaf.Size, bool) {
 	return slot, size, ok
 }
 
-// ActiveClusters counts the waiting updates, which are of one cluster each, and the leaving one if it is its cluster's only.
+// ActiveClusters counts the waiting updates, one per cluster, plus the leaving one if its cluster has no other.
 func (q *olafQueue) ActiveClusters() int {
 	n := int(q.waiting)
 	if q.leaving >= 0 && q.clusters[q.places[q.leaving].update.Cluster] == 0 {
@@ -64,27 +64,27 @@ func (q *olafQueue) ActiveClusters() int {
 	return n
 }
 
-// meet brings u together with the waiting update of its cluster, in slot i.
-func (q *olafQueue) meet(i Slot, u *olaf.Update) Outcome {
+// combine merges u into the waiting update of its cluster, in slot i, or drops u.
+func (q *olafQueue) combine(i Slot, u *olaf.Update) Outcome {
 	w := &q.places[i]
 	if w.update.Lanes != u.Lanes {
 		return Outcome{Slot: NoSlot, Class: DroppedMismatch}
 	}
 	replace := isZero(w.owner ^ int32(u.Worker))
-	class := Aggregated + Class(replace) // Replaced is the next one
+	class := Aggregated + Class(replace) // Replaced follows Aggregated
 	if q.cfg.RewardFilter && class == Aggregated {
-		switch q.compare(u, &w.update) {
+		switch q.compareReward(u, &w.update) {
 		case better:
 			replace, class = 1, ReplacedReward
 		case worse:
 			return Outcome{Slot: NoSlot, Class: DroppedReward}
 		}
 	}
-	q.merge(w, u, int32(replace)-1)
+	q.mergeUpdate(w, u, int32(replace)-1)
 	return Outcome{Slot: i, Class: class, Merged: true}
 }
 
-// verdict is what the reward filter says about an arrival.
+// verdict is the reward filter's result for an arrival.
 type verdict uint8
 
 const (
@@ -93,9 +93,9 @@ const (
 	worse
 )
 
-// compare holds a's reward against the mean of what waits, scaled by the count so that nothing is divided. Exactly the
-// threshold is similar.
-func (q *olafQueue) compare(a, w *olaf.Update) verdict {
+// compareReward compares a's reward with the mean of the waiting update, scaled by its count to avoid a division. A
+// difference equal to the threshold is similar.
+func (q *olafQueue) compareReward(a, w *olaf.Update) verdict {
 	count := int64(w.Count)
 	d := int64(a.Reward)*count - int64(w.Reward)
 	limit := int64(q.cfg.RewardThreshold) * count
@@ -108,10 +108,9 @@ func (q *olafQueue) compare(a, w *olaf.Update) verdict {
 	return similar
 }
 
-// merge adds u to what is in w. The header becomes that of u, the newest contributor. keep is a
-// mask: all ones when what is in w stays there, 0 when u replaces it and is added to nothing. Which of the two follows
-// no pattern, and a mask costs less than a branch that is mispredicted.
-func (q *olafQueue) merge(w *place, u *olaf.Update, keep int32) {
+// mergeUpdate merges u into w. The header becomes that of u, the newest contributor. keep is a mask: all ones adds
+// u to w's content, 0 replaces it. The choice follows no pattern, and a mask costs less than a mispredicted branch.
+func (q *olafQueue) mergeUpdate(w *place, u *olaf.Update, keep int32) {
 	m := &w.update
 	q.stats.SumDiscarded += uint64(m.Count) &^ uint64(keep)
 	q.stats.SumAccepted += uint64(u.Count)
@@ -127,17 +126,18 @@ func (q *olafQueue) merge(w *place, u *olaf.Update, keep int32) {
 		flags |= olaf.CountSaturated
 		q.stats.CountSaturations++
 	}
-	m.GenNS = newest(u.GenNS^(m.GenNS^u.GenNS)&uint64(keep), u.GenNS)
+	m.GenNS = laterTime(u.GenNS^(m.GenNS^u.GenNS)&uint64(keep), u.GenNS)
 	m.Seq = u.Seq
 	m.Worker = u.Worker
 	m.Reward = int32(reward)
 	m.Count = uint16(count)
 	m.Flags = flags
-	w.owner = int32(u.Worker) | keep // -1 when kept: several are inside
+	w.owner = int32(u.Worker) | keep // -1 if kept: several contributors
 }
 
-// newest is the later of two generation times modulo 2^48: the one that is less than half the range ahead of the other.
-func newest(w, a uint64) uint64 {
+// laterTime returns the later of two generation times modulo 2^48: the one less than half the range ahead of the
+// other.
+func laterTime(w, a uint64) uint64 {
 	if (a-w)%olaf.GenModulus < olaf.GenModulus/2 {
 		return a
 	}

@@ -14,30 +14,29 @@ type Departure struct {
 	Frame  Frame
 }
 
-// Sink takes the frames of the discipline that leave a Port. d and what it refers to are valid during the call; the sink
-// must not use the port meanwhile, except to read it.
+// Sink receives the frames of the discipline that leave a Port. d and its contents are valid during the call. The
+// sink may read the port but must not change it meanwhile.
 type Sink interface {
 	Deliver(d *Departure)
 }
 
-// phase is what the output does.
+// phase is the state of the output.
 type phase uint8
 
 const (
 	idle    phase = iota
 	sending       // a frame is on the wire
-	paying        // none is, but engine cycles still have to pass
+	paying        // no frame is on the wire, but engine cycles must pass
 )
 
-// Port is a discipline with the output serialiser behind it: the one model of it, whatever the clock. Idle time costs
-// nothing.
+// Port is a discipline with its output serializer, for every clock. Idle time costs nothing.
 //
-// It is driven in one of two ways. Offer, Advance, Flush and Drain let everything happen that is due, in the order of
-// docs/reference/semantics.md, and tell a sink. Heed, Bypass, Link and Step do one thing each and say whether a frame started: for a
-// caller that offers to the discipline and orders the events of one instant itself, has one event for what Next says, and
-// moves frames on as they start.
+// There are two ways to drive it. Offer, Advance, Flush and Drain handle all due events in the order of
+// docs/reference/semantics.md and deliver to a sink. HandleOutcome, Bypass, SetLink and Step do one thing each and
+// report whether a frame started. They are for callers that offer to the discipline themselves, order the events of
+// one instant, schedule one event per Next, and forward frames as they start.
 //
-// Of a frame the port knows its size and its slot, or its handle if it bypasses the discipline, and nothing else.
+// For a frame, the port knows only its size and its slot, or its handle if it bypasses the discipline.
 type Port struct {
 	discipline Discipline
 	clock      Clock
@@ -45,24 +44,24 @@ type Port struct {
 	sink       Sink
 
 	now    int64 // latest tick seen
-	until  int64 // sending: exact end of the frame; paying: of the engine cycles; in whole ticks
+	until  int64 // sending: exact end of the frame; paying: end of the engine cycles; in whole ticks
 	carry  uint64
 	merges int // to be paid after the frame on the wire
 	phase  phase
-	down   bool // the link does not work
+	down   bool // the link is down
 
-	slot   Slot  // of the frame that started last, NoSlot for one that bypasses
-	handle int32 // of that
+	slot   Slot  // of the last started frame, NoSlot if it bypasses
+	handle int32 // of the last started bypassing frame
 	size   olaf.Size
 	bypass bypass
 
 	reader      reader
-	departure   Departure // what the sink sees, kept here so that nothing escapes
+	departure   Departure // passed to the sink, kept here to avoid an allocation
 	sentBytes   uint64
 	stallCycles uint64
 }
 
-// NewPort makes an empty port of the named discipline, in cycles of the data path unless it is paced otherwise. sink may be
+// NewPort returns an empty port of the named discipline, in data path cycles unless SetClock is called. sink may be
 // nil. The error matches ErrConfig.
 func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error) {
 	d, err := New(discipline, cfg)
@@ -72,7 +71,7 @@ func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error
 	return NewPortOf(d, out, sink)
 }
 
-// NewPortOf is NewPort for a discipline at hand, which must be empty.
+// NewPortOf is NewPort for an existing discipline, which must be empty.
 func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if err := out.Validate(); err != nil {
 		return nil, err
@@ -80,79 +79,80 @@ func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if out.Rate == 0 {
 		out.Rate = Line
 	}
-	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
+	return &Port{discipline: d, out: out, clock: CycleClock(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
 }
 
-// Discipline is what decides. Read it freely, but leave what leaves to the port; tell Heed what it was offered.
+// Discipline returns the port's discipline. Callers may read it and offer to it, but must pass outcomes to
+// HandleOutcome and leave departures to the port.
 func (p *Port) Discipline() Discipline { return p.discipline }
 
-// Output is what the port was made with, with Line for an unlimited rate.
+// Output returns the port's configuration, with Line for an unlimited rate.
 func (p *Port) Output() Output { return p.out }
 
-// Pace lets frames take their time by another clock, from the next one on; the fraction of a tick that is carried is lost.
-// Its ticks must be those of the clock before, unless nothing has happened yet.
-func (p *Port) Pace(c Clock) {
-	p.until, p.carry = p.clock.seen(p.until, p.carry), 0
+// SetClock changes the clock from the next frame on; the carried fraction of a tick is lost. The ticks must be
+// those of the previous clock unless nothing has happened yet.
+func (p *Port) SetClock(c Clock) {
+	p.until, p.carry = p.clock.endTick(p.until, p.carry), 0
 	p.clock = c
 }
 
-// Offer presents u, which arrives at now, and says what became of it. Everything that leaves up to that instant is
-// delivered first. An arrival between two ticks takes part at the later one; one before the latest instant seen takes
-// part at that instant.
+// Offer presents u, which arrives at now, and returns its outcome. Frames that leave up to that instant are
+// delivered first. An arrival between two ticks counts at the later one; an arrival before the latest instant seen
+// counts at that instant.
 func (p *Port) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Outcome {
 	return p.OfferMerged(now, u, lanes, nil)
 }
 
-// OfferMerged is Offer with the contributors of an update that an earlier hop merged.
+// OfferMerged is Offer with the contributors of an update merged by an earlier hop.
 func (p *Port) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
-	p.advance(p.clock.next(now))
-	at := p.clock.time(p.now)
+	p.advance(p.clock.firstTick(now))
+	at := p.clock.tickTime(p.now)
 	o := p.discipline.Offer(at, u, lanes, inside)
-	p.Heed(at, o)
+	p.HandleOutcome(at, o)
 	return o
 }
 
-// Heed does to the output what it means that the discipline was offered something at now, whatever it was.
-func (p *Port) Heed(now olaf.Time, o Outcome) (started bool) {
-	return (o.Ready || o.Merged) && p.heed(now, o)
+// HandleOutcome applies the outcome of an offer at now to the output. It reports whether a frame started.
+func (p *Port) HandleOutcome(now olaf.Time, o Outcome) (started bool) {
+	return (o.Ready || o.Merged) && p.handleOutcome(now, o)
 }
 
-func (p *Port) heed(now olaf.Time, o Outcome) (started bool) {
+func (p *Port) handleOutcome(now olaf.Time, o Outcome) (started bool) {
 	if o.Merged {
-		p.charge()
+		p.chargeMerge()
 	}
 	if p.out.ReadPorts != 0 {
-		p.written(now, o)
+		p.recordWrite(now, o)
 	}
-	return o.Ready && p.phase == idle && p.wake(now)
+	return o.Ready && p.phase == idle && p.startIdle(now)
 }
 
-// charge books the engine cycles of one merge: engine cycles under way get longer at once, otherwise they are paid after
-// the frame on the wire, or the next one where the link is down.
-func (p *Port) charge() {
+// chargeMerge adds the engine cycles of one merge. If engine cycles are passing they get longer, otherwise they are
+// paid after the frame on the wire, or after the next one if the link is down.
+func (p *Port) chargeMerge() {
 	if p.phase == paying {
-		p.pay(p.out.MergeCycles)
+		p.payCycles(p.out.MergeCycles)
 	} else {
 		p.merges++
 	}
 }
 
-func (p *Port) pay(cycles int) {
-	p.until += int64(cycles) * p.clock.cycle()
+func (p *Port) payCycles(cycles int) {
+	p.until += int64(cycles) * p.clock.cycleTicks()
 	p.stallCycles += uint64(cycles)
 }
 
-// wake lets an idle output start.
-func (p *Port) wake(now olaf.Time) (started bool) {
-	p.now = p.clock.next(now)
+// startIdle starts an idle output.
+func (p *Port) startIdle(now olaf.Time) (started bool) {
+	p.now = p.clock.firstTick(now)
 	p.until = p.now
-	p.start()
+	p.startNext()
 	return p.phase == sending
 }
 
-// start puts the next frame on the wire from exactly until and carry on, or leaves the output idle. The discipline and the
-// bypass take turns when both have one.
-func (p *Port) start() {
+// startNext puts the next frame on the wire, starting exactly at until plus carry, or leaves the output idle. If
+// both the discipline and the bypass have a frame, they take turns.
+func (p *Port) startNext() {
 	slot, size, ok := NoSlot, olaf.Size(0), false
 	if !p.down && (p.bypass.n == 0 || p.slot == NoSlot) {
 		slot, size, ok = p.discipline.Lock()
@@ -167,164 +167,165 @@ func (p *Port) start() {
 	}
 	p.slot, p.size = slot, size
 	from, carry := p.until, p.carry
-	ticks, rest := p.clock.after(size, carry)
+	ticks, rest := p.clock.transmitTicks(size, carry)
 	p.until += ticks
 	p.carry = rest
 	p.phase = sending
 	if p.out.ReadPorts != 0 {
-		p.read(from, carry)
+		p.startRead(from, carry)
 	}
 }
 
-// turn ends what the output does, which is due, and lets the next thing begin.
-func (p *Port) turn() {
+// endPhase ends the current phase, which is due, and starts the next.
+func (p *Port) endPhase() {
 	cycles := 0
 	if p.phase == sending {
-		if p.slot != NoSlot { // a frame that bypasses costs no engine cycles, nor do merges meanwhile
-			p.deliver()
+		if p.slot != NoSlot { // bypassing frames cost no engine cycles, nor do merges meanwhile
+			p.deliverFrame()
 			cycles = p.out.DequeueCycles + p.merges*p.out.MergeCycles
 		}
 		p.merges = 0
 	}
 	if cycles == 0 {
-		p.start()
+		p.startNext()
 		return
 	}
 	p.phase = paying
-	p.pay(cycles)
+	p.payCycles(cycles)
 }
 
-// deliver hands the frame on the wire, whose last bit is out, to the sink and gives its slot back.
-func (p *Port) deliver() {
+// deliverFrame passes the frame on the wire, whose last bit has left, to the sink and frees its slot.
+func (p *Port) deliverFrame() {
 	p.sentBytes += uint64(int(p.size) + p.out.OverheadBytes)
 	if p.sink != nil {
 		d := &p.departure
 		d.Slot = p.slot
 		p.discipline.View(p.slot, &d.Frame)
-		d.At = p.clock.time(p.now)
+		d.At = p.clock.tickTime(p.now)
 		d.Queued = d.At.Sub(d.Frame.AppendedAt)
 		p.sink.Deliver(d)
 	}
 	p.discipline.Release(p.slot)
 }
 
-// boundary is the first tick at which what the output does is over.
-func (p *Port) boundary() int64 { return p.clock.seen(p.until, p.carry) }
+// phaseEnd returns the first tick at which the current phase is over.
+func (p *Port) phaseEnd() int64 { return p.clock.endTick(p.until, p.carry) }
 
 // advance handles everything up to and including the given tick.
 func (p *Port) advance(to int64) {
 	for p.phase != idle {
-		at := p.boundary()
+		at := p.phaseEnd()
 		if at > to {
 			break
 		}
 		p.now = at
-		p.turn()
+		p.endPhase()
 	}
 	p.now = max(p.now, to)
 }
 
-// Advance delivers everything that leaves at or before to.
-func (p *Port) Advance(to olaf.Time) { p.advance(p.clock.reached(to)) }
+// Advance delivers all frames that leave at or before to.
+func (p *Port) Advance(to olaf.Time) { p.advance(p.clock.lastTick(to)) }
 
-// Step lets the one thing happen that Next said, if it is due at now: a last bit leaves, or engine cycles end. It is not due
-// when merges made the engine cycles longer meanwhile.
+// Step handles the event announced by Next if it is due at now: a last bit leaves, or engine cycles end. It is not
+// due if merges have extended the engine cycles. started reports whether a frame started.
 func (p *Port) Step(now olaf.Time) (started bool) {
-	at := p.boundary()
-	if p.phase == idle || at > p.clock.reached(now) {
+	at := p.phaseEnd()
+	if p.phase == idle || at > p.clock.lastTick(now) {
 		return false
 	}
 	p.now = at
-	p.turn()
+	p.endPhase()
 	return p.phase == sending
 }
 
-// Next is the next instant at which the output changes by itself: a last bit leaves, or engine cycles end and the next
-// frame starts. It is false while the output is idle. A merge meanwhile can only move the end later, that of a frame on the
-// wire too where both want the one read port, so ask again after every Offer; advancing to a time at which nothing happens is
-// harmless.
+// Next returns the next instant at which the output changes: a last bit leaves, or engine cycles end and the next
+// frame starts. ok is false while the output is idle. A merge can only delay that instant, even for a frame on the
+// wire if both need the only read port, so call Next again after every Offer. Advancing to a time without an event
+// is harmless.
 func (p *Port) Next() (olaf.Time, bool) {
-	return p.clock.time(p.boundary()), p.phase != idle
+	return p.clock.tickTime(p.phaseEnd()), p.phase != idle
 }
 
-// Drain delivers everything inside and returns the instant at which the output became idle.
+// Drain delivers all frames and returns the instant at which the output became idle.
 func (p *Port) Drain() olaf.Time {
 	for p.phase != idle {
-		p.advance(p.boundary())
+		p.advance(p.phaseEnd())
 	}
-	return p.clock.time(p.now)
+	return p.clock.tickTime(p.now)
 }
 
-// Bypass lets a frame wait beside the discipline that is no update: the two take turns. It is not taken when as many wait
-// as Output.BypassSlots. The handle is the caller's, to know the frame by.
+// Bypass queues a frame that is not an update beside the discipline; the two take turns at the output. taken is
+// false if Output.BypassSlots frames already wait. The caller identifies the frame by handle.
 func (p *Port) Bypass(now olaf.Time, size olaf.Size, handle int32) (taken, started bool) {
 	if p.bypass.n >= p.out.BypassSlots {
 		return false, false
 	}
 	p.bypass.push(size, handle)
-	return true, p.phase == idle && p.wake(now)
+	return true, p.phase == idle && p.startIdle(now)
 }
 
-// Link says whether the link works. While it does not nothing starts, and what arrives waits. The frame on the wire goes on;
-// that it gets nowhere is for the caller to know.
-func (p *Port) Link(now olaf.Time, up bool) (started bool) {
+// SetLink sets whether the link is up. While it is down no frame starts and arrivals wait. The frame on the wire
+// continues; the caller must account for its loss.
+func (p *Port) SetLink(now olaf.Time, up bool) (started bool) {
 	p.down = !up
-	return up && p.phase == idle && p.wake(now)
+	return up && p.phase == idle && p.startIdle(now)
 }
 
-// Up says whether the link works.
+// Up reports whether the link is up.
 func (p *Port) Up() bool { return !p.down }
 
-// Sending says whether a frame is on the wire, and which: its slot, or NoSlot for one that bypasses the discipline.
+// Sending reports whether a frame is on the wire, and returns its slot, or NoSlot if it bypasses the discipline.
 func (p *Port) Sending() (Slot, bool) { return p.slot, p.phase == sending }
 
-// Size is the length of the frame that started last.
+// Size returns the length of the frame that started last.
 func (p *Port) Size() olaf.Size { return p.size }
 
-// Bypassing is the handle of the frame on the wire that bypasses the discipline.
-func (p *Port) Bypassing() int32 { return p.handle }
+// BypassHandle returns the handle of the bypassing frame on the wire.
+func (p *Port) BypassHandle() int32 { return p.handle }
 
-// Contends says that a merge may lengthen the frame on the wire.
-func (p *Port) Contends() bool { return p.out.ReadPorts == 1 }
+// MayContend reports whether a merge may delay the frame on the wire.
+func (p *Port) MayContend() bool { return p.out.ReadPorts == 1 }
 
-// Busy is how long frames of the discipline that have left occupied the output at its rate, overhead included, engine cycles
-// not: the numerator of the utilisation of a port that was never paced. It is exact but for the last picosecond.
+// Busy returns the time that departed frames of the discipline occupied the output, with overhead but without
+// engine cycles. It is the numerator of the utilization of a port whose clock was never changed, exact except for
+// the last picosecond.
 func (p *Port) Busy() olaf.Duration {
 	v := new(big.Int).Lsh(new(big.Int).SetUint64(p.sentBytes), incrementBits)
 	v.Mul(v, big.NewInt(int64(olaf.Cycle)))
 	return olaf.Duration(v.Quo(v, big.NewInt(int64(p.out.Rate))).Int64())
 }
 
-// StallCycles is how many engine cycles were booked to the output, paid or still being paid, and how many it waited for the
-// memory of gradients.
-func (p *Port) StallCycles() uint64 { return p.stallCycles - p.ahead() }
+// StallCycles returns the engine cycles charged to the output, including those still passing, plus the cycles it
+// waited for the gradient memory.
+func (p *Port) StallCycles() uint64 { return p.stallCycles - p.pendingStall() }
 
-// Flush discards everything inside at now, also the frame on the wire; the output is idle at once. What left up to now is
-// delivered first.
+// Flush discards all frames at now, including the one on the wire. The output is idle at once. Frames that left up
+// to now are delivered first.
 func (p *Port) Flush(now olaf.Time) {
-	p.advance(p.clock.next(now))
+	p.advance(p.clock.firstTick(now))
 	p.discipline.Flush()
-	p.quiet()
+	p.clearOutput()
 }
 
-// Reset empties the port and its discipline, clears all counters and goes back to time 0, and keeps the memory.
+// Reset empties the port and its discipline, clears all counters and returns to time 0. It keeps the memory.
 func (p *Port) Reset() {
 	p.discipline.Reset()
-	p.quiet()
+	p.clearOutput()
 	p.now, p.sentBytes, p.stallCycles = 0, 0, 0
 	p.reader = reader{}
 }
 
-func (p *Port) quiet() {
-	p.stallCycles -= p.ahead()
+func (p *Port) clearOutput() {
+	p.stallCycles -= p.pendingStall()
 	p.reader.stall = [2]int64{}
 	p.phase, p.until, p.carry, p.merges = idle, 0, 0, 0
 	p.slot, p.bypass.n = NoSlot, 0
 }
 
-// bypass holds the frames that wait beside the discipline, in a ring that grows.
+// bypass is a growing ring of frames that bypass the discipline.
 type bypass struct {
-	ring []bypassing // as many as a power of two
+	ring []bypassing // the length is a power of two
 	head int
 	n    int
 }

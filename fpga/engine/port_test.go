@@ -93,18 +93,18 @@ func drawPace(t *rapid.T, kind string) pace {
 	case "cycles":
 		rate := rapid.SampledFrom([]engine.Increment{20 << 24, 33333333, 123456789, engine.Line}).Draw(t, "increment")
 		perByte := big.NewRat(1<<24, int64(rate))
-		return pace{clock: engine.Cycles(rate, int(overhead)), perFrame: times(perByte, overhead), perByte: perByte, cycle: 1,
+		return pace{clock: engine.CycleClock(rate, int(overhead)), perFrame: times(perByte, overhead), perByte: perByte, cycle: 1,
 			tick: olaf.Time(olaf.Cycle), begun: true}
 	case "steps":
 		n := rapid.Int64Range(1, 9).Draw(t, "steps")
-		return pace{clock: engine.Steps(n), perFrame: big.NewRat(n, 1), perByte: new(big.Rat), cycle: int64(olaf.Cycle), tick: 1}
+		return pace{clock: engine.StepClock(n), perFrame: big.NewRat(n, 1), perByte: new(big.Rat), cycle: int64(olaf.Cycle), tick: 1}
 	}
 	rate := rapid.SampledFrom(links).Draw(t, "rate")
 	perByte := big.NewRat(8e12, rate)
-	p := pace{clock: engine.Picoseconds(olaf.Rate(rate), olaf.Size(overhead)), perFrame: times(perByte, overhead), perByte: perByte,
+	p := pace{clock: engine.PicosecondClock(olaf.Rate(rate), olaf.Size(overhead)), perFrame: times(perByte, overhead), perByte: perByte,
 		cycle: int64(olaf.Cycle), tick: 1}
 	if kind == "ns-3" {
-		p.clock, p.ns3 = engine.NS3(olaf.Rate(rate), olaf.Size(overhead)), true
+		p.clock, p.ns3 = engine.NS3Clock(olaf.Rate(rate), olaf.Size(overhead)), true
 	}
 	return p
 }
@@ -243,7 +243,7 @@ func (b *both) started(yes bool) string {
 	if slot, _ := b.port.Sending(); slot != engine.NoSlot {
 		return fmt.Sprint("slot ", slot)
 	}
-	return fmt.Sprint("handle ", b.port.Bypassing())
+	return fmt.Sprint("handle ", b.port.BypassHandle())
 }
 
 // do carries out one thing and gives what either started by it.
@@ -253,7 +253,7 @@ func (b *both) do(t *rapid.T, what, kind string, now int64) (got, want string) {
 	case "offer":
 		u := olaf.Update{Worker: olaf.WorkerID(rapid.IntRange(0, int(whats)-1).Draw(t, "worker")),
 			Lanes: rapid.SampledFrom([]uint16{0, 1, 48}).Draw(t, "lanes")}
-		got = b.started(b.port.Heed(at, b.gate.Offer(at, &u, nil, nil)))
+		got = b.started(b.port.HandleOutcome(at, b.gate.Offer(at, &u, nil, nil)))
 		return got, b.slow.heed(now, b.slow.gate.Offer(at, &u, nil, nil))
 	case "bypass":
 		size := olaf.Size(rapid.SampledFrom([]int{64, 65, 1500}).Draw(t, "size"))
@@ -267,7 +267,7 @@ func (b *both) do(t *rapid.T, what, kind string, now int64) (got, want string) {
 		}
 		return b.started(started), b.slow.wake(now)
 	case "down", "up":
-		got = b.started(b.port.Link(at, what == "up"))
+		got = b.started(b.port.SetLink(at, what == "up"))
 		b.slow.down = what == "down"
 		return got, b.slow.wake(now)
 	case "step", "early":
@@ -278,7 +278,7 @@ func (b *both) do(t *rapid.T, what, kind string, now int64) (got, want string) {
 	case "pace":
 		b.slow.free = big.NewRat(b.slow.next(), 1)
 		b.slow.pace = drawPace(t, kind)
-		b.port.Pace(b.slow.pace.clock)
+		b.port.SetClock(b.slow.pace.clock)
 	}
 	return "", ""
 }
@@ -315,7 +315,7 @@ func TestPortEventByEvent(t *testing.T) {
 				if b.port, err = engine.NewPortOf(b.gate, out, nil); err != nil {
 					t.Fatal(err)
 				}
-				b.port.Pace(b.slow.pace.clock)
+				b.port.SetClock(b.slow.pace.clock)
 				now := int64(0)
 				for range rapid.IntRange(1, 60).Draw(t, "events") {
 					what := rapid.SampledFrom([]string{"offer", "offer", "offer", "offer", "bypass", "bypass", "down", "up", "up",
@@ -364,7 +364,7 @@ func TestStepIsAdvance(t *testing.T) {
 			u, lanes, inside := drawArrival(t, cfg)
 			timed.OfferMerged(at(cycle), &u, lanes, inside)
 			steps(at(cycle))
-			stepped.Heed(at(cycle), stepped.Discipline().Offer(at(cycle), &u, lanes, inside))
+			stepped.HandleOutcome(at(cycle), stepped.Discipline().Offer(at(cycle), &u, lanes, inside))
 		}
 		timed.Drain()
 		steps(at(1 << 40))
@@ -385,18 +385,18 @@ func TestClocks(t *testing.T) {
 		size  olaf.Size
 		want  int64
 	}{
-		{"20 B a cycle: 12.8", engine.Cycles(20<<24, 0), 256, 12},
-		{"20 B a cycle with overhead: 14", engine.Cycles(20<<24, 24), 256, 14},
-		{"the line", engine.Cycles(engine.Line, 0), 256, 4},
-		{"10 Mbps", engine.Picoseconds(10*olaf.Mbps, 30), 1000, 824e6},
-		{"a prime rate", engine.Picoseconds(999_983, 0), 125, 1_000_017_000},
-		{"1 bps, 9 kB", engine.Picoseconds(1, 0), 9036, 72288e12},
-		{"ns-3, whole", engine.NS3(10*olaf.Mbps, 30), 1000, 824e6},
-		{"ns-3, down", engine.NS3(999_983, 0), 125, 1_000_017_000},
-		{"ns-3, up", engine.NS3(3, 0), 1, 2_666_666_667_000},
-		{"ns-3, half a ns, which is less in binary", engine.NS3(16*olaf.Gbps, 0), 1, 0},
-		{"ns-3, nothing", engine.NS3(64*olaf.Gbps, 0), 1, 0},
-		{"steps", engine.Steps(7), 256, 7},
+		{"20 B a cycle: 12.8", engine.CycleClock(20<<24, 0), 256, 12},
+		{"20 B a cycle with overhead: 14", engine.CycleClock(20<<24, 24), 256, 14},
+		{"the line", engine.CycleClock(engine.Line, 0), 256, 4},
+		{"10 Mbps", engine.PicosecondClock(10*olaf.Mbps, 30), 1000, 824e6},
+		{"a prime rate", engine.PicosecondClock(999_983, 0), 125, 1_000_017_000},
+		{"1 bps, 9 kB", engine.PicosecondClock(1, 0), 9036, 72288e12},
+		{"ns-3, whole", engine.NS3Clock(10*olaf.Mbps, 30), 1000, 824e6},
+		{"ns-3, down", engine.NS3Clock(999_983, 0), 125, 1_000_017_000},
+		{"ns-3, up", engine.NS3Clock(3, 0), 1, 2_666_666_667_000},
+		{"ns-3, half a ns, which is less in binary", engine.NS3Clock(16*olaf.Gbps, 0), 1, 0},
+		{"ns-3, nothing", engine.NS3Clock(64*olaf.Gbps, 0), 1, 0},
+		{"steps", engine.StepClock(7), 256, 7},
 	} {
 		if got := c.clock.Ticks(c.size); got != c.want {
 			t.Errorf("%s: %d ticks, want %d", c.name, got, c.want)
@@ -415,8 +415,8 @@ func TestBypassKeepsItsOrder(t *testing.T) {
 		handle, now := int32(0), olaf.Time(0)
 		next := func() {
 			began := now
-			if p.Bypassing() != handle {
-				t.Fatalf("first %d: %d is on the wire, want %d", first, p.Bypassing(), handle)
+			if p.BypassHandle() != handle {
+				t.Fatalf("first %d: %d is on the wire, want %d", first, p.BypassHandle(), handle)
 			}
 			now, _ = p.Next()
 			if took := now.Sub(began); took != olaf.Duration(1+handle%7)*olaf.Duration(olaf.Cycle) {

@@ -46,7 +46,7 @@ func drawSetup(t *rapid.T) (string, engine.Config, engine.Output) {
 		DequeueCycles: rapid.IntRange(0, 3).Draw(t, "dequeue"),
 		MergeCycles:   rapid.IntRange(0, 3).Draw(t, "merge"),
 	}
-	return rapid.SampledFrom(engine.Names()).Draw(t, "engine"), cfg, out
+	return rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "engine"), cfg, out
 }
 
 // drawArrival draws an update that often meets another one, and often an edge.
@@ -139,7 +139,7 @@ func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int6
 
 func compare(t *rapid.T, p *engine.Port, ref *enginetest.Reference, gone []enginetest.Event) {
 	d := p.Discipline()
-	if diff := cmp.Diff(ref.Gone(), gone, equateEmpty); diff != "" {
+	if diff := cmp.Diff(ref.Departures(), gone, equateEmpty); diff != "" {
 		t.Fatalf("departures (-reference +port):\n%s", diff)
 	}
 	if diff := cmp.Diff(ref.Stats(), d.Stats()); diff != "" {
@@ -162,10 +162,10 @@ func compare(t *rapid.T, p *engine.Port, ref *enginetest.Reference, gone []engin
 		queued = append(queued, f.Update)
 		return true
 	})
-	if diff := cmp.Diff(ref.Inside(), queued); diff != "" {
+	if diff := cmp.Diff(ref.Queued(), queued); diff != "" {
 		t.Fatalf("inside (-reference +port):\n%s", diff)
 	}
-	if err := engine.Audit(d); err != nil {
+	if err := engine.AuditDiscipline(d); err != nil {
 		t.Fatal(err)
 	}
 }

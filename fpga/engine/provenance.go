@@ -2,8 +2,8 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// provenance is the log of who is inside: one chain of nodes per slot, in an arena that grows to what the traffic needs
-// and is then reused. Node 0 is the end of every chain.
+// provenance logs the contributors of updates: one chain of nodes per slot, in an arena that grows as needed and is
+// then reused. Node 0 is the end of every chain.
 type provenance struct {
 	nodes []node
 	free  int32
@@ -16,7 +16,7 @@ type node struct {
 
 func newProvenance() provenance { return provenance{nodes: make([]node, 1)} }
 
-// add logs the contributors of u, or u itself when there are none, behind those already in p.
+// add appends the contributors of u, or u itself if there are none, to those of p.
 func (l *provenance) add(p *place, u *olaf.Update, inside []olaf.Contributor) {
 	if inside == nil {
 		l.push(p, olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker})
@@ -44,7 +44,7 @@ func (l *provenance) push(p *place, who olaf.Contributor) {
 	p.last = i
 }
 
-// drop forgets p's contributors; the whole chain returns to the free ones at once.
+// drop removes p's contributors; the complete chain becomes free at once.
 func (l *provenance) drop(p *place) {
 	if p.last == 0 {
 		return
@@ -62,7 +62,7 @@ func (l *provenance) list(p *place, buf []olaf.Contributor) []olaf.Contributor {
 	return buf
 }
 
-// reset frees every node; the chains' ends must be cleared by the owner of the slots.
+// reset frees all nodes; the owner of the slots must clear the chains' ends.
 func (l *provenance) reset() {
 	l.nodes = l.nodes[:1]
 	l.free = 0

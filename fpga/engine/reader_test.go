@@ -204,8 +204,8 @@ func TestReadPorts(t *testing.T) {
 		if d := cmp.Diff(ref.departures, got, equateEmpty); d != "" {
 			t.Errorf("-logic +port:\n%s", d)
 		}
-		if port.Busy() != ref.takes() || port.Contends() != (out.ReadPorts == 1) {
-			t.Errorf("busy %v, the logic %v; contends %t", port.Busy(), ref.takes(), port.Contends())
+		if port.Busy() != ref.takes() || port.MayContend() != (out.ReadPorts == 1) {
+			t.Errorf("busy %v, the logic %v; contends %t", port.Busy(), ref.takes(), port.MayContend())
 		}
 		if port.StallCycles() != ref.stalls {
 			t.Errorf("%d stalls, the logic has %d", port.StallCycles(), ref.stalls)
@@ -258,7 +258,7 @@ func TestReadPortsInPicoseconds(t *testing.T) {
 		gbps := rapid.SampledFrom([]int{128, 40, 20, 5, 3}).Draw(t, "rate")
 		rate := olaf.Rate(gbps) * olaf.Gbps
 		increment, err := engine.FromRate(rate)
-		if err != nil || !increment.Exactly(rate) {
+		if err != nil || !increment.IsExact(rate) {
 			t.Fatalf("%v: %v", rate, err)
 		}
 		out := engine.Output{
@@ -276,7 +276,7 @@ func TestReadPortsInPicoseconds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ports[1].Pace(engine.Picoseconds(rate, olaf.Size(out.OverheadBytes)))
+		ports[1].SetClock(engine.PicosecondClock(rate, olaf.Size(out.OverheadBytes)))
 		lanes := rapid.SampledFrom([]uint16{0, 17, 48, 200, 2243}).Draw(t, "lanes")
 		now := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "arrivals") {

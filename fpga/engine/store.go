@@ -7,40 +7,41 @@ import (
 	"github.com/olafctl/olaf/fpga/adder"
 )
 
-// place is one physical slot: an update and what the queue knows about it. It fills one cache line.
+// place is one physical slot: an update and its state in the queue. It fills one cache line.
 type place struct {
 	update   olaf.Update
 	appended olaf.Time
 	first    int32 // provenance: nodes of the oldest and the newest contributor
 	last     int32
-	// owner is R[u]: its worker, or -1 while the flag is not set. R[u] means something only while u has a waiting
-	// update, so it is kept there.
+	// owner is R[u]: its worker, or -1 if the flag is not set. R[u] is meaningful only while u has a waiting
+	// update, so it is stored here.
 	owner int32
 	_     [12]byte
 }
 
-// store is what the disciplines share: slots, departure order, lanes, provenance and counters.
+// store is shared by the disciplines: slots, departure order, lanes, provenance and counters.
 //
-// Updates enter at the tail, keep their place, and leave at the head one at a time. So the departure ring can hold the
-// updates themselves: a slot's number is its place in the ring, and there is no list of free slots.
+// Updates enter at the tail, keep their position, and leave at the head one at a time. The departure ring can
+// therefore contain the updates themselves: a slot's number is its position in the ring, and there is no list of
+// free slots.
 type store struct {
 	cfg      Config
 	places   []place
-	clusters []int32 // what the discipline remembers of each cluster, 0 for one with nothing inside
-	lanes    []int32 // stride a slot
+	clusters []int32 // the discipline's state per cluster, 0 if it has no update
+	lanes    []int32 // stride lanes per slot
 	stride   int
-	carries  bool // gradients or provenance
+	carries  bool // gradients or provenance are stored
 	log      provenance
-	inside   []olaf.Contributor // what View hands out
+	inside   []olaf.Contributor // buffer for View
 
-	head    int32 // place of the next frame to leave
-	waiting int32 // frames from head on
-	leaving int32 // place of the locked frame, or NoSlot
-	holds   int32 // slots that a frame on the wire occupies: 1, or 0 with FreeSlotOnStart
+	head    int32 // position of the next frame to leave
+	waiting int32 // number of frames from head on
+	leaving int32 // position of the locked frame, or NoSlot
+	holds   int32 // slots occupied by a frame on the wire: 1, or 0 with FreeSlotOnStart
 	stats   Stats
 }
 
-// laneBlock is the number of lanes in a cache line, to which slots are aligned.
+// laneBlock is the number of lanes per cache line, to which slots are aligned.
 const laneBlock = 64 / olaf.LaneBytes
 
 func newStore(cfg Config) store {
@@ -63,10 +64,10 @@ func newStore(cfg Config) store {
 	}
 }
 
-// append puts u behind the last waiting update and returns its slot, or NoSlot when there is no room. Like every decision
-// it moves only the update; gradients and provenance follow by carry, where they are kept.
-func (s *store) append(now olaf.Time, u *olaf.Update) Slot {
-	occupied := s.occupied()
+// appendUpdate adds u behind the last waiting update and returns its slot, or NoSlot if there is no room. Like
+// every decision it moves only the update; moveLanes adds gradients and provenance.
+func (s *store) appendUpdate(now olaf.Time, u *olaf.Update) Slot {
+	occupied := s.countOccupied()
 	if int(occupied) == s.cfg.Slots {
 		return NoSlot
 	}
@@ -83,13 +84,13 @@ func (s *store) append(now olaf.Time, u *olaf.Update) Slot {
 	return Slot(i)
 }
 
-// isLeaving says whether the frame on the wire is of u's cluster.
+// isLeaving reports whether the frame on the wire belongs to u's cluster.
 func (s *store) isLeaving(u *olaf.Update) bool {
 	return s.leaving >= 0 && s.places[s.leaving].update.Cluster == u.Cluster
 }
 
-// carry moves what travels beside u, after the decision about it: its gradients and who is inside.
-func (s *store) carry(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+// moveLanes stores u's gradients and contributors after the decision.
+func (s *store) moveLanes(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	if o.Slot == NoSlot {
 		return
 	}
@@ -114,13 +115,13 @@ func (s *store) carry(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Co
 	}
 }
 
-// lanesOf is the gradient memory of slot i, as long as u's frame needs and the memory has.
+// lanesOf returns the gradient memory of slot i, limited to the length of u's frame and of the memory.
 func (s *store) lanesOf(i Slot, u *olaf.Update) []int32 {
 	at := int(i) * s.stride
 	return s.lanes[at : at+min(int(u.Lanes), s.cfg.LaneMemory)]
 }
 
-// wrap brings a place that is at most one round ahead back into the ring.
+// wrap maps a position at most one round ahead into the ring.
 func (s *store) wrap(i int32) int32 {
 	if i >= int32(len(s.places)) {
 		i -= int32(len(s.places))
@@ -128,10 +129,11 @@ func (s *store) wrap(i int32) int32 {
 	return i
 }
 
-// occupied is how many slots are in use. Without a frame on the wire leaving is -1, and the shift a mask of all ones.
-func (s *store) occupied() int32 { return s.waiting + s.holds&^(s.leaving>>31) }
+// countOccupied returns the number of slots in use. Without a frame on the wire leaving is -1, and the shift gives
+// a mask of all ones.
+func (s *store) countOccupied() int32 { return s.waiting + s.holds&^(s.leaving>>31) }
 
-// isZero is 1 for 0, else 0. Clusters come in random order; a branch on one would be mispredicted every other time.
+// isZero returns 1 for 0, else 0. Clusters come in random order; a branch would be mispredicted every other time.
 func isZero(n int32) (one int) {
 	if n == 0 {
 		one = 1
@@ -141,7 +143,7 @@ func isZero(n int32) (one int) {
 
 func (s *store) Waiting() int { return int(s.waiting) }
 
-// lock takes the head out of the waiting ones.
+// lock removes the head from the waiting frames.
 func (s *store) lock() (Slot, olaf.Size, bool) {
 	if s.waiting == 0 || s.leaving >= 0 {
 		return NoSlot, 0, false
@@ -180,7 +182,7 @@ func (s *store) Release(slot Slot) {
 	}
 }
 
-// notLeaving is apart so that Release stays small.
+// notLeaving is separate to keep Release small.
 func notLeaving(slot Slot) string {
 	return fmt.Sprintf("engine: slot %d is released but not leaving", slot)
 }
@@ -197,7 +199,7 @@ func (s *store) Reset() {
 	s.stats = Stats{}
 }
 
-// empty forgets everything inside; its cost is that of what is inside.
+// empty removes all frames; its cost is proportional to their number.
 func (s *store) empty() {
 	s.Queued(func(slot Slot, _ bool) bool {
 		p := &s.places[slot]
@@ -229,5 +231,5 @@ func (s *store) QueuedCount() (frames, updates uint64) {
 	return frames, updates
 }
 
-func (s *store) Occupancy() int { return int(s.occupied()) }
+func (s *store) Occupancy() int { return int(s.countOccupied()) }
 func (s *store) Stats() Stats   { return s.stats }

@@ -84,7 +84,7 @@ func TestFlushForgetsProvenance(t *testing.T) {
 				}
 				return true
 			})
-			if err := engine.Audit(d); err != nil {
+			if err := engine.AuditDiscipline(d); err != nil {
 				t.Error(err)
 			}
 			empty(d)
@@ -95,7 +95,7 @@ func TestFlushForgetsProvenance(t *testing.T) {
 // TestCounters holds what documents and cards are told of the queue's counters, in their order, and the rules between them.
 func TestCounters(t *testing.T) {
 	var out strings.Builder
-	for _, l := range []*olaf.Ledger{engine.Flow(), engine.Sums()} {
+	for _, l := range []*olaf.Ledger{engine.FlowLedger(), engine.SumsLedger()} {
 		for _, c := range l.Counters {
 			fmt.Fprintf(&out, "%s | %s | %s | %s | %s | aside %v sparse %v | %s | %s\n", c.Name, c.Title, c.Unit, c.Register, c.Column,
 				c.Aside, c.Sparse, c.Paper, c.Doc)
@@ -126,10 +126,10 @@ func TestFirstTurnIsTheQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Link(0, false)
+	p.SetLink(0, false)
 	p.Bypass(0, 64, 1)
 	p.Offer(0, &olaf.Update{Count: 1}, nil)
-	p.Link(0, true)
+	p.SetLink(0, true)
 	if slot, sending := p.Sending(); !sending || slot == engine.NoSlot {
 		t.Errorf("slot %v, sending %v", slot, sending)
 	}

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write what comes out into the golden ve
 func text(t *testing.T, v *enginetest.Vector) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := enginetest.Write(&b, v); err != nil {
+	if err := enginetest.WriteVector(&b, v); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -37,14 +37,14 @@ func TestGoldenVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := enginetest.Parse(bytes.NewReader(want))
+			v, err := enginetest.ParseVector(bytes.NewReader(want))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if v.Name != name {
 				t.Fatalf("the vector is called %q", v.Name)
 			}
-			got, err := enginetest.Replay(v)
+			got, err := enginetest.ReplayVector(v)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,5 @@
-// Package fpgatest is the conformance suite of cards: what every backend of fpga.Device must do, by the register map alone.
-// Backends call Run in their own tests; Check runs the same suite outside of go test, on a real card.
+// Package fpgatest is the conformance suite for every backend of fpga.Device. It relies on the register map alone.
+// Backends call Run in their tests; CheckDevice runs the same suite outside of go test, on a real card.
 package fpgatest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// cases is the suite, in the order in which a lab engineer wants to see failures.
+// cases lists the suite in the order in which a lab engineer wants to see failures.
 var cases = []testCase{
 	{"identity", testIdentity},
 	{"block_list", testBlockList},
@@ -70,15 +70,16 @@ func (d *device) sleep(t olaf.Duration) {
 func (d *device) expect(addr, want uint32) {
 	d.Helper()
 	if got := d.read(addr); got != want {
-		ref, _, _ := regmap.At(addr)
+		ref, _, _ := regmap.RegisterAt(addr)
 		d.Errorf("%s = %#x, want %#x", ref.Name(), got, want)
 	}
 }
 
-// refused writes what must be declined, and checks that nothing changed, that the error bit is set and where it points.
-func (d *device) refused(addr, value uint32, kind error, bit uint32) {
+// expectRefusal makes a write that must be refused. It checks the error, that nothing changed, and the device's
+// error bit and error address.
+func (d *device) expectRefusal(addr, value uint32, kind error, bit uint32) {
 	d.Helper()
-	ref, _, ok := regmap.At(addr)
+	ref, _, ok := regmap.RegisterAt(addr)
 	var before uint32
 	readable := ok && ref.Register.Access != regmap.Command && addr != regmap.GeneratorMemData &&
 		addr != regmap.ReplicationMemberData
@@ -99,12 +100,12 @@ func (d *device) refused(addr, value uint32, kind error, bit uint32) {
 }
 
 func commonErrorBits() uint32 {
-	ref, _ := regmap.Lookup("common.errors")
+	ref, _ := regmap.FindRegister("common.errors")
 	return ref.Register.Writable()
 }
 
-// each calls visit for every register that is built.
-func (d *device) each(visit func(ref regmap.Ref)) {
+// visitRegisters calls visit for every register in the build.
+func (d *device) visitRegisters(visit func(ref regmap.Ref)) {
 	for _, b := range regmap.BuiltBlocks(d.read(regmap.CommonCapabilities)) {
 		for i := range b.Registers {
 			visit(regmap.Ref{Block: &b, Register: &b.Registers[i]})
@@ -127,7 +128,7 @@ func testIdentity(d *device) {
 	for _, addr := range []uint32{regmap.CommonMaxPacketBytes, regmap.QueueBuiltSlots, regmap.QueueBuiltClusters,
 		regmap.GeneratorBuiltFlows, regmap.GeneratorBuiltDescriptors} {
 		if d.read(addr) == 0 {
-			ref, _, _ := regmap.At(addr)
+			ref, _, _ := regmap.RegisterAt(addr)
 			d.Errorf("%s is 0", ref.Name())
 		}
 	}
@@ -163,7 +164,7 @@ func testResetValues(d *device) {
 	d.write(regmap.GeneratorStopAfter+4, 1)
 	d.write(regmap.CommonCommand, regmap.CommonCommandReset)
 	d.sleep(olaf.Millisecond)
-	d.each(func(ref regmap.Ref) {
+	d.visitRegisters(func(ref regmap.Ref) {
 		r := ref.Register
 		if r.Built || r.Counter || r.Access == regmap.Command {
 			return
@@ -188,25 +189,25 @@ func testUndefinedAddress(d *device) {
 }
 
 func testReadOnly(d *device) {
-	d.each(func(ref regmap.Ref) {
+	d.visitRegisters(func(ref regmap.Ref) {
 		if ref.Register.Access == regmap.ReadOnly && ref.Name() != "common.cycles" &&
 			ref.Name() != "common.error_address" {
-			d.refused(ref.Address(), 0x12345678, fpga.ErrAddress, regmap.CommonErrorsReadOnly)
+			d.expectRefusal(ref.Address(), 0x12345678, fpga.ErrAddress, regmap.CommonErrorsReadOnly)
 		}
 	})
 }
 
 func testUndefinedBits(d *device) {
-	d.each(func(ref regmap.Ref) {
+	d.visitRegisters(func(ref regmap.Ref) {
 		r := ref.Register
 		if undefined := ^r.Writable(); r.Access != regmap.ReadOnly && undefined != 0 {
-			d.refused(ref.Address(), undefined&-undefined, fpga.ErrRefused, regmap.CommonErrorsValue)
+			d.expectRefusal(ref.Address(), undefined&-undefined, fpga.ErrRefused, regmap.CommonErrorsValue)
 		}
 	})
 }
 
 func testCommandsReadZero(d *device) {
-	d.each(func(ref regmap.Ref) {
+	d.visitRegisters(func(ref regmap.Ref) {
 		if ref.Register.Access == regmap.Command {
 			d.expect(ref.Address(), 0)
 		}
@@ -217,9 +218,9 @@ func testIdleRegisters(d *device) {
 	d.write(regmap.QueueDepth, 2)
 	d.write(regmap.QueueControl, regmap.QueueControlEnable)
 	d.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	d.each(func(ref regmap.Ref) {
+	d.visitRegisters(func(ref regmap.Ref) {
 		if ref.Register.Idle && ref.Register.Access == regmap.ReadWrite {
-			d.refused(ref.Address(), 1, fpga.ErrRefused, regmap.CommonErrorsState)
+			d.expectRefusal(ref.Address(), 1, fpga.ErrRefused, regmap.CommonErrorsState)
 		}
 	})
 	if d.read(regmap.QueueErrors)&regmap.QueueErrorsState == 0 {
@@ -233,7 +234,7 @@ func testIdleRegisters(d *device) {
 	d.expect(regmap.QueueDepth, 3)
 }
 
-// testConfigurationHolds writes every bit of what configures the queue, one after the other.
+// testConfigurationHolds writes every bit of the queue's configuration, one at a time.
 func testConfigurationHolds(d *device) {
 	bits := []struct{ addr, low, high uint32 }{ // high is the largest value allowed
 		{regmap.QueueDepth, 1, d.read(regmap.QueueBuiltSlots)},
@@ -269,14 +270,14 @@ func testBuiltLimits(d *device) {
 		{regmap.ReplicationGroupSize, d.read(regmap.ReplicationBuiltMembers) + 1},
 	}
 	for _, w := range tooBig {
-		d.refused(w.addr, w.value, fpga.ErrRefused, regmap.CommonErrorsValue)
+		d.expectRefusal(w.addr, w.value, fpga.ErrRefused, regmap.CommonErrorsValue)
 	}
 	d.write(regmap.QueueDepth, d.read(regmap.QueueBuiltSlots))
 	d.write(regmap.QueueClusterIndex, d.read(regmap.QueueBuiltClusters)-1)
 }
 
 func testErrorsClearOnOne(d *device) {
-	d.refused(regmap.QueueDepth, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.QueueDepth, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
 	d.write(regmap.QueueErrors, regmap.QueueErrorsState) // another bit
 	if d.read(regmap.QueueErrors)&regmap.QueueErrorsValue == 0 {
 		d.Error("clearing one bit cleared another")
@@ -288,7 +289,7 @@ func testErrorsClearOnOne(d *device) {
 }
 
 func testInspectorNeedsFreeze(d *device) {
-	d.refused(regmap.QueueInspectIndex, 0, fpga.ErrRefused, regmap.CommonErrorsState)
+	d.expectRefusal(regmap.QueueInspectIndex, 0, fpga.ErrRefused, regmap.CommonErrorsState)
 	if d.read(regmap.QueueErrors)&regmap.QueueErrorsNotFrozen == 0 {
 		d.Error("queue.errors.not_frozen is not set")
 	}
@@ -330,7 +331,7 @@ func testMemoryProxy(d *device) {
 	d.write(regmap.GeneratorMemAddress, last)
 	d.expect(regmap.GeneratorMemData, 0)
 	d.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	d.refused(regmap.GeneratorMemData, 1, fpga.ErrRefused, regmap.CommonErrorsState)
+	d.expectRefusal(regmap.GeneratorMemData, 1, fpga.ErrRefused, regmap.CommonErrorsState)
 }
 
 func testMemoryCRC(d *device) {
@@ -344,7 +345,7 @@ func testMemoryCRC(d *device) {
 	d.expect(regmap.GeneratorMemStatus, 0)
 	d.expect(regmap.GeneratorMemCRC, crc32.ChecksumIEEE([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}))
 	d.write(regmap.GeneratorMemLength, 4)
-	d.refused(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC, fpga.ErrRefused, regmap.CommonErrorsValue)
 	d.write(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandClear)
 	d.write(regmap.GeneratorMemAddress, 0)
 	d.expect(regmap.GeneratorMemData, 0)
@@ -354,7 +355,7 @@ func testTemplateZero(d *device) {
 	d.write(regmap.GeneratorMemSelect, 2)
 	d.expect(regmap.GeneratorMemData, uint32(regmap.UnitLane))
 	d.write(regmap.GeneratorMemAddress, 0)
-	d.refused(regmap.GeneratorMemData, 1, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.GeneratorMemData, 1, fpga.ErrRefused, regmap.CommonErrorsValue)
 	d.write(regmap.GeneratorMemAddress, regmap.TemplateWords)
 	d.write(regmap.GeneratorMemData, 5)
 	d.write(regmap.GeneratorMemAddress, regmap.TemplateWords)
@@ -364,7 +365,7 @@ func testTemplateZero(d *device) {
 func testReplication(d *device) {
 	d.write(regmap.ReplicationGroupIndex, 7)
 	d.expect(regmap.ReplicationGroupSize, 0)
-	d.refused(regmap.ReplicationMemberData, 1, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.ReplicationMemberData, 1, fpga.ErrRefused, regmap.CommonErrorsValue)
 	d.write(regmap.ReplicationGroupSize, 3)
 	for _, m := range []uint32{0x010005, 0x020006, 9} {
 		d.write(regmap.ReplicationMemberData, m)
@@ -383,7 +384,7 @@ func testReplication(d *device) {
 	d.expect(regmap.ReplicationGroupSize, 0)
 }
 
-// Generator states, as the map numbers them.
+// Generator states of the register map.
 const (
 	idle    = regmap.GeneratorStateStateIdle
 	armed   = regmap.GeneratorStateStateArmed
@@ -392,7 +393,7 @@ const (
 	failed  = regmap.GeneratorStateStateError
 )
 
-// loadProbe loads n packets of a source that no table knows, gap cycles apart.
+// loadProbe loads n packets from a source that is in no table, gap cycles apart.
 func (d *device) loadProbe(n int, gap uint64) {
 	d.Helper()
 	f := regmap.Flow{SourceIP: [4]byte{203, 0, 113, 9}, DestIP: [4]byte{203, 0, 113, 1}, SourcePort: 9,
@@ -415,8 +416,8 @@ func (d *device) loadProbe(n int, gap uint64) {
 	d.write(regmap.GeneratorDescriptors, uint32(n))
 }
 
-// settled is the generator's state when no frame of it is under way any more.
-func (d *device) settled() uint32 {
+// readSettledState polls the generator's state until no frame is in flight.
+func (d *device) readSettledState() uint32 {
 	state := d.read(regmap.GeneratorState)
 	for range 10_000 {
 		if state != regmap.GeneratorStateStateStopping {
@@ -429,7 +430,7 @@ func (d *device) settled() uint32 {
 }
 
 func testGeneratorStates(d *device) {
-	d.loadProbe(2, 250_000_000) // one second apart: it stays running
+	d.loadProbe(2, 250_000_000) // one second apart, so it stays running
 	const arm, start, stop, abort = regmap.GeneratorCommandArm, regmap.GeneratorCommandStart,
 		regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort
 	steps := []struct {
@@ -450,7 +451,7 @@ func testGeneratorStates(d *device) {
 			d.Errorf("step %d: command %#x: %v", i, s.command, err)
 		}
 		d.sleep(olaf.Microsecond)
-		if got := d.settled(); got != s.state {
+		if got := d.readSettledState(); got != s.state {
 			d.Fatalf("step %d: state %d after command %#x, want %d", i, got, s.command, s.state)
 		}
 	}
@@ -547,8 +548,8 @@ func testCyclesAdvance(d *device) {
 	}
 }
 
-// testAggregator holds the block that only some builds have: it answers where the capability says so, and takes no more than
-// was built.
+// testAggregator checks the optional aggregator block: it exists if the capability is set, and accepts no more than
+// its built limits.
 func testAggregator(d *device) {
 	built := d.read(regmap.CommonCapabilities)&regmap.CommonCapabilitiesAggregator != 0
 	if listed := d.read(regmap.ModelNext) == regmap.AggregatorBase; listed != built {
@@ -567,22 +568,22 @@ func testAggregator(d *device) {
 	}
 	for code := range regmap.AggregatorProgramProgramMask + 1 {
 		if programs>>code&1 == 0 {
-			d.refused(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsValue)
+			d.expectRefusal(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsValue)
 			continue
 		}
 		d.write(regmap.AggregatorProgram, code)
 		d.expect(regmap.AggregatorProgram, code)
 		d.write(regmap.QueueControl, regmap.QueueControlEnable)
-		d.refused(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsState)
+		d.expectRefusal(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsState)
 		d.write(regmap.QueueControl, 0)
 	}
 	for h := uint32(1); h < 1<<16; h <<= 1 {
 		d.write(regmap.AggregatorH, h)
 		d.expect(regmap.AggregatorH, h)
 	}
-	d.refused(regmap.AggregatorH, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
-	d.refused(regmap.AggregatorH, 1<<16, fpga.ErrRefused, regmap.CommonErrorsValue)
-	d.refused(regmap.AggregatorInspectIndex, 0, fpga.ErrRefused, regmap.CommonErrorsState)
+	d.expectRefusal(regmap.AggregatorH, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.AggregatorH, 1<<16, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.expectRefusal(regmap.AggregatorInspectIndex, 0, fpga.ErrRefused, regmap.CommonErrorsState)
 	d.write(regmap.QueueControl, regmap.QueueControlFreeze)
 	d.write(regmap.AggregatorInspectIndex, 0)
 	d.expect(regmap.AggregatorInspectState, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// T is what a case needs of a test; *testing.T is one.
+// T is the part of testing.TB that a case uses.
 type T interface {
 	Helper()
 	Error(args ...any)
@@ -19,17 +19,17 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Suite is a test that has subtests of its own type: *testing.T.
+// Suite is a test with subtests of its own type, such as *testing.T.
 type Suite[S any] interface {
 	T
 	Run(name string, f func(S)) bool
 }
 
-// Run runs the whole suite as subtests. open gives a device that nobody else uses; the suite resets it before each case
-// and leaves closing to the opener.
+// Run runs the suite as subtests. open returns a device for exclusive use. The suite resets it before each case and
+// does not close it.
 func Run[S Suite[S]](t S, open func(S) fpga.Device) {
 	for _, c := range cases {
-		t.Run(c.name, func(t S) { c.on(t, open(t)) })
+		t.Run(c.name, func(t S) { c.runOn(t, open(t)) })
 	}
 }
 
@@ -38,8 +38,8 @@ type testCase struct {
 	run  func(d *device)
 }
 
-// on resets dev, which every case starts from, and runs the case.
-func (c *testCase) on(t T, dev fpga.Device) {
+// runOn resets dev and runs the case on it.
+func (c *testCase) runOn(t T, dev fpga.Device) {
 	d := &device{t, dev}
 	d.write(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
 	d.write(regmap.CommonCommand, regmap.CommonCommandReset)
@@ -47,21 +47,21 @@ func (c *testCase) on(t T, dev fpga.Device) {
 	c.run(d)
 }
 
-// Result is how one case went.
+// Result is the outcome of one case.
 type Result struct {
 	Name  string
-	Fails []string // empty when it passed
+	Fails []string // empty if it passed
 }
 
-// Check runs the suite on a device outside of go test and tells done how each case went. It ends after a case that lost
-// the device.
-func Check(dev fpga.Device, done func(Result)) {
+// CheckDevice runs the suite on a device outside of go test and passes each outcome to done. It stops after a case
+// that lost the device.
+func CheckDevice(dev fpga.Device, done func(Result)) {
 	for _, c := range cases {
 		r := &recorder{}
 		finished := make(chan struct{})
-		go func() { // a fatal failure ends this goroutine and the case, nothing else
+		go func() { // a fatal failure ends only this goroutine
 			defer close(finished)
-			c.on(r, dev)
+			c.runOn(r, dev)
 		}()
 		<-finished
 		done(Result{c.name, r.fails})
@@ -73,7 +73,7 @@ func Check(dev fpga.Device, done func(Result)) {
 	}
 }
 
-// recorder is a T that keeps what failed.
+// recorder is a T that collects failures.
 type recorder struct{ fails []string }
 
 func (r *recorder) Helper() {}

@@ -8,23 +8,23 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// What ATP's packets are told apart by: the released code has an EtherType, the paper's header a protocol of IPv4, whose
-// number public re-implementations have chosen.
+// Identification of ATP packets. The released code uses an EtherType, the paper's header an IPv4 protocol, whose
+// number is taken from public re-implementations.
 const (
 	ATPEtherType = 0x0700
 	ATPProtocol  = 0x99
 )
 
-// ATPReleased is the frame of the released code, ATPPaper the header that the paper shows.
+// ATPReleased is the frame of the released code, ATPPaper the header shown in the paper.
 var (
-	ATPReleased = placed(&Format{
+	ATPReleased = withOffsets(&Format{
 		Name: "atp-" + atp.Released, Proto: "inaatp", Title: "ATP p4ml",
 		Source: "in-ATP/ATP: common/packet.h, p4src/includes/headers.p4",
-		// An IPv4 header that is the same in every packet, of a length and a protocol that are not the packet's.
+		// The IPv4 header is the same in every packet; its length and protocol do not match the packet.
 		Carrier:  Carrier{EtherType: ATPEtherType, Protocol: 1, FixedLength: 84},
 		Messages: []Message{atpReleased("data", program.Data), atpReleased("ack", program.Ack)},
 	})
-	ATPPaper = placed(&Format{
+	ATPPaper = withOffsets(&Format{
 		Name: "atp-" + atp.Paper, Proto: "inaatppaper", Title: "ATP paper",
 		Source:   "Lao et al., NSDI 2021, Fig. 5; the protocol number is of public re-implementations",
 		Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: ATPProtocol},
@@ -32,14 +32,15 @@ var (
 	})
 )
 
-// atpLanes are 62 words, always; floats are in the order of the host's bytes.
+// atpLanes are always 62 words; floats are in host byte order.
 var atpLanes = Lanes{Type: "int32", Most: atp.Lanes, Fixed: true, HostOrder: program.Overflow}
 
-// secondIndex is how far the second of a packet's two aggregators is behind the first.
+// secondIndex is the distance between a packet's two aggregators.
 const secondIndex = 20_000
 
-// atpReleased is a packet of the released code. The packet's Value has the tensor's key in its upper half; in the lower half
-// are the elements of the tensor or, in an acknowledgement of a collided packet, the aggregator that the server proposes.
+// atpReleased returns a message of the released code. The upper half of the packet's Value is the tensor's key. The
+// lower half is the tensor's length or, in the acknowledgement of a collided packet, the aggregator proposed by the
+// server.
 func atpReleased(name string, kind program.Kind) Message {
 	length := Field{Name: "elements", Doc: "of the tensor", Bits: 32}
 	if kind == program.Ack {
@@ -79,10 +80,10 @@ func atpReleased(name string, kind program.Kind) Message {
 	}
 }
 
-// atpPaper is a packet as the paper shows it. Each level of switches has a bitmap and a fan-in of its own; a packet has both
-// bitmaps, halves of the packet's Bitmap, and the fan-in of the level that it is on.
+// atpPaper returns a message with the paper's header. Each level of switches has its bitmap and fan-in. A packet
+// carries both bitmaps, as halves of its Bitmap, and the fan-in of its current level.
 func atpPaper(name string, kind program.Kind) Message {
-	// of is a field of one level, which is left 0, and not read, on the other.
+	// of returns a field of one level, which is written as 0 and not read on the other level.
 	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64,
 		set func(*program.Packet, uint64)) Field {
 		mine := func(p *program.Packet) bool { return p.Flags&program.Second != 0 == second }
@@ -122,7 +123,7 @@ func atpPaper(name string, kind program.Kind) Message {
 	}
 }
 
-// bitmapAt is one level's half of the packet's Bitmap.
+// bitmapAt returns the field for one level's half of the packet's Bitmap.
 func bitmapAt(shift int, name, doc string) Field {
 	return Field{
 		Name: name, Doc: doc, Bits: 32, Form: Hex,

@@ -5,12 +5,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// BaselinePort is the receiver's of a gradient, and tells packets of baselines from others.
+// BaselinePort is the UDP port of gradient receivers. It identifies packets of baselines.
 const BaselinePort = 20303
 
-// Baseline is the frame of hosts that add up by themselves, a parameter server or a ring of workers: switches pass it on to whom it
-// is addressed. It is as long as iSwitch's, so that systems differ in nothing but what switches do. Jobs are told by addresses.
-var Baseline = placed(&Format{
+// Baseline is the frame used by hosts that sum without the network: a parameter server or a ring of workers.
+// Switches forward it by address. It is as long as iSwitch's frame, so that systems differ only in the switches.
+// Jobs are identified by addresses.
+var Baseline = withOffsets(&Format{
 	Name: "baseline", Proto: "inabase", Title: "Baseline",
 	Source:  "ours, as long as iSwitch's: parameter server and ring",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: BaselinePort},
@@ -20,7 +21,7 @@ var Baseline = placed(&Format{
 	},
 })
 
-// baselineMessage is a packet of one type; sums come from the server.
+// baselineMessage returns the message of one type; sums come from the server.
 func baselineMessage(name string, kind program.Kind, code uint64, worker string) Message {
 	return Message{
 		Name: name, Kind: kind, Past: true, Reply: kind == program.Result,

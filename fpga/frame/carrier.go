@@ -32,7 +32,7 @@ const (
 	offUDPCheck  = 40
 )
 
-// put writes what is in front of the payload of a frame that is n bytes long without padding.
+// put writes the headers of a frame that is n bytes long without padding.
 func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags program.Flags) {
 	clear(b[:c.payload()])
 	copy(b, to.DstMAC[:])
@@ -51,7 +51,7 @@ func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags pro
 	b[offTTL], b[offProtocol] = timeToLive, c.Protocol
 	copy(b[offSource:], to.SrcIP[:])
 	copy(b[offTarget:], to.DstIP[:])
-	binary.BigEndian.PutUint16(b[offChecksum:], ^ones(0, b[offIP:offUDP]))
+	binary.BigEndian.PutUint16(b[offChecksum:], ^onesSum(0, b[offIP:offUDP]))
 	if c.Port == 0 {
 		return
 	}
@@ -64,18 +64,18 @@ func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags pro
 	binary.BigEndian.PutUint16(b[offUDPLength:], uint16(n-ethernetBytes-ipBytes))
 }
 
-// check judges what is in front of the payload of a frame that was wire bytes long, of which b was kept. The payload is end
-// bytes into the frame; reply says that the format's port is the source's.
+// check validates the headers of a frame of which b was captured; the frame was wire bytes long. The payload ends
+// at byte end of the frame. reply is set if the format's port is the source port.
 func (f *Format) check(b []byte, wire int) (end int, reply bool, err error) {
-	if reply, err = f.claim(b); err != nil {
+	if reply, err = f.checkHeaders(b); err != nil {
 		return 0, false, err
 	}
-	end, err = f.lengths(b, wire)
+	end, err = f.checkLengths(b, wire)
 	return end, reply, err
 }
 
-// claim says why b does not even claim to be of the format.
-func (f *Format) claim(b []byte) (reply bool, err error) {
+// checkHeaders returns an error if b is not of this format at all.
+func (f *Format) checkHeaders(b []byte) (reply bool, err error) {
 	c := &f.Carrier
 	if len(b) < c.payload() {
 		return false, f.fault(FaultShort, len(b), c.payload())
@@ -103,8 +103,9 @@ func (f *Format) claim(b []byte) (reply bool, err error) {
 	return false, f.fault(FaultPort, int(target), int(c.Port))
 }
 
-// lengths judges lengths and checksums, and says where the packet ends in the frame. Ethernet's padding may follow.
-func (f *Format) lengths(b []byte, wire int) (end int, err error) {
+// checkLengths validates lengths and checksums and returns the end of the packet in the frame. Ethernet padding may
+// follow.
+func (f *Format) checkLengths(b []byte, wire int) (end int, err error) {
 	c := &f.Carrier
 	end = wire
 	length := int(binary.BigEndian.Uint16(b[offIPLength:]))
@@ -118,7 +119,7 @@ func (f *Format) lengths(b []byte, wire int) (end int, err error) {
 		return 0, f.fault(FaultTrailing, wire, end)
 	case end < c.payload():
 		return 0, f.fault(FaultMessage, end-ethernetBytes, c.payload()-ethernetBytes)
-	case ones(0, b[offIP:offUDP]) != 0xffff:
+	case onesSum(0, b[offIP:offUDP]) != 0xffff:
 		return 0, f.fault(FaultChecksum, int(binary.BigEndian.Uint16(b[offChecksum:])), 0)
 	case c.Port == 0:
 		return end, nil
@@ -127,8 +128,8 @@ func (f *Format) lengths(b []byte, wire int) (end int, err error) {
 		return 0, f.fault(FaultLength, length, udp)
 	}
 	if check := binary.BigEndian.Uint16(b[offUDPCheck:]); check != 0 && len(b) >= end {
-		pseudo := protocolUDP + uint32(end-offUDP) + uint32(ones(0, b[offSource:offUDP]))
-		if ones(pseudo, b[offUDP:end]) != 0xffff {
+		pseudo := protocolUDP + uint32(end-offUDP) + uint32(onesSum(0, b[offSource:offUDP]))
+		if onesSum(pseudo, b[offUDP:end]) != 0xffff {
 			return 0, f.fault(FaultChecksum, int(check), 0)
 		}
 	}
@@ -139,8 +140,8 @@ func (f *Format) fault(kind Fault, have, want int) error {
 	return &Error{Format: f, Fault: kind, Have: int64(have), Want: int64(want)}
 }
 
-// ones is the ones' complement sum of 16-bit words, the Internet checksum's.
-func ones(sum uint32, b []byte) uint16 {
+// onesSum returns the ones' complement sum of 16-bit words, as in the Internet checksum.
+func onesSum(sum uint32, b []byte) uint16 {
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
 	}

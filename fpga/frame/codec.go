@@ -11,23 +11,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Outer is what a frame's outer headers say beside what the format does. SrcPort is the worker's, also of what is sent to it.
+// Outer has the outer headers of a frame, except for those fixed by the format. SrcPort is the worker's port, also
+// for frames to the worker.
 type Outer struct {
 	olaf.Addresses
-	// Past sends a result past the aggregators, as iSwitch's workers answer each other and servers answer workers.
+	// Past marks a result that bypasses the aggregators, as in answers among iSwitch's workers or from a server to
+	// workers.
 	Past bool
 }
 
-// Encode writes a packet's frame to the start of dst and returns its length. lanes holds p.Lanes words, or is nil where
-// nobody kept them: then zeros are written. What the format has no field for is not written. The error matches ErrEncode; a
-// dst that is too short matches io.ErrShortBuffer as well.
+// Encode writes a packet's frame to the start of dst and returns its length. lanes has p.Lanes words; if nil, zeros
+// are written. Values without a field in the format are not written. The error matches ErrEncode; if dst is too
+// short it also matches io.ErrShortBuffer.
 func (f *Format) Encode(dst []byte, to *Outer, p *program.Packet, lanes []uint32) (int, error) {
 	m := f.messageOf(p, to.Past)
 	switch {
 	case f.Elsewhere:
 		return 0, fmt.Errorf("%w: %s has a codec of its own", ErrEncode, f.Title)
 	case m == nil:
-		return 0, f.unwritable(p)
+		return 0, f.encodeError(p)
 	case lanes != nil && len(lanes) != int(p.Lanes):
 		return 0, fmt.Errorf("%w: the packet has %d lanes, %d were given", ErrEncode, p.Lanes, len(lanes))
 	}
@@ -50,8 +52,8 @@ func (f *Format) Encode(dst []byte, to *Outer, p *program.Packet, lanes []uint32
 	return size, nil
 }
 
-// unwritable says why a packet has no message.
-func (f *Format) unwritable(p *program.Packet) error {
+// encodeError explains why the format has no message for a packet.
+func (f *Format) encodeError(p *program.Packet) error {
 	most := -1
 	for i := range f.Messages {
 		if m := &f.Messages[i]; m.Kind == p.Kind {
@@ -70,7 +72,7 @@ func (f *Format) unwritable(p *program.Packet) error {
 func (f *Format) putFields(b []byte, fields []Field, p *program.Packet) error {
 	for i := range fields {
 		x := &fields[i]
-		v := x.of(p)
+		v := x.value(p)
 		if bits.Len64(v) > x.Bits {
 			return fmt.Errorf("%w: %s %d needs more than the %d bits that %s has for it", ErrEncode, x.Name, v, x.Bits,
 				f.Name)
@@ -80,8 +82,8 @@ func (f *Format) putFields(b []byte, fields []Field, p *program.Packet) error {
 	return nil
 }
 
-// of is what a packet has in a field.
-func (x *Field) of(p *program.Packet) uint64 {
+// value returns the packet's value for the field.
+func (x *Field) value(p *program.Packet) uint64 {
 	switch {
 	case x.Fixed:
 		return x.Value
@@ -96,7 +98,7 @@ func (x *Field) of(p *program.Packet) uint64 {
 	return 0
 }
 
-// put adds a value to bytes that are 0 where it goes.
+// put writes a value to bytes that are still 0.
 func (x *Field) put(b []byte, v uint64) {
 	if x.Little {
 		v = bits.ReverseBytes64(v) >> (64 - x.Bits)
@@ -109,7 +111,8 @@ func (x *Field) put(b []byte, v uint64) {
 	}
 }
 
-// read is a field's value in bytes that hold all of it. Fields that do not begin with a byte have at most 56 bits.
+// read returns a field's value from bytes that contain all of it. A field that is not byte-aligned has at most 56
+// bits.
 func (x *Field) read(b []byte) (v uint64) {
 	last := (x.at + x.Bits - 1) / 8
 	for i := x.at / 8; i <= last; i++ {
@@ -135,19 +138,20 @@ func (l *Lanes) put(b []byte, flags program.Flags, lanes []uint32) {
 	}
 }
 
-// View is a checked view of a frame's bytes; it copies nothing and is valid as long as they are.
+// View is a validated view of a frame. It copies nothing and is valid as long as the frame's bytes.
 type View struct {
 	Message *Message
-	b       []byte // from the end of the carrier, as far as it was kept
+	b       []byte // captured payload, from the end of the carrier
 	frame   []byte
 	lanes   int
 }
 
-// Decode checks b, one whole Ethernet frame without check sequence, and returns a view of it. The error is an *Error.
+// Decode validates b, a complete Ethernet frame without check sequence, and returns a view of it. The error is an
+// *Error.
 func (f *Format) Decode(b []byte) (View, error) { return f.DecodeTruncated(b, len(b)) }
 
-// DecodeTruncated checks the beginning b of a frame that was wire bytes long, as a capture with a short snapshot length
-// keeps it. The headers must be there; lanes that are missing cannot be read, and fields behind them are 0.
+// DecodeTruncated validates the captured start b of a frame that was wire bytes long. The headers must be complete.
+// Missing lanes cannot be read, and fields behind them read 0.
 func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
 	end, reply, err := f.check(b, wire)
 	if err != nil {
@@ -160,15 +164,15 @@ func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
 		return View{}, err
 	}
 	v := View{Message: m, b: payload, frame: b, lanes: (end - start - m.head - m.tail) / olaf.LaneBytes}
-	if err := f.fixed(&v); err != nil {
+	if err := f.checkFixed(&v); err != nil {
 		return View{}, err
 	}
 	return v, nil
 }
 
-// messageIn finds the message that a payload of n bytes is, of which b was kept.
+// messageIn returns the message for a payload of n bytes, of which b was captured.
 func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, error) {
-	var near, short *Message // of the right codes, but of another length, or without all of its fields
+	var near, short *Message // the codes match, but the length does not or fields are missing
 	var odd *Field
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -188,18 +192,18 @@ func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, er
 	}
 	switch {
 	case near != nil:
-		return nil, near.misfit(f, n)
-	case short != nil && short.head <= n: // a capture's snapshot length
+		return nil, near.misfitError(f, n)
+	case short != nil && short.head <= n: // cut by the capture's snapshot length
 		return nil, f.fault(FaultCut, len(b), short.head)
 	case short != nil:
-		return nil, short.misfit(f, n)
+		return nil, short.misfitError(f, n)
 	case odd != nil:
 		return nil, &Error{Format: f, Field: odd.Name, Fault: FaultCode, Have: int64(odd.read(b))}
 	}
 	return nil, f.fault(FaultToS, int(tos), 0)
 }
 
-// selector is a field that tells m from others and says that b is another; nil where all that are there fit.
+// selector returns a selecting field whose value in b differs from m's, or nil if all captured ones match.
 func (m *Message) selector(b []byte) *Field {
 	for i := range m.Head {
 		if x := &m.Head[i]; x.Selects && (x.at+x.Bits+7)/8 <= len(b) && x.read(b) != x.Value {
@@ -209,7 +213,7 @@ func (m *Message) selector(b []byte) *Field {
 	return nil
 }
 
-// fits says whether a payload of n bytes can be m.
+// fits reports whether m can have a payload of n bytes.
 func (m *Message) fits(n int) bool {
 	n -= m.head + m.tail
 	if m.Lanes.Fixed || m.Lanes.Most == 0 {
@@ -218,7 +222,7 @@ func (m *Message) fits(n int) bool {
 	return n >= 0 && n%olaf.LaneBytes == 0 && n <= olaf.LaneBytes*m.Lanes.Most
 }
 
-func (m *Message) misfit(f *Format, n int) error {
+func (m *Message) misfitError(f *Format, n int) error {
 	e := &Error{Format: f, Field: m.Name, Fault: FaultMessage, Have: int64(n), Want: int64(m.length(m.Lanes.Most))}
 	if !m.Lanes.Fixed && m.Lanes.Most > 0 {
 		e.Fault, e.Want = FaultLanes, int64(m.Lanes.Most)
@@ -226,8 +230,8 @@ func (m *Message) misfit(f *Format, n int) error {
 	return e
 }
 
-// fixed checks the fields that can have one value only.
-func (f *Format) fixed(v *View) error {
+// checkFixed checks the fields with only one valid value.
+func (f *Format) checkFixed(v *View) error {
 	for i := range v.Message.Head {
 		x := &v.Message.Head[i]
 		if have := x.read(v.b); x.Fixed && have != x.Value {
@@ -237,21 +241,21 @@ func (f *Format) fixed(v *View) error {
 	return nil
 }
 
-// Packet reads what is on the wire of a packet into p, all of which it replaces. Its Lanes are those of the frame, which some
-// formats fill up, and it has no Trace beyond what a table names.
+// Packet decodes the frame into p and overwrites all of p. Lanes is the frame's number of lanes, which some formats
+// pad. Trace has only what the format carries.
 func (v *View) Packet(p *program.Packet) {
 	m := v.Message
 	*p = program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(v.lanes), Flags: v.flags()}
 	if m.Whole {
 		p.Seg = everySegment
 	}
-	set(p, m.Head, v.b)
+	setFields(p, m.Head, v.b)
 	if tail := v.tail(); tail != nil {
-		set(p, m.Tail, tail)
+		setFields(p, m.Tail, tail)
 	}
 }
 
-// flags come first: what other fields mean may hang on them.
+// flags decodes the flags first, because other fields may depend on them.
 func (v *View) flags() (flags program.Flags) {
 	if v.frame[offToS]&ecnBits == ecnBits {
 		flags = program.ECN
@@ -264,7 +268,7 @@ func (v *View) flags() (flags program.Flags) {
 	return flags
 }
 
-// tail is what is behind the lanes; nil where it was not kept, or there is none.
+// tail returns the bytes after the lanes, or nil if there are none or they were not captured.
 func (v *View) tail() []byte {
 	at := v.Message.head + olaf.LaneBytes*v.lanes
 	if v.Message.tail == 0 || len(v.b) < at+v.Message.tail {
@@ -273,7 +277,7 @@ func (v *View) tail() []byte {
 	return v.b[at:]
 }
 
-func set(p *program.Packet, fields []Field, b []byte) {
+func setFields(p *program.Packet, fields []Field, b []byte) {
 	for i := range fields {
 		if x := &fields[i]; x.Set != nil {
 			x.Set(p, x.read(b))
@@ -281,7 +285,7 @@ func set(p *program.Packet, fields []Field, b []byte) {
 	}
 }
 
-// Lanes copies the lanes to dst and says how many there were room and bytes for.
+// Lanes copies lanes to dst and returns their number, limited by dst and the captured bytes.
 func (v *View) Lanes(dst []uint32) int {
 	l := &v.Message.Lanes
 	if l.Most == 0 {
@@ -301,7 +305,7 @@ func (v *View) Lanes(dst []uint32) int {
 	return n
 }
 
-// Outer reads the outer headers.
+// Outer decodes the outer headers.
 func (v *View) Outer() Outer {
 	b := v.frame
 	o := Outer{Addresses: olaf.Addresses{DstMAC: [6]byte(b), SrcMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[offSource:]),

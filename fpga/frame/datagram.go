@@ -5,20 +5,20 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Datagrams is a format with UDP as a socket has it: the kernel writes and takes away what is in front of the payload.
+// Datagrams encodes and decodes a format over UDP sockets, where the kernel adds and removes the headers.
 type Datagrams struct {
 	*Format
-	// Results reads as a result what looks like data: some formats have one form for both, and who receives knows.
+	// Results decodes data as results: some formats have one form for both, and the receiver knows which it gets.
 	Results bool
 	outer   Outer
 	lanes   []uint32
 }
 
-// Offset is how much room there is in front of a payload.
+// Offset returns the room needed in front of a payload, in bytes.
 func (d *Datagrams) Offset() int { return d.Carrier.payload() }
 
-// Encode writes a packet's payload into dst, which has room for a whole frame, and says which part of dst it is. The packet's newest
-// time is counted from zeroNS. The error is that of Format.Encode.
+// Encode writes a packet's payload into dst, which has room for a complete frame, and returns the payload's part of
+// dst. The packet's newest time counts from zeroNS. The error is that of Format.Encode.
 func (d *Datagrams) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int32, zeroNS uint64) ([]byte, error) {
 	timed := *p
 	timed.NewestNS = (zeroNS + p.NewestNS) % olaf.GenModulus
@@ -28,8 +28,9 @@ func (d *Datagrams) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int3
 	return dst[d.Offset():][:d.messageOf(p, false).length(int(p.Lanes))], nil
 }
 
-// Decode reads a payload that b holds from Offset on, behind zeros. As many vectors are inside as the packet counts; which they are
-// no format says. lanes is overwritten by the next one; ok is false for what is none of the format's messages.
+// Decode reads a payload in b that starts at Offset, after zeros. The number of vectors is the packet's count; no
+// format identifies them. lanes is valid until the next call. ok is false if the payload is not a message of the
+// format.
 func (d *Datagrams) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	payload := b[d.Offset():]
 	m, err := d.messageIn(payload, len(payload), 0, false)
@@ -37,7 +38,7 @@ func (d *Datagrams) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool
 		return nil, false
 	}
 	v := View{Message: m, b: payload, frame: b, lanes: (len(payload) - m.head - m.tail) / olaf.LaneBytes}
-	if err := d.fixed(&v); err != nil {
+	if err := d.checkFixed(&v); err != nil {
 		return nil, false
 	}
 	v.Packet(p)

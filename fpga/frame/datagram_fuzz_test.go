@@ -12,7 +12,7 @@ import (
 // FuzzDatagrams receives anything from a socket in every format that has UDP: what is taken is sent again as it came.
 func FuzzDatagrams(f *testing.F) {
 	var formats []*Format
-	for _, format := range All() {
+	for _, format := range AllFormats() {
 		if format.Carrier.Port != 0 {
 			formats = append(formats, format)
 		}

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// script reads the tables that Dissector writes in front of it.
+// script reads the tables that DissectorScript inserts.
 //
 //go:embed dissector.lua
 var script string
 
-// Dissector is a Lua script that shows the frames of all formats in Wireshark and tshark.
-func Dissector() string {
+// DissectorScript returns a Lua script that decodes the frames of all formats in Wireshark and tshark.
+func DissectorScript() string {
 	var b strings.Builder
 	b.WriteString("local formats = {\n")
 	taken := map[string]bool{}
-	for _, f := range Tables() {
-		where, pattern := f.Carrier.table()
+	for _, f := range AllTables() {
+		where, pattern := f.Carrier.dissectorTable()
 		f.lua(&b, where, pattern, taken[where+pattern])
 		taken[where+pattern] = true
 	}
@@ -26,8 +26,8 @@ func Dissector() string {
 	return strings.Replace(script, "--TABLES--\n", b.String(), 1)
 }
 
-// table is where Wireshark looks for who reads a format, and under what.
-func (c *Carrier) table() (name, pattern string) {
+// dissectorTable returns the Wireshark dissector table and the pattern that select the format.
+func (c *Carrier) dissectorTable() (name, pattern string) {
 	switch {
 	case c.Port != 0 && c.mask() != 0xffff:
 		return "udp.port", fmt.Sprintf("%q", fmt.Sprintf("%d-%d", c.Port, c.lastPort()))
@@ -41,7 +41,7 @@ func (c *Carrier) table() (name, pattern string) {
 
 func (c *Carrier) lastPort() uint16 { return c.Port | ^c.mask() }
 
-// lua writes a format's table. byHand says that another one is read where nobody says otherwise.
+// lua writes a format's table. byHand is set if another format is the default for the same pattern.
 func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 	fmt.Fprintf(b, "  { proto = Proto(%q, %q), title = %q, table = %q, pattern = %s, by_hand = %t,\n", f.Proto, f.Title,
 		f.Title, where, pattern, byHand)
@@ -53,7 +53,7 @@ func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 		behind = ipBytes
 	}
 	fmt.Fprintf(b, "    behind_ip = %d,\n    shown = {\n", behind)
-	for _, x := range f.shown() {
+	for _, x := range f.listFields() {
 		fmt.Fprintf(b, "      %s = ProtoField.%s,\n", x.Name, x.protoField(f.Proto))
 	}
 	fmt.Fprintf(b, "      message = ProtoField.string(%q, \"message\"),\n", f.Proto+".message")
@@ -68,8 +68,8 @@ func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 	b.WriteString("    } },\n")
 }
 
-// shown are the fields of all messages, each name once: the widest of its bearers.
-func (f *Format) shown() []*Field {
+// listFields returns the fields of all messages. Of fields with the same name it returns the widest.
+func (f *Format) listFields() []*Field {
 	var all []*Field
 	for i := range f.Messages {
 		for _, fields := range [][]Field{f.Messages[i].Head, f.Messages[i].Tail} {
@@ -87,7 +87,7 @@ func (f *Format) shown() []*Field {
 	return all
 }
 
-// protoField is how Wireshark is told of a field.
+// protoField returns the Wireshark declaration of a field.
 func (x *Field) protoField(proto string) string {
 	id := fmt.Sprintf("%q, %q", proto+"."+x.Name, x.Name)
 	doc := fmt.Sprintf("%q", x.Doc)
@@ -110,11 +110,11 @@ func (x *Field) protoField(proto string) string {
 	case Hex:
 		base = "base.HEX"
 	}
-	return fmt.Sprintf("%s%d(%s, %s, %s, nil, %s)", kind, width, id, base, x.words(), doc)
+	return fmt.Sprintf("%s%d(%s, %s, %s, nil, %s)", kind, width, id, base, x.nameTable(), doc)
 }
 
-// words is the Lua table of a field's names; nil where there are none.
-func (x *Field) words() string {
+// nameTable returns the Lua table of a field's value names, or "nil" if it has none.
+func (x *Field) nameTable() string {
 	var words []string
 	for v, name := range x.Names {
 		if name != "" {
@@ -157,7 +157,7 @@ func (x *Field) lua(b *strings.Builder) {
 	if x.Fixed {
 		fmt.Fprintf(b, ", value = %d", x.Value)
 	}
-	if words := x.words(); words != "nil" {
+	if words := x.nameTable(); words != "nil" {
 		fmt.Fprintf(b, ", names = %s", words)
 	}
 	b.WriteString(" },")

@@ -8,18 +8,18 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrOther says that a frame is not of a format at all.
+	// ErrOther: the frame is of another format.
 	ErrOther = olaf.NewError(olaf.Usage, "another frame")
-	// ErrMalformed says that a frame claims to be of a format and is broken.
+	// ErrMalformed: the frame is of the format but broken.
 	ErrMalformed = olaf.NewError(olaf.Usage, "malformed frame")
-	// ErrEncode says that a packet cannot be written in a format.
+	// ErrEncode: the packet cannot be written in the format.
 	ErrEncode = olaf.NewError(olaf.Usage, "cannot write the packet as a frame")
 )
 
-// Fault is one reason why bytes are no frame of a format.
+// Fault is one reason why bytes are not a frame of a format.
 type Fault uint8
 
-// The faults of what does not claim to be of a format, and below those of what does.
+// Faults of frames of other formats come first, then those of broken frames.
 const (
 	_ Fault = iota
 	FaultShort
@@ -44,7 +44,7 @@ const (
 	faults
 )
 
-// faultText says what is wrong; the two numbers of an Error are in its order.
+// faultText has the messages; the arguments are an Error's Have and Want.
 var faultText = [faults]string{
 	FaultShort:     "%[1]d bytes, too few for its headers, which take %[2]d",
 	FaultEtherType: "EtherType %#04[1]x, not %#04[2]x",
@@ -63,16 +63,16 @@ var faultText = [faults]string{
 	FaultLanes:     "payload of %[1]d bytes; headers and at most %[2]d lanes of 4 bytes fit",
 }
 
-// Error says why bytes are no frame of a format. It matches its Fault, and ErrOther or ErrMalformed.
+// Error explains why bytes are not a frame of a format. It matches its Fault, and ErrOther or ErrMalformed.
 type Error struct {
 	Format *Format
-	Field  string // the field that is wrong, with its message; empty where it is the frame
+	Field  string // wrong field or message; empty if the frame itself is wrong
 	Fault  Fault
 	Have   int64
 	Want   int64
 }
 
-// Error is one line: the format, where, what.
+// Error returns one line: format, place, reason.
 func (e *Error) Error() string {
 	where := ""
 	if e.Field != "" {
@@ -91,7 +91,7 @@ func (e *Error) kind() error {
 	return ErrMalformed
 }
 
-// Error makes a Fault something to match with errors.Is.
+// Error lets a Fault be matched with errors.Is.
 func (f Fault) Error() string { return fmt.Sprintf("frame fault %d", uint8(f)) }
 
 func (f Fault) text(have, want int64) string {

@@ -1,10 +1,10 @@
-// Package frame is the wire formats of the published systems: one table of fields a message, from which the codec here, the
-// tables of docs/reference/wire.md and the dissector for Wireshark are all derived.
+// Package frame implements the wire formats of the published systems. Each message has one table of fields, from
+// which the codec, the tables of docs/reference/wire.md and the Wireshark dissector are derived.
 //
-// A Format turns a packet of fpga/program into an Ethernet frame and back. What is on the wire is exactly what a table says;
-// the Trace of a packet, which simulators carry along to measure by, is not, but for the newest time inside, where a table has
-// it. OLAF's own codec is package olaf's, its table
-// is here for page and dissector. Nothing allocates where nothing is wrong.
+// A Format converts a packet of fpga/program to an Ethernet frame and back. Only the table's fields are on the
+// wire. A packet's Trace, used by simulators for measurements, is not, except for the newest time if the table has
+// it. OLAF's codec is in package olaf; its table is here for the page and the dissector. Valid frames are converted
+// without allocation.
 package frame
 
 import (
@@ -16,29 +16,29 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrUnknown says that no format has a name.
+// ErrUnknown: no such format.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown wire format")
 
 // Format is one wire format.
 type Format struct {
-	Name    string // unique, as people type it
-	Proto   string // of the dissector; the first part of its fields' names
+	Name    string // unique, for flags
+	Proto   string // dissector's name, the prefix of its fields
 	Title   string
-	Source  string // whose it is, in one line
+	Source  string // origin, in one line
 	Carrier Carrier
-	// Messages are what there is; of those that look alike on the wire the first is read.
+	// Messages lists the format's messages. Of those that look alike on the wire the first is decoded.
 	Messages []Message
-	// Elsewhere says that only the table is here: another package writes and reads these frames.
+	// Elsewhere is set if another package has the codec, and only the table is here.
 	Elsewhere bool
 }
 
-// Carrier is what is in front of a format's payload: always Ethernet and an IPv4 header without options.
+// Carrier describes the headers in front of a format's payload: Ethernet and an IPv4 header without options.
 type Carrier struct {
 	EtherType uint16
 	Protocol  uint8  // in the IPv4 header
-	Port      uint16 // of UDP on the switch's or server's side; 0 is a format without UDP
-	PortMask  uint16 // of the port's bits that count; 0 is all
-	// FixedLength is what the IPv4 header says its packet is long, whatever it is; 0 tells the truth.
+	Port      uint16 // UDP port of the switch or server; 0 means no UDP
+	PortMask  uint16 // significant bits of the port; 0 means all
+	// FixedLength, if not 0, is written as the IPv4 length instead of the packet's length.
 	FixedLength uint16
 }
 
@@ -47,30 +47,31 @@ type Message struct {
 	Name   string
 	Kind   program.Kind
 	Action uint8   // of program.Control
-	ToS    uint8   // of the IPv4 header; the two bits of ECN are not looked at
-	Reply  bool    // the format's port is the source's
-	Past   bool    // goes past the aggregators on its way
-	Whole  bool    // a control packet that names no segment, for all
-	Head   []Field // in front of the lanes, from the end of the carrier
+	ToS    uint8   // in the IPv4 header, without the two ECN bits
+	Reply  bool    // the format's port is the source port
+	Past   bool    // bypasses the aggregators
+	Whole  bool    // control packet for all segments
+	Head   []Field // fields before the lanes
 	Lanes  Lanes   // none in the zero value
-	Tail   []Field // behind them
+	Tail   []Field // fields after the lanes
 
-	head, tail int // bytes of them
+	head, tail int // sizes in bytes
 }
 
-// Lanes is what a message carries of a gradient: 32-bit words, big-endian.
+// Lanes describes the gradient in a message: 32-bit words, big-endian.
 type Lanes struct {
 	Type  string // int32 or float32
 	Most  int
-	Fixed bool // always Most, filled with zeros
-	// HostOrder are flags with which they are floats in the byte order of the released code's host, least byte first.
+	Fixed bool // always Most lanes, padded with zeros
+	// HostOrder lists flags with which lanes are floats in the host byte order of the released code, least byte
+	// first.
 	HostOrder program.Flags
 }
 
-// Form is how a field is shown.
+// Form selects how a field is displayed.
 type Form uint8
 
-// The forms.
+// Forms.
 const (
 	Decimal Form = iota
 	Hex
@@ -78,49 +79,49 @@ const (
 	Mark // a single bit
 )
 
-// Field is a number on the wire. Offsets follow from the widths, so that a table has no gaps.
+// Field is a number on the wire. Its offset follows from the widths before it, so a table has no gaps.
 type Field struct {
-	Name  string // a word of the dissector's field names
-	Doc   string // empty where nobody means anything by it
+	Name  string // used in the dissector's field name
+	Doc   string // empty for unused fields
 	Bits  int
 	Form  Form
-	Names []string // of its values from 0 on, where they have some
-	// Little is a field that the released code leaves in the order of its host, least byte first.
+	Names []string // names of its values from 0 on, if any
+	// Little marks a field that the released code leaves in host order, least byte first.
 	Little bool
-	// Fixed fields always hold Value. Selects are those of them that tell messages apart.
+	// Fixed fields always have Value. Those with Selects distinguish messages.
 	Fixed, Selects bool
 	Value          uint64
-	// Flag is the packet's flag that a single bit stands for.
+	// Flag is the packet's flag for a one-bit field.
 	Flag program.Flags
-	// Get and Set are the packet's side; both are nil where a packet has nothing like it: 0 is written, and nothing read.
+	// Get and Set access the packet's value. If nil, 0 is written and nothing is read.
 	Get func(p *program.Packet) uint64
 	Set func(p *program.Packet, v uint64)
 
-	at int // bits from the start of head or tail
+	at int // bit offset in head or tail
 }
 
-// spare says that nobody means anything by a field.
+// spare reports whether the field is unused.
 func (x *Field) spare() bool { return x.Doc == "" && !x.Fixed }
 
-// The lengths of what is in front of payloads, in bytes.
+// Header lengths in bytes.
 const (
 	ethernetBytes = 14
 	ipBytes       = 20
 	udpBytes      = 8
-	// Least is what Ethernet pads frames to, without the check sequence.
+	// Least is the length to which Ethernet pads frames, without the check sequence.
 	Least olaf.Size = 60
 )
 
-// placed computes offsets; it is done once, when the tables are made.
-func placed(f *Format) *Format {
+// withOffsets computes the field offsets when the tables are built.
+func withOffsets(f *Format) *Format {
 	for i := range f.Messages {
 		m := &f.Messages[i]
-		m.head, m.tail = place(m.Head), place(m.Tail)
+		m.head, m.tail = assignOffsets(m.Head), assignOffsets(m.Tail)
 	}
 	return f
 }
 
-func place(fields []Field) (bytes int) {
+func assignOffsets(fields []Field) (bytes int) {
 	bits := 0
 	for i := range fields {
 		fields[i].at = bits
@@ -129,18 +130,19 @@ func place(fields []Field) (bytes int) {
 	return bits / 8
 }
 
-// All are the formats with a codec here, in the order of programs and their profiles, and that of hosts that need none.
-func All() []*Format {
+// AllFormats returns the formats with a codec in this package, in the order of programs and profiles, then the
+// baseline's.
+func AllFormats() []*Format {
 	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg, Baseline}
 }
 
-// Tables are all formats, those of other packages too.
-func Tables() []*Format { return append([]*Format{OLAF}, All()...) }
+// AllTables returns all formats, including those with a codec elsewhere.
+func AllTables() []*Format { return append([]*Format{OLAF}, AllFormats()...) }
 
-// SystemOf names the format that a frame is of, of which b was kept and wire bytes were sent; empty of none. Of formats that
-// nothing on the wire tells apart it is the first.
-func SystemOf(b []byte, wire int) string {
-	for _, f := range All() {
+// DetectSystem returns the name of the format of a frame, of which b was captured and wire bytes were sent, or ""
+// if none matches. Of indistinguishable formats it returns the first.
+func DetectSystem(b []byte, wire int) string {
+	for _, f := range AllFormats() {
 		if _, err := f.DecodeTruncated(b, wire); err == nil {
 			return fmt.Sprintf("%s (%s)", f.Title, f.Name)
 		}
@@ -148,10 +150,10 @@ func SystemOf(b []byte, wire int) string {
 	return ""
 }
 
-// Find returns the named format. The error matches ErrUnknown and lists what there is.
-func Find(name string) (*Format, error) {
+// FindFormat returns the named format. The error matches ErrUnknown and lists the known names.
+func FindFormat(name string) (*Format, error) {
 	var names []string
-	for _, f := range All() {
+	for _, f := range AllFormats() {
 		if f.Name == name {
 			return f, nil
 		}
@@ -160,7 +162,7 @@ func Find(name string) (*Format, error) {
 	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(names, ", "))
 }
 
-// payload is where a format's own bytes begin in a frame.
+// payload returns the offset of the payload in a frame.
 func (c *Carrier) payload() int {
 	if c.Port == 0 {
 		return ethernetBytes + ipBytes
@@ -175,13 +177,13 @@ func (c *Carrier) mask() uint16 {
 	return c.PortMask
 }
 
-// Size is the length of a frame with so many lanes of a gradient on their way to be summed, without the check sequence.
+// Size returns the length of a gradient frame with this number of lanes, without the check sequence.
 func (f *Format) Size(lanes int) olaf.Size {
 	return f.SizeOf(&program.Packet{Kind: program.Data, Lanes: uint16(lanes)}, false)
 }
 
-// SizeOf is the length of a packet's frame; past says that it goes past the aggregators. A packet that the format has no
-// message for has that of one with as many lanes.
+// SizeOf returns the length of a packet's frame. past is set if it bypasses the aggregators. For a packet without a
+// message it returns the length of a gradient frame with as many lanes.
 func (f *Format) SizeOf(p *program.Packet, past bool) olaf.Size {
 	m := f.messageOf(p, past)
 	if m == nil {
@@ -190,12 +192,12 @@ func (f *Format) SizeOf(p *program.Packet, past bool) olaf.Size {
 	return max(Least, olaf.Size(f.Carrier.payload()+m.length(int(p.Lanes))))
 }
 
-// length is that of a message with so many lanes of a packet, from the end of the carrier.
+// length returns the length of a message with this number of lanes, from the end of the carrier.
 func (m *Message) length(lanes int) int {
 	return m.head + olaf.LaneBytes*m.Lanes.onWire(lanes) + m.tail
 }
 
-// onWire is how many lanes are sent for those of a packet.
+// onWire returns the number of lanes sent for a packet's lanes.
 func (l *Lanes) onWire(lanes int) int {
 	if l.Fixed {
 		return l.Most
@@ -203,7 +205,7 @@ func (l *Lanes) onWire(lanes int) int {
 	return lanes
 }
 
-// messageOf is how a packet is written; nil where the format has no such message, or none with room for its lanes.
+// messageOf returns the message for a packet, or nil if there is none or the lanes do not fit.
 func (f *Format) messageOf(p *program.Packet, past bool) *Message {
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -217,5 +219,5 @@ func (f *Format) messageOf(p *program.Packet, past bool) *Message {
 	return nil
 }
 
-// everySegment is what a control packet for all segments has in its Seg.
+// everySegment is the Seg of a control packet for all segments.
 const everySegment = math.MaxUint64

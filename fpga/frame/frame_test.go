@@ -161,7 +161,7 @@ func TestSizes(t *testing.T) {
 // What is on the wire comes back, whatever it is, at every message and in every field.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := rapid.SampledFrom(All()).Draw(t, "format")
+		f := rapid.SampledFrom(AllFormats()).Draw(t, "format")
 		m := rapid.SampledFrom(f.Messages).Draw(t, "message")
 		p := program.Packet{Kind: m.Kind, Action: m.Action}
 		if m.Whole {
@@ -217,7 +217,7 @@ func TestRoundTrip(t *testing.T) {
 // Every message has been tried above only if each of its fields can be told from the others.
 func TestTables(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range Tables() {
+	for _, f := range AllTables() {
 		if names[f.Name] || names[f.Proto] {
 			t.Errorf("%s or its dissector's name is there twice", f.Name)
 		}
@@ -288,7 +288,7 @@ func TestRefusals(t *testing.T) {
 	}
 	set := func(b []byte, at int, with ...byte) []byte {
 		copy(b[at:], with)
-		sum := ones(0, append(append([]byte{}, b[offIP:offChecksum]...), b[offSource:offUDP]...))
+		sum := onesSum(0, append(append([]byte{}, b[offIP:offChecksum]...), b[offSource:offUDP]...))
 		b[offChecksum], b[offChecksum+1] = byte(^sum>>8), byte(^sum)
 		return b
 	}
@@ -399,17 +399,17 @@ func TestUnwritable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Find("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
+	if _, err := FindFormat("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
 		t.Errorf("an unknown format: %v", err)
 	}
-	if name := SystemOf(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil),
+	if name := DetectSystem(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil),
 		298); name != "ATP paper (atp-paper)" {
 		t.Errorf("a frame of ATP's is of %q", name)
 	}
-	if name := SystemOf(make([]byte, 64), 64); name != "" {
+	if name := DetectSystem(make([]byte, 64), 64); name != "" {
 		t.Errorf("a frame of nobody is of %q", name)
 	}
-	if f, err := Find("switchml"); f != SwitchML || err != nil {
+	if f, err := FindFormat("switchml"); f != SwitchML || err != nil {
 		t.Errorf("switchml: %v", err)
 	}
 }
@@ -437,7 +437,7 @@ func TestTruncated(t *testing.T) {
 
 // No bytes make a reader panic, and what it accepts is written again as it was, but for what a table leaves out.
 func FuzzDecode(f *testing.F) {
-	for i, format := range All() {
+	for i, format := range AllFormats() {
 		for j := range format.Messages {
 			m := &format.Messages[j]
 			f.Add(uint8(i), encoded(f, format, Outer{Addresses: home, Past: m.Past},
@@ -445,7 +445,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
-		format := All()[int(which)%len(All())]
+		format := AllFormats()[int(which)%len(AllFormats())]
 		v, err := format.Decode(b)
 		if err != nil {
 			if _, ok := err.(*Error); !ok || err.Error() == "" {
@@ -473,7 +473,7 @@ const page = "../../docs/reference/wire.md"
 // TestPage compares docs/reference/wire.md with the tables that the codec uses; -update writes it.
 func TestPage(t *testing.T) {
 	if *update {
-		if err := os.WriteFile(page, []byte(Page()), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(RenderPage()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -481,13 +481,13 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != Page() {
+	if string(have) != RenderPage() {
 		t.Fatal("docs/reference/wire.md differs from the tables; run the tests with -update")
 	}
 }
 
 func BenchmarkCodec(b *testing.B) {
-	for _, f := range All() {
+	for _, f := range AllFormats() {
 		p := &program.Packet{Kind: program.Data, Bitmap: 1, Seg: 3, Lanes: uint16(f.Messages[0].Lanes.Most)}
 		lanes, frame, to := make([]uint32, p.Lanes), make([]byte, olaf.MaxFrame), &Outer{Addresses: home}
 		b.Run("encode/"+f.Name, func(b *testing.B) {
@@ -521,10 +521,10 @@ func TestDissector(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	dir := t.TempDir()
 	lua := filepath.Join(dir, "inagg.lua")
-	if err := os.WriteFile(lua, []byte(Dissector()), 0o644); err != nil {
+	if err := os.WriteFile(lua, []byte(DissectorScript()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range Tables() {
+	for _, f := range AllTables() {
 		file := filepath.Join(dir, f.Name+".pcap")
 		want := written(t, f, file)
 		out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-o", "ip.check_checksum:TRUE", "-d",

@@ -5,29 +5,29 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// What iSwitch's packets are told apart by (docs/papers/iswitch.md: the paper tags them by the ToS byte and gives no
-// values, port or codes).
+// Identification of iSwitch packets. The paper tags them by the ToS byte but gives no values, port or codes
+// (docs/papers/iswitch.md).
 const (
 	ISwitchPort    = 20301
 	ISwitchData    = iswitch.DataToS
 	ISwitchControl = 0x1c
 )
 
-// ISwitch is the paper's frame, and ISwitchExact ours with round and count in the upper half of Seg. Nothing on the wire
-// tells one from the other.
+// ISwitch is the paper's frame. ISwitchExact adds round and count in the upper half of Seg. They cannot be told
+// apart on the wire.
 var (
-	ISwitch = placed(iswitchFormat(iswitch.Published, "isw", "iSwitch",
+	ISwitch = withOffsets(iswitchFormat(iswitch.Published, "isw", "iSwitch",
 		"Li et al., ISCA 2019, Fig. 7 and Table 2; port, ToS values and codes are ours", paperSeg))
-	ISwitchExact = placed(iswitchFormat(iswitch.Exactly, "iswx", "iSwitch isw-x",
+	ISwitchExact = withOffsets(iswitchFormat(iswitch.Exactly, "iswx", "iSwitch isw-x",
 		"ours: isw-1 with round and count in the upper half of Seg", exactSeg))
 )
 
-// paperSeg is the place in the vector, in 8 bytes.
+// paperSeg returns the paper's 8-byte field: the position in the vector.
 func paperSeg() []Field {
 	return []Field{{Name: "seg", Doc: "place of the packet's lanes in the vector", Bits: 64, Get: segOf, Set: setSeg}}
 }
 
-// exactSeg is what isw-x makes of the 8 bytes.
+// exactSeg returns the fields that isw-x puts into these 8 bytes.
 func exactSeg() []Field {
 	return []Field{
 		{Name: "count", Doc: "vectors inside", Bits: 16, Get: countOf, Set: setCount},
@@ -41,7 +41,7 @@ func setSeg(p *program.Packet, v uint64)   { p.Seg = v }
 func valueOf(p *program.Packet) uint64     { return p.Value }
 func setValue(p *program.Packet, v uint64) { p.Value = v }
 
-// iswitchFormat is both profiles', which differ in how they write Seg.
+// iswitchFormat returns the format of a profile; seg returns the profile's Seg fields.
 func iswitchFormat(name, proto, title, source string, seg func() []Field) *Format {
 	floats := Lanes{Type: "float32", Most: iswitch.Lanes}
 	f := &Format{
@@ -81,12 +81,12 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 	return f
 }
 
-// actionNames are the words of the actions, by their codes.
+// actionNames has the actions' names, by code.
 var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset",
 	iswitch.SetH:           "seth",
 	iswitch.ForceBroadcast: "fbcast", iswitch.Help: "help", iswitch.Halt: "halt", iswitch.Acknowledge: "ack"}
 
-// joinFields are a Join's value: what the worker's vectors are like.
+// joinFields returns the fields of a Join's value: the shape of the worker's vectors.
 func joinFields() []Field {
 	part := func(name, doc string, bits, shift int) Field {
 		return Field{

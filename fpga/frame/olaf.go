@@ -5,9 +5,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// OLAF is the table of OLAF's frame, for page and dissector: olaf.EncodeUpdate and olaf.ParseFrame are its codec, and
-// docs/reference/semantics.md is normative.
-var OLAF = placed(&Format{
+// OLAF is the table of OLAF's frame, for the page and the dissector. The codec is olaf.EncodeUpdate and
+// olaf.ParseFrame; docs/reference/semantics.md is normative.
+var OLAF = withOffsets(&Format{
 	Name: "olaf", Proto: "olaf", Title: "OLAF", Source: "docs/reference/semantics.md", Elsewhere: true,
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
 	Messages: []Message{olafMessage("update", program.Data, 1, olaf.MaxLanes),

@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 )
 
-// P4INCPort is the switch's, and tells P4INC's packets from others; ours, as the paper names none.
+// P4INCPort is the UDP port of switches. It identifies P4INC's packets. The paper gives no port.
 const P4INCPort = 20302
 
-// P4INC is the frame of P4INC-AOI. The five fields are the paper's; widths, carrier and how a sum is told from a gradient are
-// ours, since it prints nothing of them. Congestion is marked where IPv4 has it.
-var P4INC = placed(&Format{
+// P4INC is the frame of P4INC-AOI. The five fields are the paper's. Widths, carrier and the type field are ours,
+// because the paper does not give them. Congestion is marked in the IPv4 header.
+var P4INC = withOffsets(&Format{
 	Name: "p4inc", Proto: "p4inc", Title: "P4INC-AOI",
 	Source:  "Xie et al., §VI-B, for the five fields; widths, order, port and type are ours",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: P4INCPort},
@@ -22,7 +22,7 @@ var P4INC = placed(&Format{
 	},
 })
 
-// p4incMessage is a packet of one type; all but data come from the switch.
+// p4incMessage returns the message of one type; all but data come from the switch.
 func p4incMessage(name string, kind program.Kind, code uint64, worker string, lanes int) Message {
 	m := Message{
 		Name: name, Kind: kind, Reply: kind != program.Data,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pageHead is what docs/reference/wire.md says before the tables.
+// pageHead is the text of docs/reference/wire.md before the tables.
 const pageHead = `# Wire formats
 
 Generated from the tables of fpga/frame by ` + "`go test ./fpga/frame -run TestPage -update`" + `; do not edit.
@@ -31,11 +31,11 @@ sequence and are padded to 60 bytes. The IPv4 checksum is computed and checked; 
 
 `
 
-// Page returns docs/reference/wire.md.
-func Page() string {
+// RenderPage returns the text of docs/reference/wire.md.
+func RenderPage() string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	for _, f := range Tables() {
+	for _, f := range AllTables() {
 		f.page(&b)
 	}
 	return b.String()
@@ -43,12 +43,12 @@ func Page() string {
 
 func (f *Format) page(b *strings.Builder) {
 	fmt.Fprintf(b, "## %s\n\n`%s`, dissector `%s`. Source: %s.\n\n%s\n", f.Title, f.Name, f.Proto, f.Source,
-		f.Carrier.about())
+		f.Carrier.describe())
 	written := map[string]string{}
 	for i := range f.Messages {
 		m := &f.Messages[i]
 		rows := m.rows()
-		fmt.Fprintf(b, "\n**%s**%s", m.Name, m.about(f))
+		fmt.Fprintf(b, "\n**%s**%s", m.Name, m.describe(f))
 		if like := written[rows]; like != "" {
 			fmt.Fprintf(b, " Fields as of %s.\n", like)
 			continue
@@ -59,8 +59,8 @@ func (f *Format) page(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// about is what tells a carrier apart.
-func (c *Carrier) about() string {
+// describe returns how frames of the carrier are recognized.
+func (c *Carrier) describe() string {
 	switch {
 	case c.Port != 0 && c.mask() != 0xffff:
 		return fmt.Sprintf("Ethernet 14 bytes, IPv4 20, UDP 8 with the switch's ports %d to %d.", c.Port, c.lastPort())
@@ -72,8 +72,8 @@ func (c *Carrier) about() string {
 	return fmt.Sprintf("Ethernet 14 bytes, IPv4 20 with protocol %d.", c.Protocol)
 }
 
-// about is what tells a message apart, and how long its frame is.
-func (m *Message) about(f *Format) string {
+// describe returns how a message is recognized and the length of its frame.
+func (m *Message) describe(f *Format) string {
 	var parts []string
 	if m.ToS != 0 || m.Past {
 		parts = append(parts, fmt.Sprintf("ToS 0x%02x", m.ToS))
@@ -90,7 +90,7 @@ func (m *Message) about(f *Format) string {
 	return ": " + strings.Join(parts, ", ") + "."
 }
 
-// rows are a message's fields, from the end of the carrier.
+// rows returns the table rows of a message's fields, from the end of the carrier.
 func (m *Message) rows() string {
 	var b strings.Builder
 	for i := range m.Head {

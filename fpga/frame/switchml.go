@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program/switchml"
 )
 
-// SwitchMLPort is the first of 16 ports that the released program listens to, by a mask.
+// SwitchMLPort is the first of the 16 ports that the released program accepts by a mask.
 const SwitchMLPort = 0xbee0
 
-// SwitchML is the frame of the released P4 program and of its client over UDP. An answer comes from the port that the
-// question went to.
-var SwitchML = placed(&Format{
+// SwitchML is the frame of the released P4 program and of its UDP client. An answer's source port is the request's
+// destination port.
+var SwitchML = withOffsets(&Format{
 	Name: "switchml", Proto: "switchml", Title: "SwitchML",
 	Source:  "p4lang/p4app-switchML: types.p4, headers.p4, parsers.p4 and the DPDK client",
 	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: SwitchMLPort, PortMask: 0xfff0},
@@ -23,7 +23,7 @@ var SwitchML = placed(&Format{
 	},
 })
 
-// switchmlMessage is a packet of one of the two sizes that the program is built for.
+// switchmlMessage returns a message of one of the two sizes that the program is built for.
 func switchmlMessage(name string, kind program.Kind, size uint64, lanes int) Message {
 	exponent := func(name string, shift int) Field {
 		return Field{

@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// xaggMagic tells XAgg's packets from OLAF's, which come to the same port.
+// xaggMagic distinguishes XAgg's packets from OLAF's, which use the same port.
 const xaggMagic = 0x58
 
-// XAgg is the frame that the kernel's program reads (fpga/xdp/bpf/xagg.c): a block as long as OLAF's, so that lanes are
-// aligned, where the paper has the fields of its Fig. 3. A sum is data of whoever added it up, on its way up as on its way back.
-var XAgg = placed(xaggFormat())
+// XAgg is the frame read by the kernel program (fpga/xdp/bpf/xagg.c). Its header is as long as OLAF's, so that
+// lanes are aligned, and replaces the fields of the paper's Fig. 3. A sum is sent as data, in both directions.
+var XAgg = withOffsets(xaggFormat())
 
 func xaggFormat() *Format {
 	lanes := Lanes{Type: "int32", Most: xaggLanes}
@@ -43,10 +43,10 @@ func xaggFormat() *Format {
 	return f
 }
 
-// xaggLanes is as many as the kernel's program adds in one piece; the published fragment has 256.
+// xaggLanes is the maximum that the kernel program adds at once; the published fragment has 256.
 const xaggLanes = 704
 
-// xaggNames are the words of the codes of kinds and of actions.
+// Names of the codes of kinds and actions.
 var (
 	xaggKinds   = []string{1: "data", 2: "control"}
 	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost",
@@ -55,7 +55,7 @@ var (
 		xagg.Leave: "leave", xagg.Refuse: "refuse"}
 )
 
-// xaggHead is how every packet begins, up to the two marks of data.
+// xaggHead returns the first fields of every packet, up to the two marks of data.
 func xaggHead(kind uint64) []Field {
 	return []Field{
 		{Name: "magic", Bits: 8, Form: Hex, Fixed: true, Selects: true, Value: xaggMagic},
@@ -65,7 +65,7 @@ func xaggHead(kind uint64) []Field {
 	}
 }
 
-// xaggWho names job, child and fragment.
+// xaggWho returns the fields that identify job, child and fragment.
 func xaggWho(fragment string) []Field {
 	return []Field{
 		{Name: "job", Bits: 16, Doc: "whose model it is", Get: jobOf, Set: setJob},
@@ -94,7 +94,7 @@ func xaggData() []Field {
 		Field{Name: "unused", Bits: 16})
 }
 
-// xaggControl is as long as the head of data, and longer where it names fragments.
+// xaggControl returns the fields of a control packet, as long as a data header; names adds the bitmap of fragments.
 func xaggControl(action uint8, value string, names bool) []Field {
 	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still, leave and refuse the number of the question", true: "the first that can be named"}[names]
 	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)

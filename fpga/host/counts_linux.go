@@ -2,18 +2,18 @@ package host
 
 import "github.com/olafctl/olaf/fpga/engine"
 
-// counts is what is counted beside the engine's own.
+// counts has the plane's counters beyond those of the engine.
 type counts struct {
-	bytes, delivered                                           uint64 // of arrivals and of frames that left
+	bytes, delivered                                           uint64 // of arrivals; of departed frames
 	bypassed, malformed, misidentified, beyond, lost, unlogged uint64
 
-	stats     engine.Stats // when they were last taken
+	stats     engine.Stats // at the previous takeSums
 	peak      int
-	settled   int64 // ns, until when occupancy is integrated
+	settled   int64 // ns, end of the occupancy integral
 	occupancy uint64
 }
 
-// settle integrates occupancy up to now.
+// settle extends the occupancy integral to at.
 func (c *counts) settle(at int64, d engine.Discipline) {
 	if frames, _ := d.QueuedCount(); c.settled > 0 && at > c.settled {
 		c.occupancy += uint64(at-c.settled) * frames
@@ -21,8 +21,8 @@ func (c *counts) settle(at int64, d engine.Discipline) {
 	c.settled = max(c.settled, at)
 }
 
-// take is everything since it was last called, by the names that the programs of the kernel count under.
-func (c *counts) take(s engine.Stats) map[string]uint64 {
+// takeSums returns the counts since its last call, under the names used by the kernel programs.
+func (c *counts) takeSums(s engine.Stats) map[string]uint64 {
 	old := &c.stats
 	sums := map[string]uint64{
 		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "malformed": c.malformed,

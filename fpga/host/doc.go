@@ -1,3 +1,3 @@
-// Package host is the switch where the kernel can't be, or must not: the Go engine decides about frames that a packet socket
-// hands over. It is another plane of fpga/realtime, slower than programs of the kernel, and without any right to load them.
+// Package host implements the switch plane in user space: the Go engine decides on frames from a packet socket. It
+// is an alternative plane of fpga/realtime, slower than the kernel programs, but it needs no right to load them.
 package host

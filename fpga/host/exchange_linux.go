@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// answer tells the state of the queue; the lock is held.
+// answer returns the state of the queue. The caller must hold the lock.
 func (p *plane) answer(at int64) xdp.Exchange {
 	_, updates := p.discipline.QueuedCount()
 	return xdp.Exchange{
@@ -18,9 +18,9 @@ func (p *plane) answer(at int64) xdp.Exchange {
 	}
 }
 
-// Turn releases the frame on the wire and starts the head, as asked.
+// Turn releases the frame on the wire and starts the next one, each if requested.
 func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error) {
-	at := now()
+	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.settle(at, p.discipline)
@@ -41,7 +41,7 @@ func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, err
 	}
 	var f engine.Frame
 	p.discipline.View(slot, &f)
-	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Start, Slot: slot, Update: carried(&f)})
+	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Start, Slot: slot, Update: departureUpdate(&f)})
 	x := p.answer(at)
 	x.Released, x.Started = released, true
 	p.show(&x, slot, &f)
@@ -49,8 +49,8 @@ func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, err
 	return x, frame, err
 }
 
-// carried is what the log has of a frame that leaves.
-func carried(f *engine.Frame) olaf.Update {
+// departureUpdate returns the fields of a departing frame that the log records.
+func departureUpdate(f *engine.Frame) olaf.Update {
 	return olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
 }
 
@@ -58,12 +58,12 @@ func (p *plane) show(x *xdp.Exchange, slot engine.Slot, f *engine.Frame) {
 	x.Slot, x.Update, x.AppendedNS = int(slot), f.Update, uint64(f.AppendedAt.NS())
 }
 
-// release takes the frame on the wire out of the queue.
+// release removes the frame on the wire from the queue.
 func (p *plane) release(at int64) {
 	var f engine.Frame
 	p.discipline.View(p.leaving, &f)
 	p.discipline.Release(p.leaving)
-	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Release, Slot: p.leaving, Update: carried(&f)})
+	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Release, Slot: p.leaving, Update: departureUpdate(&f)})
 	p.counts.delivered += uint64(f.Update.Size())
 	c := &p.clusters[f.Update.Cluster]
 	c.DeliveredFrames++
@@ -72,7 +72,7 @@ func (p *plane) release(at int64) {
 	p.leaving = engine.NoSlot
 }
 
-// write turns a slot into the frame that leaves.
+// write encodes the frame of a slot into buf.
 func (p *plane) write(buf []byte, slot engine.Slot, f *engine.Frame) ([]byte, error) {
 	newest, err := olaf.ParseTruncated(p.headers[slot][:], int(f.Update.Size()))
 	if err != nil {
@@ -86,21 +86,21 @@ func (p *plane) write(buf []byte, slot engine.Slot, f *engine.Frame) ([]byte, er
 	return buf[:n], nil
 }
 
-// Flush discards everything inside and counts it.
+// Flush discards all queued frames and counts them.
 func (p *plane) Flush() (xdp.Exchange, error) {
-	at := now()
+	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.settle(at, p.discipline)
 	p.discipline.Flush()
 	p.leaving = engine.NoSlot
-	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Flush, Slot: engine.NoSlot})
+	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Flush, Slot: engine.NoSlot})
 	return p.answer(at), nil
 }
 
-// Inspect views the frame at index in departure order, the one on the wire first.
+// Inspect returns the frame at index in departure order; the frame on the wire comes first.
 func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
-	at := now()
+	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.settle(at, p.discipline)
@@ -118,14 +118,14 @@ func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
 	return x, nil
 }
 
-// Latch takes what was counted since it was last called.
+// Latch returns the counts since its last call. If clearing, it also resets peak, occupancy and cluster counts.
 func (p *plane) Latch(clearing bool) (xdp.Exchange, map[string]uint64, error) {
-	at := now()
+	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.settle(at, p.discipline)
 	x := p.answer(at)
-	sums := p.counts.take(p.discipline.Stats())
+	sums := p.counts.takeSums(p.discipline.Stats())
 	if clearing {
 		p.counts.peak, p.counts.occupancy = p.discipline.Occupancy(), 0
 		clear(p.clusters)

@@ -12,23 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ways are how packets get from one host to another that are no matter of the queue.
-type ways struct {
+// forwarding passes packets between hosts that bypass the queue.
+type forwarding struct {
 	plane *plane
-	all   []way
+	all   []route
 	back  *listener // at the server's interface
 }
 
-// way is one network and the cable to it.
-type way struct {
+// route is one destination network and the cable to it.
+type route struct {
 	realtime.Route
 	socket *netlab.Socket
-	sends  *realtime.Lock // several listeners do
+	sends  *realtime.Lock // several listeners send
 }
 
-// Forward implements realtime's planes that pass packets on themselves.
+// Forward implements the realtime planes that forward packets themselves.
 func (p *plane) Forward(server *netlab.Interface, routes []realtime.Route) (io.Closer, error) {
-	w := &ways{plane: p}
+	w := &forwarding{plane: p}
 	if err := w.open(server, routes); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -36,23 +36,23 @@ func (p *plane) Forward(server *netlab.Interface, routes []realtime.Route) (io.C
 	return w, nil
 }
 
-func (w *ways) open(server *netlab.Interface, routes []realtime.Route) error {
+func (w *forwarding) open(server *netlab.Interface, routes []realtime.Route) error {
 	for _, r := range routes {
 		s, err := r.By.B.Packets(false)
 		if err != nil {
 			return err
 		}
-		w.all = append(w.all, way{r, s, new(realtime.Lock)})
+		w.all = append(w.all, route{r, s, new(realtime.Lock)})
 	}
 	var err error
-	w.back, err = listen(server, func(b []byte) {
+	w.back, err = startListener(server, func(b []byte) {
 		w.plane.mark(b)
 		w.pass(b)
 	})
 	return err
 }
 
-// Where the headers of an IPv4 packet begin in a frame, and what stands in them.
+// Offsets of the headers of an IPv4 packet in a frame.
 const (
 	macBytes    = 6
 	etherTypeAt = 2 * macBytes
@@ -61,8 +61,8 @@ const (
 	ipBytes     = 20
 )
 
-// pass sends a packet to the host that it is for. What is for the switch itself, its kernel has heard.
-func (w *ways) pass(b []byte) {
+// pass sends a packet to its host. Packets addressed to the switch are left to its kernel.
+func (w *forwarding) pass(b []byte) {
 	if len(b) < ipAt+ipBytes || binary.BigEndian.Uint16(b[etherTypeAt:]) != unix.ETH_P_IP {
 		return
 	}
@@ -75,12 +75,12 @@ func (w *ways) pass(b []byte) {
 		copy(b, r.By.A.MAC)
 		copy(b[macBytes:], r.By.B.MAC)
 		r.sends.Lock()
-		_ = r.socket.Send(b) // lost, as on any link; both ends are counted
+		_ = r.socket.Send(b) // lost, as on any link; both ends count
 		r.sends.Unlock()
 	}
 }
 
-// mark writes into an ACK how full the queue is, where no busier hop has.
+// mark writes the queue's fill level into an ACK unless a busier hop already did.
 func (p *plane) mark(b []byte) {
 	f, err := olaf.ParseFrame(b)
 	if err != nil || f.Kind() != olaf.KindAck {
@@ -95,8 +95,8 @@ func (p *plane) mark(b []byte) {
 	}
 }
 
-// Close ends the listener, and nothing is passed on any more. Those at the workers' interfaces have ended before.
-func (w *ways) Close() error {
+// Close stops the listener and all forwarding. The listeners at the workers' interfaces must be closed before.
+func (w *forwarding) Close() error {
 	w.plane.ways.Store(nil)
 	var errs []error
 	if w.back != nil {

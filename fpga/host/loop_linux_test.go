@@ -44,7 +44,7 @@ func TestLoop(t *testing.T) {
 		}
 	}
 	configure()
-	c.Admit(func() aggregator.Admission { return one{jobOf(1, 2)} })
+	c.SetTables(func() aggregator.Admission { return one{jobOf(1, 2)} })
 	p, err := c.OpenLoop(program.Config{Slots: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestLoop(t *testing.T) {
 	}
 	send := func(from program.Port, slot uint32) {
 		packet := program.Packet{Kind: program.Data, Job: 1, Index: slot, Lanes: 64, Trace: program.Trace{Vectors: 1}}
-		p.Receive(olaf.Time(olaf.Millisecond), from, &packet, nil, nowhere{})
+		p.Receive(olaf.Time(olaf.Millisecond), from, &packet, nil, discard{})
 	}
 	send(0, 2)
 	send(0, 3)

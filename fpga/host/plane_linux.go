@@ -12,18 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Backend is the backend whose planes are the engine in this process, with some programs that hosts can wait for.
-func Backend(built ...program.Description) realtime.Backend {
+// NewBackend returns the backend whose planes run the engine in this process. built lists the programs available to
+// closed-loop hosts.
+func NewBackend(built ...program.Description) realtime.Backend {
 	return realtime.Backend{
-		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(), Forwards: true, Programs: built,
-		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return load(discipline, b) },
+		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.DisciplineNames(), Forwards: true, Programs: built,
+		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return loadPlane(discipline, b) },
 	}
 }
 
-// logged is how many decisions the log has room for between two looks.
+// logged is the capacity of the decision log between two reads.
 const logged = 1 << 18
 
-// plane is a queue of one discipline. Its lock is held for one decision at a time.
+// plane is a queue of one discipline. Its lock is taken for one decision at a time.
 type plane struct {
 	name  string
 	build xdp.Build
@@ -41,26 +42,26 @@ type plane struct {
 	clusters   []xdp.ClusterCounts
 	lanes      []int32
 
-	ways atomic.Pointer[ways] // to the hosts; nil where there are none
+	ways atomic.Pointer[forwarding] // nil if packets are not forwarded
 }
 
 var _ realtime.Plane = (*plane)(nil)
 
-func load(discipline string, b xdp.Build) (*plane, error) {
+func loadPlane(discipline string, b xdp.Build) (*plane, error) {
 	p := &plane{name: discipline, build: b, clusters: make([]xdp.ClusterCounts, b.Clusters),
 		lanes: make([]int32, b.FrameLanes)}
 	return p, p.Configure(xdp.Settings{Depth: 1})
 }
 
-// now is the kernel's monotonic clock.
-func now() int64 {
+// readClock returns the kernel's monotonic clock in nanoseconds.
+func readClock() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // the clock is there
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // cannot fail
 	return t.Nano()
 }
 
-// engineTime is an instant as the engine takes it.
-func engineTime(ns int64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
+// toEngineTime converts nanoseconds to engine time.
+func toEngineTime(ns int64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
 // SetSenders replaces the table of workers.
 func (p *plane) SetSenders(list []xdp.Sender) error {
@@ -80,7 +81,7 @@ func (p *plane) SetSenders(list []xdp.Sender) error {
 	return nil
 }
 
-// Configure makes an empty queue.
+// Configure replaces the queue by an empty one with settings s.
 func (p *plane) Configure(s xdp.Settings) error {
 	d, err := engine.New(p.name, engine.Config{
 		Slots: s.Depth, Clusters: p.build.Clusters, LaneMemory: p.build.Lanes, FreeSlotOnStart: s.FreeSlotOnStart,
@@ -92,12 +93,12 @@ func (p *plane) Configure(s xdp.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settings, p.discipline, p.leaving = s, d, engine.NoSlot
-	p.headers = make([][olaf.HeaderBytes]byte, s.Depth+1) // a frame on the wire may hold no slot
+	p.headers = make([][olaf.HeaderBytes]byte, s.Depth+1) // a frame on the wire may have no slot
 	p.counts.stats = engine.Stats{}
 	return nil
 }
 
-// Reset empties the queue, forgets what was counted, and numbers decisions anew.
+// Reset empties the queue, zeroes the counts and restarts the numbering of decisions.
 func (p *plane) Reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +108,7 @@ func (p *plane) Reset() error {
 	return nil
 }
 
-// Run admits updates, or stops to.
+// Run starts or stops admitting updates.
 func (p *plane) Run(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,10 +116,10 @@ func (p *plane) Run(on bool) error {
 	return nil
 }
 
-// arrive decides about a frame, and says whether it is none of the queue's business.
+// arrive offers a frame to the queue. It reports whether the frame is not for the queue.
 func (p *plane) arrive(b []byte) (bypassed bool) {
 	f, err := olaf.ParseFrame(b)
-	at := now()
+	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u, fate := p.judge(f, err)
@@ -128,18 +129,18 @@ func (p *plane) arrive(b []byte) (bypassed bool) {
 	}
 	lanes := p.lanes[:f.Lanes(p.lanes)]
 	p.counts.settle(at, p.discipline)
-	o := p.discipline.Offer(engineTime(at), &u, lanes, nil)
+	o := p.discipline.Offer(toEngineTime(at), &u, lanes, nil)
 	if o.Slot != engine.NoSlot {
 		copy(p.headers[o.Slot][:], b)
 	}
 	p.clusters[u.Cluster].Class[o.Class]++
 	p.counts.bytes += uint64(u.Size())
 	p.counts.peak = max(p.counts.peak, p.discipline.Occupancy())
-	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
+	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
 	return false
 }
 
-// judge says which counter a frame belongs to that does not reach the queue, or what update it is.
+// judge returns the update in a frame, or the counter for a frame that does not reach the queue.
 func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	c := &p.counts
 	switch {
@@ -170,8 +171,8 @@ func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	return u, nil
 }
 
-// tell numbers a decision and logs it.
-func (p *plane) tell(d xdp.Decision) {
+// logDecision numbers a decision and appends it to the log.
+func (p *plane) logDecision(d xdp.Decision) {
 	d.Number = p.number
 	p.number++
 	if len(p.log) == logged {
@@ -181,7 +182,7 @@ func (p *plane) tell(d xdp.Decision) {
 	p.log = append(p.log, d)
 }
 
-// Decisions hands out what was decided since the last call.
+// Decisions visits the decisions since its last call.
 func (p *plane) Decisions(visit func(*xdp.Decision)) error {
 	p.mu.Lock()
 	log := p.log
@@ -193,12 +194,12 @@ func (p *plane) Decisions(visit func(*xdp.Decision)) error {
 	return nil
 }
 
-// Cluster is what was counted of a cluster since the last clear.
+// Cluster returns a cluster's counts since the last clear.
 func (p *plane) Cluster(c olaf.ClusterID) (xdp.ClusterCounts, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clusters[c], nil
 }
 
-// Close has nothing to give back.
+// Close does nothing; the plane has no resources.
 func (p *plane) Close() error { return nil }

@@ -23,7 +23,7 @@ import (
 // open is a card with all programs; it skips the test where rights are missing.
 func open(t *testing.T) *realtime.Card {
 	t.Helper()
-	b := Backend(slices.DeleteFunc(programs.All(), func(d program.Description) bool { return d.Code == 0 })...)
+	b := NewBackend(slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return d.Code == 0 })...)
 	b.AnyRate = true
 	c, err := realtime.Open(b, realtime.Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
@@ -58,9 +58,9 @@ type both struct {
 
 // TestAsTheKernel gives random frames to this plane and to the kernel's, and holds answers, frames byte by byte and counters equal.
 func TestAsTheKernel(t *testing.T) {
-	for _, discipline := range engine.Names() {
+	for _, discipline := range engine.DisciplineNames() {
 		t.Run(discipline, func(t *testing.T) {
-			kernel, err := xdp.Load(discipline, build)
+			kernel, err := xdp.LoadQueue(discipline, build)
 			if errors.Is(err, netlab.ErrRights) {
 				t.Skip(err)
 			}
@@ -68,7 +68,7 @@ func TestAsTheKernel(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer kernel.Close()
-			host, err := load(discipline, build)
+			host, err := loadPlane(discipline, build)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +204,7 @@ func (b both) latch(clearing bool) {
 // TestMark lets ACKs come back past a queue that holds updates of two clusters in three slots: its status is written where it is the
 // busiest on the way, and an update is left alone.
 func TestMark(t *testing.T) {
-	p, err := load("olaf", build)
+	p, err := loadPlane("olaf", build)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,21 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// isForeign says whether a frame is no matter of ours.
+// isForeign reports whether the parse error means that a frame is not OLAF.
 func isForeign(fault error) bool { return errors.Is(fault, olaf.ErrNotOLAF) }
 
-// listener takes what comes in at an interface, until it is closed.
+// listener receives frames at an interface until it is closed.
 type listener struct {
 	socket *netlab.Socket
 	quit   atomic.Bool
 	done   chan struct{}
 }
 
-// waitMS is how long the listener sleeps before it looks whether it shall end.
+// waitMS is how long a listener sleeps before it checks for Close.
 const waitMS = 20
 
-// listen hands every frame that comes in at the interface to take.
-func listen(at *netlab.Interface, take func(frame []byte)) (*listener, error) {
+// startListener passes every frame received at the interface to take.
+func startListener(at *netlab.Interface, take func(frame []byte)) (*listener, error) {
 	socket, err := at.Packets(true)
 	if err != nil {
 		return nil, err
@@ -35,9 +35,9 @@ func listen(at *netlab.Interface, take func(frame []byte)) (*listener, error) {
 	return l, nil
 }
 
-// Attach listens at the interface. There is one mode.
+// Attach listens at the interface. The mode is ignored.
 func (p *plane) Attach(at *netlab.Interface, _ xdp.Mode) (io.Closer, error) {
-	return listen(at, func(b []byte) {
+	return startListener(at, func(b []byte) {
 		if ways := p.ways.Load(); p.arrive(b) && ways != nil {
 			ways.pass(b)
 		}
@@ -56,12 +56,12 @@ func (l *listener) run(take func([]byte)) {
 		case errors.Is(err, netlab.ErrAgain):
 			l.socket.Wait(waitMS)
 		default:
-			return // the interface is gone, which its counters say
+			return // the interface is gone; its counters show that
 		}
 	}
 }
 
-// Close ends the listener.
+// Close stops the listener.
 func (l *listener) Close() error {
 	l.quit.Store(true)
 	<-l.done

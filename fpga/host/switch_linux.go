@@ -14,61 +14,63 @@ import (
 	"github.com/olafctl/olaf/fpga/realtime"
 )
 
-// Port is where a host hangs on a Switch.
+// Port is a Switch's port to one host.
 type Port struct {
-	Socket *netlab.Socket // hears what the host sends
-	Link   int            // of the Switch's Links, by which frames leave to it
-	Host   olaf.Addresses // of the host: its own are the sources
-	Job    olaf.ClusterID // whose host it is, where packets do not say
-	Server bool           // of the job; its port is the uplink
+	Socket *netlab.Socket // receives the host's frames
+	Link   int            // index in the Switch's Links of the link to the host
+	Host   olaf.Addresses // of the host, as sources
+	Job    olaf.ClusterID // job of the host, for packets that do not carry it
+	Server bool           // the host is the job's server; its port is the uplink
 }
 
-// Switch is a switch program behind packet sockets: what comes in at a port is read by a format and presented, and what the program
-// sends leaves by links. What is addressed to a host, past the program, is passed on.
+// Switch runs a switch program on packet sockets. It decodes arriving frames by a format and passes them to the
+// program, whose packets leave by links. Frames addressed to a host bypass the program and are forwarded.
 type Switch struct {
 	Program program.Program
 	Format  *frame.Format
 	Links   *realtime.Links
-	Own     olaf.Addresses // of the switch: its own are the sources
-	Passes  bool           // the program sees what is addressed to hosts too, and does nothing but count it
-	// Ports are those of workers, by their numbers in the program's members, then those of servers.
+	Own     olaf.Addresses // of the switch, as sources
+	Passes  bool           // the program also sees frames addressed to hosts, and only counts them
+	// Ports lists the workers' ports, by their numbers in the program's members, then the servers' ports.
 	Ports []Port
-	// Heard hears of every frame when it has come, before the program does; nil for nobody. What it is given is valid during the call.
-	Heard func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32)
-	// Leaves hears of every frame that the program's word makes, before it is handed to a link; nil for nobody.
-	Leaves func(outer *frame.Outer, p *program.Packet)
-	Now    func() olaf.Time
+	// OnArrival, if set, is called for every frame before the program sees it. Its arguments are valid during the
+	// call only.
+	OnArrival func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32)
+	// OnDeparture, if set, is called for every frame that the program emits, before it is handed to a link.
+	OnDeparture func(outer *frame.Outer, p *program.Packet)
+	Now         func() olaf.Time
 
 	counts  SwitchCounts
-	mu      sync.Mutex // of counts
+	mu      sync.Mutex // guards counts
 	servers map[olaf.ClusterID]int
 	members map[olaf.ClusterID][]int
 	hosts   map[[4]byte]int
 	ears    *netlab.Ears
 	quit    atomic.Bool
 	done    chan struct{}
-	hand    program.Packet // the packet at hand, and
+	hand    program.Packet // packet being switched
 	from    int            // its port
 	in, out []byte
 	lanes   []uint32
 	failed  error
 }
 
-// SwitchCounts are what a Switch counted.
+// SwitchCounts are the counters of a Switch.
 type SwitchCounts struct {
 	Arrived  uint64 // frames of the format
-	Switched uint64 // of these, that the program took
-	Passed   uint64 // of these, that were passed on to a host
-	Strange  uint64 // frames that are none of the format, or are for nobody
-	Left     uint64 // frames that were handed to links, one for each receiver
-	// Held is the time integral of the slots that hold something, in slots × ps, until Since, when Slots did; Most is how many did at a time.
+	Switched uint64 // of these, passed to the program
+	Passed   uint64 // of these, forwarded to a host
+	Strange  uint64 // frames of another format or without a known destination
+	Left     uint64 // frames handed to links, one per receiver
+	// Held is the time integral of occupied slots up to Since, in slots × ps. Slots is the number occupied at
+	// Since, Most the peak.
 	Held  float64
 	Since olaf.Time
 	Slots int
 	Most  int
 }
 
-// Start listens, on a thread of its own, until Close.
+// Start receives frames on a separate thread until Close.
 func (s *Switch) Start() {
 	s.servers, s.members, s.hosts = map[olaf.ClusterID]int{}, map[olaf.ClusterID][]int{}, map[[4]byte]int{}
 	sockets := make([]*netlab.Socket, len(s.Ports))
@@ -95,10 +97,10 @@ func (s *Switch) run() {
 	}
 }
 
-// burst is how many frames of a port are taken before the next port is looked at.
+// burst is the number of frames taken from a port before the next port is polled.
 const burst = 16
 
-// drain takes what is there at a port.
+// drain receives up to burst frames waiting at a port.
 func (s *Switch) drain(port int) {
 	for range burst {
 		n, err := s.Ports[port].Socket.Receive(s.in)
@@ -113,7 +115,7 @@ func (s *Switch) drain(port int) {
 	}
 }
 
-// take presents a frame, or passes it on.
+// take passes a frame to the program or forwards it.
 func (s *Switch) take(port int, b []byte) {
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
@@ -127,18 +129,18 @@ func (s *Switch) take(port int, b []byte) {
 	if p.Job == 0 {
 		p.Job = at.Job
 	}
-	if s.Heard != nil {
-		s.Heard(now, port, &v, p, lanes)
+	if s.OnArrival != nil {
+		s.OnArrival(now, port, &v, p, lanes)
 	}
 	if outer := v.Outer(); outer.DstIP != s.Own.SrcIP {
 		s.pass(now, port, outer.DstIP, b, lanes)
 		return
 	}
 	if p.Kind == program.Data && !at.Server {
-		p.Vectors = 1 // who sends it says that, not the frame
+		p.Vectors = 1 // set by the sender, not carried in the frame
 	}
 	s.from = port
-	s.Program.Receive(now, at.of(port), p, lanes, s)
+	s.Program.Receive(now, at.programPort(port), p, lanes, s)
 	held := s.Program.Occupied()
 	s.count(func(c *SwitchCounts) {
 		c.Arrived++
@@ -148,24 +150,24 @@ func (s *Switch) take(port int, b []byte) {
 	})
 }
 
-// of is what a program calls the port of that number.
-func (p *Port) of(number int) program.Port {
+// programPort returns the program's name for the port of that number.
+func (p *Port) programPort(number int) program.Port {
 	if p.Server {
 		return program.Uplink
 	}
 	return program.Port(number)
 }
 
-// nowhere takes what leaves by an address, not by a program's word.
-type nowhere struct{}
+// discard drops the packets of a program whose frame is forwarded by its address.
+type discard struct{}
 
-func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
+func (discard) Emit(program.Dest, *program.Packet, []uint32) {}
 
-// pass sends a frame, whose packet is at hand, on to the host that it is for.
+// pass forwards a frame, already decoded in s.hand, to its host.
 func (s *Switch) pass(now olaf.Time, from int, to [4]byte, b []byte, lanes []uint32) {
 	port, known := s.hosts[to]
 	if known && s.Passes {
-		s.Program.Receive(now, s.Ports[from].of(from), &s.hand, lanes, nowhere{})
+		s.Program.Receive(now, s.Ports[from].programPort(from), &s.hand, lanes, discard{})
 	}
 	s.count(func(c *SwitchCounts) {
 		if !known {
@@ -190,7 +192,7 @@ func (s *Switch) count(change func(*SwitchCounts)) {
 	change(&s.counts)
 }
 
-// Counts are what was counted so far.
+// Counts returns the counters so far.
 func (s *Switch) Counts() SwitchCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +219,8 @@ func (s *Switch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// put writes a packet's frame and hands it to a link. What a program only passes on stays its sender's: who asks for help is told by that
-// alone.
+// put encodes a packet and hands it to a link. A packet that the program passes on unchanged keeps its sender's
+// addresses, by which receivers recognize a request for help.
 func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	at := &s.Ports[port]
 	outer := frame.Outer{Addresses: s.Own}
@@ -227,7 +229,7 @@ func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	}
 	outer.DstMAC, outer.DstIP = at.Host.SrcMAC, at.Host.SrcIP
 	if !at.Server {
-		outer.SrcPort = at.Host.SrcPort // the worker's, also of what is sent to it
+		outer.SrcPort = at.Host.SrcPort // the worker's port, also for packets to it
 	}
 	if len(lanes) == 0 {
 		lanes = nil
@@ -237,17 +239,17 @@ func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 		s.failed = err
 		return
 	}
-	if s.Leaves != nil {
-		s.Leaves(&outer, p)
+	if s.OnDeparture != nil {
+		s.OnDeparture(&outer, p)
 	}
 	s.count(func(c *SwitchCounts) { c.Left++ })
 	s.Links.Send(at.Link, s.out[:n])
 }
 
-// Done is closed when the switch has ended, by itself only where something failed.
+// Done is closed when the switch has ended: after Close, or on a failure.
 func (s *Switch) Done() <-chan struct{} { return s.done }
 
-// Close ends it, and says what failed. Sockets and links are their owners'.
+// Close stops the switch and returns the error that ended it, if any. Sockets and links are left open.
 func (s *Switch) Close() error {
 	s.quit.Store(true)
 	<-s.done

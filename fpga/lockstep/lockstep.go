@@ -1,5 +1,5 @@
-// Package lockstep leads two cards through the same streams and says where they first differ: in which cycle, in which
-// register, in which packet. Streams are drawn from a seed, each of a kind that is hard in a way of its own.
+// Package lockstep runs two cards through the same streams and reports where they first differ: cycle, register,
+// packet. Streams are drawn from a seed; each kind stresses a different aspect.
 package lockstep
 
 import (
@@ -16,32 +16,32 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// Tap is what sees the frames that leave a card.
+// Tap records the frames that leave a card.
 type Tap interface {
 	Drain([]olaf.Observation) []olaf.Observation
 	Record(on bool)
 	DrainPackets([]twin.Packet) []twin.Packet
 }
 
-// Side is one of two cards, whose tables hold Workers.
+// Side is one of two cards. Its tables must contain TableWorkers.
 type Side struct {
 	Device fpga.Device
 	Tap    Tap
 }
 
-// Seen is what was compared.
+// Seen counts what was compared.
 type Seen struct {
 	Cycles    int64 `json:"cycles"`
 	Frames    int   `json:"frames"`
 	Registers int   `json:"registers"`
 }
 
-// Divergence is where two cards first differ.
+// Divergence is the first difference between two cards.
 type Divergence struct {
 	Seed   uint64 `json:"seed"`
 	Stream string `json:"stream"`
-	Step   string `json:"step"`  // after which it shows
-	Cycle  int64  `json:"cycle"` // of the device; at the latest
+	Step   string `json:"step"`  // step after which it is visible
+	Cycle  int64  `json:"cycle"` // device cycle, an upper bound
 	What   string `json:"what"`  // a register, or a packet
 	A      string `json:"a"`
 	B      string `json:"b"`
@@ -52,8 +52,8 @@ func (d *Divergence) String() string {
 		d.A, d.B)
 }
 
-// Compare leads a and b through the stream of a seed. The divergence is nil where there is none; a returned one names the
-// cycle exactly. The error is that of a card which can't go on.
+// CompareCards runs a and b through the stream of a seed. The divergence is nil if there is none; otherwise its
+// cycle is exact. The error is that of a card that cannot continue.
 func Compare(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, error) {
 	var stops []int64
 	for {
@@ -63,7 +63,7 @@ func Compare(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, er
 		if !errors.As(err, &d) {
 			return nil, r.seen, err
 		}
-		if d.Cycle -= r.start; r.slept <= 1 { // every cycle was looked at
+		if d.Cycle -= r.start; r.slept <= 1 { // every cycle was checked
 			return d, r.seen, nil
 		}
 		for i := range int64(looksAtOnce) {
@@ -73,21 +73,21 @@ func Compare(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, er
 	}
 }
 
-// looksAtOnce is into how many parts the time is cut in which a divergence lies.
+// looksAtOnce is the number of parts into which the interval of a divergence is divided.
 const looksAtOnce = 32
 
-// Error makes a divergence end a run.
+// Error lets a divergence end a run.
 func (d *Divergence) Error() string { return d.String() }
 
-// run is one way through a story.
+// run is one run of a story.
 type run struct {
 	ctx   context.Context
 	a, b  Side
 	story *story
-	stops []int64 // cycles since the start to look at as well
+	stops []int64 // additional cycles to compare at, since the start
 	start int64   // device cycle
 	now   int64
-	slept int64 // since the last look
+	slept int64 // since the last comparison
 	step  string
 	seen  Seen
 
@@ -97,7 +97,7 @@ type run struct {
 	matched   [len(streams)]int
 }
 
-// play carries the story out. The error is a *Divergence, or what a card says that can't go on.
+// playStory runs the story. The error is a *Divergence, or that of a card that cannot continue.
 func (r *run) play() error {
 	if err := r.level(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r *run) play() error {
 	return r.finish()
 }
 
-// finish lets everything leave, and then compares what is left.
+// drainCards lets all frames leave and compares the rest.
 func (r *run) finish() error {
 	r.step = "the end"
 	for range endsWithin {
@@ -127,13 +127,13 @@ func (r *run) finish() error {
 	return r.allMatched()
 }
 
-// A stream ends within so many times so many cycles, the last of which bring out what is on the bus.
+// Limits for the end of a stream; the last step lets frames on the bus leave.
 const (
 	endsWithin = 200
 	endStep    = 4000
 )
 
-// rests says whether both cards have sent everything.
+// bothIdle reports whether both cards have sent everything.
 func (r *run) rests() (bool, error) {
 	for _, side := range r.sides() {
 		status, err := side.Device.Read32(regmap.QueueStatus)
@@ -150,7 +150,7 @@ func (r *run) rests() (bool, error) {
 
 const generatorRunning = 2
 
-// level resets both cards and brings them to the same cycle, in which nothing is left of what was before.
+// alignCards resets both cards and brings them to the same cycle, without leftovers from before.
 func (r *run) level() error {
 	cycles := [2]int64{}
 	for i, side := range r.sides() {
@@ -164,7 +164,7 @@ func (r *run) level() error {
 		if err := side.Device.Sleep(r.ctx, 4*olaf.Microsecond); err != nil {
 			return err
 		}
-		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil { // what was on the bus
+		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil { // frames that were on the bus
 			return err
 		}
 		r.observed = side.Tap.Drain(r.observed[:0])
@@ -187,7 +187,7 @@ func (r *run) level() error {
 
 func (r *run) sides() [2]Side { return [2]Side{r.a, r.b} }
 
-// take does one step on both cards and compares their answers, and after time passed everything.
+// takeStep runs one step on both cards and compares their answers; after a sleep it compares everything.
 func (r *run) take(s *step) error {
 	if s.sleep == 0 {
 		return r.write(s)
@@ -213,7 +213,7 @@ func (r *run) take(s *step) error {
 	return nil
 }
 
-// write compares what becomes of a write.
+// compareWrite makes a write on both cards and compares the results.
 func (r *run) write(s *step) error {
 	var answers [2]string
 	for i, side := range r.sides() {
@@ -238,7 +238,7 @@ func (r *run) write(s *step) error {
 	return r.differ(nameOf(s.addr), answers[0], answers[1])
 }
 
-// differ is a divergence where two answers are not the same.
+// compareValues returns a *Divergence if two values differ.
 func (r *run) differ(what, a, b string) error {
 	if a == b {
 		return nil
@@ -246,7 +246,7 @@ func (r *run) differ(what, a, b string) error {
 	return &Divergence{Seed: r.story.seed, Stream: r.story.kind, Step: r.step, Cycle: r.now, What: what, A: a, B: b}
 }
 
-// look compares everything there is to see: frames that left since the last look, counters as of now, all registers.
+// compareState compares the frames since the last call, the counters and all registers.
 func (r *run) look() error {
 	if err := r.compareFrames(); err != nil {
 		return err
@@ -273,8 +273,8 @@ func (r *run) look() error {
 	return nil
 }
 
-// compareFrames compares what both cards have sent by now, in order: what a capture learns of delivered frames, and all bytes
-// of these and of those that went around the queue. One card may hand a frame out while the other still has it on its bus.
+// compareFrames compares the frames sent by both cards, in order: observations, and all bytes of delivered and
+// bypassing frames. One card may report a frame while it is still on the other's bus.
 func (r *run) compareFrames() error {
 	for i, side := range r.sides() {
 		r.observed = side.Tap.Drain(r.observed[:0])
@@ -304,7 +304,7 @@ func (r *run) compareFrames() error {
 	return nil
 }
 
-// allMatched compares what is left of both.
+// compareRest compares the remaining frames of both.
 func (r *run) allMatched() error {
 	for kind := range r.unmatched {
 		q := &r.unmatched[kind]
@@ -323,7 +323,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// What is compared in order, one by one.
+// Streams compared in order.
 const (
 	observations = iota
 	deliveries
@@ -332,10 +332,10 @@ const (
 
 var streams = [...]string{"observation", "packet", "bypassed packet"}
 
-// worded is a frame with all its bytes, the gradients as their sum.
+// formatPacket formats a frame with all its bytes; gradients are shown as a checksum.
 func worded(p *twin.Packet) string {
 	sum := crc32.NewIEEE()
-	_ = binary.Write(sum, binary.LittleEndian, p.Lanes) // a hash takes everything
+	_ = binary.Write(sum, binary.LittleEndian, p.Lanes) // a hash accepts everything
 	some := p.Lanes[:min(len(p.Lanes), 4)]
 	header := *p
 	header.Lanes = nil
@@ -343,7 +343,7 @@ func worded(p *twin.Packet) string {
 }
 
 func nameOf(addr uint32) string {
-	if ref, high, ok := regmap.At(addr); ok && high {
+	if ref, high, ok := regmap.RegisterAt(addr); ok && high {
 		return ref.Name() + " (high)"
 	} else if ok {
 		return ref.Name()
@@ -351,7 +351,7 @@ func nameOf(addr uint32) string {
 	return fmt.Sprintf("%#x", addr)
 }
 
-// own are registers that say what a card was built as, and those whose reading moves something.
+// own lists registers that depend on the build, and those with side effects on reads.
 var own = []string{
 	"common.role", "common.capabilities", "common.build_hash", "common.build_time", "queue.built_slots",
 	"queue.built_clusters",
@@ -360,8 +360,8 @@ var own = []string{
 	"generator.mem_burst", "generator.mem_status",
 }
 
-// compared are the words of all other registers of what both cards have: not of a parameter server behind the queue, of copies
-// for it, or of a program in front of it.
+// compared lists the words of all other registers of blocks that both cards have: not the server model,
+// replication, or a program.
 var compared = func() (at []uint32) {
 	for _, b := range regmap.BuiltBlocks(0) {
 		if b.Name == "model" || b.Name == "replication" {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// step is a write, a burst of writes, or time that passes.
+// step is a write, a burst, or a sleep.
 type step struct {
 	addr, value uint32
 	words       []uint32
@@ -27,15 +27,15 @@ func (s *step) String() string {
 	return fmt.Sprintf("a write of %#x to %s", s.value, nameOf(s.addr))
 }
 
-// Workers that every table must hold, four to a cluster, and one sender that no table knows.
+// Workers that every table must contain, four clusters of three, and other senders.
 const (
 	clusters   = 4
 	workers    = 12
 	stranger   = workers
-	impostor   = workers + 1 // says that it is another worker
-	passenger  = workers + 2 // is not OLAF by its port
+	impostor   = workers + 1 // claims to be another worker
+	passenger  = workers + 2 // its port is not OLAF's
 	flows      = workers + 3
-	bigLanes   = 1 // template whose sums saturate
+	bigLanes   = 1 // template with saturating sums
 	shortFrame = 64
 	longFrame  = 9036
 )
@@ -47,7 +47,7 @@ type Worker struct {
 	ID      olaf.WorkerID
 }
 
-// Workers is what the tables of both cards must hold.
+// TableWorkers returns the required contents of both cards' tables.
 func Workers() []Worker {
 	all := make([]Worker, workers)
 	for w := range all {
@@ -56,7 +56,7 @@ func Workers() []Worker {
 	return all
 }
 
-// Server is the parameter server.
+// ServerAddress returns the address of the parameter server.
 func Server() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
 
 func addressOf(w int) [4]byte            { return [4]byte{10, 0, 0, byte(w + 1)} }
@@ -64,29 +64,29 @@ func clusterOf(w int) olaf.ClusterID     { return olaf.ClusterID(w % clusters) }
 func pick[T any](s *story, of ...T) T    { return of[s.IntN(len(of))] }
 func (s *story) chance(percent int) bool { return s.IntN(100) < percent }
 
-// story is what happens in one stream: what is set up, and the steps. What a kind of stream does not change is drawn.
+// story is one stream: its parameters and steps. Parameters not set by its kind are drawn.
 type story struct {
 	*rand.Rand
 	seed  uint64
-	round int64 // how many streams of this kind the seeds before have
+	round int64 // index among the streams of this kind
 	kind  string
 	steps []step
 
 	discipline string
 	depth      int
-	rate       float64 // bytes a cycle, 0 for no limiter
+	rate       float64 // bytes per cycle, 0 for no limiter
 	sizes      func() int
-	gap        func(size int) uint64 // to the next frame's time
+	gap        func(size int) uint64 // cycles to the next frame
 	worker     func() int
 	reward     func() int32
 	flags      func() uint16
 	template   uint16
 	frames     int
-	piece      func(i int) int64 // of time, in cycles, and what happens after it
+	piece      func(i int) int64 // length of a part, in cycles; during runs after it
 	during     func(*story)
 }
 
-// kinds are the streams, in turn by seed.
+// kinds lists the kinds of streams; seeds cycle through them.
 var kinds = []struct {
 	name string
 	set  func(*story)
@@ -144,7 +144,7 @@ var kinds = []struct {
 			s.write(regmap.QueueControl, 0)
 			s.pass(1)
 			s.configure()
-			s.pass(200) // what is inside leaves
+			s.pass(200) // queued frames leave
 			s.setUp()
 		}
 	}},
@@ -207,10 +207,11 @@ func newStory(seed uint64) *story {
 	return s
 }
 
-// pieces is into how many parts by each of which something happens a stream is cut.
+// pieces is the number of parts of a stream, each followed by an action.
 const pieces = 14
 
-// everyPhase makes the pieces of time one cycle longer each, over this seed and the next ones of its kind, under dense traffic.
+// everyPhase makes each part one cycle longer than the previous one, across seeds of this kind, under dense
+// traffic.
 func (s *story) everyPhase() {
 	from := s.round * pieces
 	s.piece = func(i int) int64 { return from + int64(i) + 1 }
@@ -233,13 +234,14 @@ func (s *story) setUp() {
 	s.configure()
 	s.load()
 	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	s.pass(30) // the first descriptors are fetched
+	s.pass(30) // prefetch of the first descriptors
 	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
-// configure draws what the queue does. Where it still holds something, the writes are refused, which has to be equal, too.
+// configureQueue draws a queue configuration. If the queue is not empty, writes are refused, which must also be
+// equal.
 func (s *story) configure() {
-	kind, _ := engine.Describe(s.discipline)
+	kind, _ := engine.FindDiscipline(s.discipline)
 	mode := kind.Code
 	for _, bit := range []uint32{regmap.QueueModeRewardFilter, regmap.QueueModeFreeOnStart,
 		regmap.QueueModeProvenance} {
@@ -263,7 +265,7 @@ func (s *story) configure() {
 	s.write(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// load writes flows, descriptors and, where the kind needs it, a template.
+// loadGenerator writes flows, descriptors and, if the kind needs it, a template.
 func (s *story) load() {
 	words := make([]uint32, flows*regmap.FlowWords)
 	for w := range flows {
@@ -305,7 +307,7 @@ func (s *story) load() {
 	s.write(regmap.GeneratorDescriptors, uint32(s.frames))
 }
 
-// meddle does something that an operator may do while traffic runs, or may not.
+// disturb makes a random operator access under traffic, allowed or not.
 func (s *story) meddle() {
 	switch s.IntN(7) {
 	case 0:

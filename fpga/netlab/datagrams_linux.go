@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Datagrams opens a UDP socket in the namespace of the calling thread by which hosts speak to programs of the kernel. What it sends
-// carries no checksum: programs meet it where no card has filled one in.
+// Datagrams opens a UDP socket in the calling thread's namespace for hosts of kernel programs. Its datagrams have
+// no checksum, because the programs see frames before a network card fills it in.
 func Datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	config := net.ListenConfig{Control: prepare}
 	c, err := config.ListenPacket(ctx, "udp4", at.String())
@@ -21,7 +21,7 @@ func Datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
-// Datagrams opens such a socket inside.
+// Datagrams opens such a socket in the node's namespace.
 func (n *Node) Datagrams(at netip.AddrPort) (c *net.UDPConn, err error) {
 	err = n.Do(func() error {
 		c, err = Datagrams(context.Background(), at)
@@ -30,14 +30,15 @@ func (n *Node) Datagrams(at netip.AddrPort) (c *net.UDPConn, err error) {
 	return c, err
 }
 
-// receiveBytes is the room of such sockets for what comes, as far as the kernel gives it.
+// receiveBytes is the requested size of the receive buffer; the kernel may give less.
 const receiveBytes = 8 << 20
 
 func prepare(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
 		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1)
-		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBytes) != nil { // without the right there is less
+		// Without the right the buffer is smaller.
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBytes) != nil {
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBytes)
 		}
 	})

@@ -1,6 +1,6 @@
-// Package netlab owns networks of this machine that exist for one purpose: namespaces, and virtual cables between them.
+// Package netlab manages temporary networks on this machine: namespaces, and virtual cables between them.
 //
-// Nothing has a name that another process could meet, and nothing is pinned. A namespace lives as long as the thread that
-// keeps it, and whatever is in it goes with it: so a lab is gone when Close returns, and just as gone when the process is
-// killed. Programs that were started in a namespace end with their parent.
+// Names cannot collide with other processes, and nothing is pinned. A namespace lives as long as the thread that
+// created it, and everything in it ends with it. A lab therefore disappears when Close returns or when the process
+// is killed. Programs started in a namespace end with their parent.
 package netlab

@@ -7,13 +7,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrNetwork is the kind of everything that the kernel refuses of a network although the process has the rights.
+// ErrNetwork: the kernel refuses a network operation although the process has the rights.
 var ErrNetwork = olaf.NewError(olaf.Device, "the kernel refuses the network")
 
-// Lab is some namespaces and the cables between them. Its methods, and those of its nodes, may be called side by side.
+// Lab is a set of namespaces and the cables between them. Its methods, and those of its nodes, may be called
+// concurrently.
 type Lab struct{ nodes []*Node }
 
-// New makes an empty lab. The error matches ErrRights, with a line for each right that is missing.
+// New returns an empty lab. The error matches ErrRights, with a line for each missing right.
 func New() (*Lab, error) {
 	if err := Missing(NamespaceRights...); err != nil {
 		return nil, err
@@ -21,8 +22,8 @@ func New() (*Lab, error) {
 	return &Lab{}, nil
 }
 
-// Node makes a namespace in which nothing is but a loopback interface that is up. The name is for messages. It is not safe to
-// be called side by side with itself.
+// Node creates a namespace with only a loopback interface. The name is for messages. Node must not be called
+// concurrently with itself.
 func (l *Lab) Node(name string) (*Node, error) {
 	n, err := newNode(name)
 	if err != nil {
@@ -32,8 +33,8 @@ func (l *Lab) Node(name string) (*Node, error) {
 	return n, nil
 }
 
-// Enter takes part in a namespace that another process made and keeps, by its Path there. What is made inside stays with that
-// process; what this one holds by descriptors, such as programs, ends with this one.
+// Enter joins a namespace that another process created, by its Path there. Objects created inside stay with that
+// process; those held by descriptors, such as programs, end with this one.
 func (l *Lab) Enter(name, path string) (*Node, error) {
 	n, err := enterNode(name, path)
 	if err != nil {
@@ -43,7 +44,7 @@ func (l *Lab) Enter(name, path string) (*Node, error) {
 	return n, nil
 }
 
-// Close ends programs that run in the lab's namespaces, and removes namespaces with all that is in them.
+// Close kills programs in the lab's namespaces and removes the namespaces.
 func (l *Lab) Close() error {
 	var errs []error
 	for i := len(l.nodes) - 1; i >= 0; i-- {

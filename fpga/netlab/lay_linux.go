@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Lay takes two interfaces of the namespace of the calling thread that a cable joins, each into its node, as Adopt does, and waits until
-// frames get from either to the other: network cards find out anew what is plugged into them. Neither is taken if one may not be.
-// The error matches ErrNetwork, or ErrRights where frames may not be sent.
+// LayCable moves two interfaces of the calling thread's namespace that are joined by a cable to their nodes, like
+// Adopt. It waits until frames pass in both directions, because network cards renegotiate the link. If one may not
+// be taken, neither is. The error matches ErrNetwork, or ErrRights if frames may not be sent.
 func Lay(a, b End, virtual bool) (*Cable, error) {
 	below, err := a.Node.find(a.Name, virtual)
 	if err != nil {
@@ -30,16 +30,17 @@ func Lay(a, b End, virtual bool) (*Cable, error) {
 	return c, errors.Join(joined(c.A, c.B, joinPatience), joined(c.B, c.A, joinPatience))
 }
 
-// joinPatience is how long two interfaces may take until a frame gets through, and joinPause how long one is waited for.
+// joinPatience is the time for a frame to pass between two interfaces, joinPause the wait for each frame.
 const (
 	joinPatience = 10 * time.Second
 	joinPause    = 20 * time.Millisecond
 )
 
-// probe is what follows the addresses of a frame that tries a cable: a protocol that is for local experiments (IEEE 802), and our name.
+// probe is the content of a test frame after the addresses: a protocol for local experiments (IEEE 802), and our
+// name.
 var probe = append([]byte{0x88, 0xb5}, "olafctl tries this cable"...)
 
-// joined waits until a frame gets from one interface to another.
+// waitForFrame sends frames from one interface to another until one arrives.
 func joined(from, to *Interface, patience time.Duration) (err error) {
 	out, err := from.Packets(false)
 	if err != nil {
@@ -70,7 +71,7 @@ func because(err error) string {
 	return " The last one was refused: " + err.Error()
 }
 
-// came says whether a frame is among those that a socket has.
+// hasReceived reports whether a frame is in a socket's receive queue.
 func came(in *Socket, frame []byte) bool {
 	buf := make([]byte, 2*len(frame))
 	for {

@@ -12,7 +12,7 @@ import (
 
 // Interface is one network interface of a node.
 type Interface struct {
-	Node  *Node // nil of one of this process's own namespace
+	Node  *Node // nil for an interface in the process's own namespace
 	Name  string
 	Index int
 	MAC   net.HardwareAddr
@@ -20,7 +20,7 @@ type Interface struct {
 	link  netlink.Link
 }
 
-// findInterface looks in the namespace of the calling thread.
+// findInterface finds an interface in the calling thread's namespace.
 func findInterface(name string) (*Interface, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -30,7 +30,7 @@ func findInterface(name string) (*Interface, error) {
 	return &Interface{Name: name, Index: a.Index, MAC: a.HardwareAddr, MTU: a.MTU, link: link}, nil
 }
 
-// Interface finds one of the node's by its name.
+// Interface finds an interface of the node by name.
 func (n *Node) Interface(name string) (i *Interface, err error) {
 	err = n.Do(func() error {
 		if i, err = findInterface(name); err != nil {
@@ -52,7 +52,7 @@ func (i *Interface) setUp() error {
 // Cable is a pair of virtual interfaces, each in the namespace of its node.
 type Cable struct{ A, B *Interface }
 
-// Ends are those that are here: one may be of whatever is behind an interface.
+// Ends returns the ends on this machine.
 func (c *Cable) Ends() (here []*Interface) {
 	for _, end := range []*Interface{c.A, c.B} {
 		if end != nil {
@@ -62,18 +62,17 @@ func (c *Cable) Ends() (here []*Interface) {
 	return here
 }
 
-// MaxMTU is the longest frame, without its Ethernet header, for which a cable carries programs in native mode that see a frame
-// in one piece.
+// MaxMTU is the largest MTU for native mode programs that see a frame in one piece.
 const MaxMTU = 3000
 
-// End is where a cable ends: a node, and the name of the interface there, at most 15 letters.
+// End is one end of a cable: a node, and the name of the interface, at most 15 letters.
 type End struct {
 	Node *Node
 	Name string
 }
 
-// Connect lays a cable between two nodes, and switches both of its ends on. Frames are up to mtu bytes long behind their Ethernet
-// header.
+// ConnectNodes creates a cable between two nodes and brings both ends up. Frames have up to mtu bytes after their
+// Ethernet header.
 func Connect(a, b End, mtu int) (*Cable, error) {
 	if mtu < 68 || mtu > 65535 {
 		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode",
@@ -104,13 +103,13 @@ func (e End) switchOn() (*Interface, error) {
 	return i, i.Do(i.setUp)
 }
 
-// physical is the kind of an interface that hardware made: the kernel gives it back to its first namespace when the one that it is
-// in ends. What was made by a command ends with the namespace.
+// physical is the link type of a hardware interface. The kernel returns it to its first namespace when its
+// namespace ends; an interface made by a command ends with the namespace.
 const physical = "device"
 
-// Adopt takes an interface out of the namespace of the calling thread into the node's, and switches it on. When the node ends, in
-// whatever way, the kernel gives a network card's back, switched off; virtual says that it may be another one, which ends with the
-// node. One that is in use, as it has an address or belongs to a bridge or a bond, stays where it is. The error matches ErrNetwork.
+// Adopt moves an interface from the calling thread's namespace to the node's and brings it up. When the node ends,
+// the kernel returns a network card, switched off; virtual also permits other interfaces, which end with the node.
+// An interface in use, with an address or part of a bridge or bond, is rejected. The error matches ErrNetwork.
 func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 	link, err := n.find(name, virtual)
 	if err != nil {
@@ -119,7 +118,7 @@ func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 	return n.take(link)
 }
 
-// find looks for an interface that may be taken, in the namespace of the calling thread.
+// findAdoptable finds an interface that may be taken, in the calling thread's namespace.
 func (n *Node) find(name string, virtual bool) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -137,7 +136,7 @@ func (n *Node) take(link netlink.Link) (*Interface, error) {
 	return End{n, name}.switchOn()
 }
 
-// mayTake refuses what can't be taken, or what somebody needs where it is.
+// mayTake returns an error if an interface cannot be taken or is in use.
 func (n *Node) mayTake(link netlink.Link, virtual bool) error {
 	refused := func(format string, a ...any) error {
 		return fmt.Errorf("%w: interface %s for %s %w", ErrNetwork, link.Attrs().Name, n.name, fmt.Errorf(format, a...))
@@ -162,7 +161,7 @@ func (n *Node) mayTake(link netlink.Link, virtual bool) error {
 	return nil
 }
 
-// Address gives the interface an IPv4 address with the length of its network.
+// Address adds an IPv4 address with its prefix length to the interface.
 func (i *Interface) Address(p netip.Prefix) error {
 	return i.Do(func() error {
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
@@ -173,20 +172,20 @@ func (i *Interface) Address(p netip.Prefix) error {
 	})
 }
 
-// Counts are what an interface counted since it was made. Both ends of a cable are to be counted: what is missing was lost.
+// Counts are an interface's counters since its creation. Compare both ends of a cable to find lost frames.
 type Counts struct {
 	Sent, Received               uint64
 	SendDropped, ReceivedDropped uint64
 }
 
-// State is what an interface is at the moment.
+// State is the current state of an interface.
 type State struct {
 	Counts
 	Up      bool
-	Program uint32 // of XDP, 0 for none
+	Program uint32 // XDP program id, 0 for none
 }
 
-// State looks at the interface. The error matches ErrNetwork where it is gone.
+// State returns the interface's state. The error matches ErrNetwork if it is gone.
 func (i *Interface) State() (s State, err error) {
 	err = i.Do(func() error {
 		link, err := netlink.LinkByIndex(i.Index)
@@ -206,13 +205,13 @@ func (i *Interface) State() (s State, err error) {
 	return s, err
 }
 
-// Counts reads the interface's counters. The error is that of State.
+// Counts returns the interface's counters. The error is that of State.
 func (i *Interface) Counts() (Counts, error) {
 	s, err := i.State()
 	return s.Counts, err
 }
 
-// XDP says which program is attached to the interface, 0 for none. The error is that of State.
+// XDP returns the id of the attached XDP program, 0 for none. The error is that of State.
 func (i *Interface) XDP() (program uint32, err error) {
 	s, err := i.State()
 	return s.Program, err

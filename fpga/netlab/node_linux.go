@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Node is one namespace. A thread of its own keeps it, and does whatever is to be done inside.
+// Node is one namespace. A dedicated thread keeps it alive and runs all operations inside.
 type Node struct {
 	name  string
 	tasks chan func()
@@ -24,7 +24,7 @@ type Node struct {
 	processes map[*Process]bool
 }
 
-// newNode makes a namespace and the thread that keeps it.
+// newNode creates a namespace and its thread.
 func newNode(name string) (*Node, error) {
 	n, err := kept(name, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
@@ -36,7 +36,7 @@ func newNode(name string) (*Node, error) {
 	return n, nil
 }
 
-// enterNode enters the namespace at a path, that of Node.Path of another process, with a thread that keeps it.
+// enterNode joins the namespace at a path, the Node.Path of another process, with a thread that keeps it alive.
 func enterNode(name, path string) (*Node, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func enterNode(name, path string) (*Node, error) {
 	return n, nil
 }
 
-// kept starts a thread that gets into a namespace and stays there.
+// startNode starts a thread that enters a namespace and stays there.
 func kept(name string, into func() error) (*Node, error) {
 	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
 	made := make(chan error)
@@ -58,7 +58,8 @@ func kept(name string, into func() error) (*Node, error) {
 	return n, <-made
 }
 
-// keep holds a namespace until there is nothing more to do in it. Its thread is never unlocked, so that it ends with it.
+// runTasks enters a namespace and runs tasks until there are no more. Its thread is never unlocked, so it ends with
+// the goroutine.
 func (n *Node) keep(into func() error, made chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread()
@@ -75,9 +76,9 @@ func (n *Node) keep(into func() error, made chan<- error) {
 	}
 }
 
-// prepare silences what the kernel would say by itself on a new interface, and brings the loopback interface up.
+// configureNew stops the kernel's own traffic on new interfaces and brings the loopback interface up.
 func (n *Node) prepare() error {
-	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file, and is silent
+	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file and sends nothing
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
 	}
 	lo, err := findInterface("lo")
@@ -87,14 +88,14 @@ func (n *Node) prepare() error {
 	return lo.setUp()
 }
 
-// Name is what the node was called.
+// Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// ErrClosed says that the lab was closed.
+// errClosed: the lab was closed.
 var errClosed = errors.New("the namespace is gone")
 
-// Do runs f inside the namespace: sockets, programs and links that it makes belong there, and stay when it returns. What takes
-// long belongs into a Process or on a thread of its own, as a node does one thing at a time.
+// Do runs f in the namespace. Sockets, programs and links that f creates belong there and remain. A node does one
+// thing at a time, so long operations belong in a Process or a separate thread.
 func (n *Node) Do(f func() error) error {
 	n.mu.Lock()
 	closed := n.closed
@@ -107,7 +108,8 @@ func (n *Node) Do(f func() error) error {
 	return <-done
 }
 
-// Path names the namespace for other programs of this machine, as long as this process lives: nsenter --net=PATH.
+// Path returns a path to the namespace for other programs on this machine, valid while this process lives: nsenter
+// --net=PATH.
 func (n *Node) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 // Process is a program that runs in a namespace.
@@ -115,15 +117,15 @@ type Process struct {
 	node *Node
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of Wait; known once done is closed
+	err  error // of Wait; valid once done is closed
 }
 
-// Start starts a program inside. It is killed when this process ends in whatever way, and at Close of the lab.
+// Start starts a program in the namespace. It is killed when this process ends or the lab is closed.
 func (n *Node) Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of the thread that keeps the namespace
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // when the namespace's thread ends
 	p := &Process{node: n, cmd: cmd, done: make(chan struct{})}
 	if err := n.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s in %s: %w", cmd.Path, n.name, err)
@@ -155,7 +157,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Signal sends a signal to the program.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// PID is the program's process id.
+// PID returns the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 func (n *Node) close() error {
@@ -171,7 +173,7 @@ func (n *Node) close() error {
 	}
 	n.mu.Unlock()
 	for _, p := range running {
-		_ = p.Signal(os.Kill) // it may have ended meanwhile
+		_ = p.Signal(os.Kill) // it may have ended already
 		<-p.done
 	}
 	close(n.tasks)

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRights is the kind of a capability that the process has not.
+// ErrRights: the process lacks a capability.
 var ErrRights = olaf.NewError(olaf.Device, "a right is missing")
 
-// Right is a capability of Linux and what it is needed for.
+// Right is a Linux capability and its purpose.
 type Right struct {
 	Name   string // CAP_BPF
-	Number int    // as the kernel numbers it
+	Number int    // kernel's number
 	For    string
 }
 
-// What the kernel asks for before namespaces can be made, and frames of one's own making sent.
+// Rights for creating namespaces, and for sending raw frames.
 var (
 	NamespaceRights = []Right{
 		{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN, "make network namespaces"},
@@ -26,8 +26,8 @@ var (
 	PacketRights = []Right{{"CAP_NET_RAW", unix.CAP_NET_RAW, "send and capture frames"}}
 )
 
-// Missing says which of some rights the process lacks, an error each, which matches ErrRights and says what to do; nil when
-// it has them all.
+// CheckRights returns an error for each of the rights that the process lacks, which matches ErrRights and includes
+// advice. It returns nil if none is missing.
 func Missing(rights ...Right) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData

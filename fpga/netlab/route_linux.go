@@ -12,11 +12,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// forwarding is where the kernel of a namespace keeps whether it forwards.
+// forwarding is the kernel's setting for IP forwarding in a namespace.
 const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
-// Forward lets a node pass packets on between its interfaces. Where /proc/sys is read-only, as in a container, it succeeds if the
-// node does so already.
+// Forward enables IP forwarding between the node's interfaces. If /proc/sys is read-only, as in a container, it
+// succeeds only if forwarding is already on.
 func (n *Node) Forward() error {
 	err := n.Do(func() error { return switchOn(forwarding) })
 	if errors.Is(err, syscall.EROFS) {
@@ -28,7 +28,7 @@ func (n *Node) Forward() error {
 	return nil
 }
 
-// switchOn writes 1 to a setting that is not 1.
+// switchOn writes 1 to a setting unless it is 1 already.
 func switchOn(path string) error {
 	err := os.WriteFile(path, []byte("1\n"), 0o644)
 	if err == nil {
@@ -40,8 +40,8 @@ func switchOn(path string) error {
 	return err
 }
 
-// Join gives end A of a cable addresses of a network, from the second one on, and end B the first one, by which all that A's node
-// sends elsewhere goes.
+// Join assigns addresses of a network to a cable: the first to end B, the following ones to end A. It makes B the
+// default gateway of A's node.
 func (c *Cable) Join(network netip.Prefix, addresses int) error {
 	hub := network.Masked().Addr().Next()
 	errs := []error{c.B.Address(netip.PrefixFrom(hub, network.Bits()))}
@@ -61,7 +61,7 @@ func (c *Cable) Join(network netip.Prefix, addresses int) error {
 	return nil
 }
 
-// SetMAC gives the interface another hardware address.
+// SetMAC changes the interface's MAC address.
 func (i *Interface) SetMAC(to net.HardwareAddr) error {
 	if err := i.Do(func() error { return netlink.LinkSetHardwareAddr(i.link, to) }); err != nil {
 		return fmt.Errorf("%w: the address of %s: %w", ErrNetwork, i.Name, err)

@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Socket sends and receives whole frames at one interface. One goroutine at a time may send, and one receive.
+// Socket sends and receives raw frames at one interface. One goroutine at a time may send, and one receive.
 //
-// Neither waits, so neither tells Go's scheduler that it is in the kernel. Who comes back from there looks for a place to go on, and
-// holds the goroutines that it finds in the kernel meanwhile: one of a higher priority on the same processor would wait for it by
-// looking again and again, and never let it go on.
+// Its system calls do not block, so they are hidden from Go's scheduler. A goroutine that returns from a visible
+// system call must find a free place to run and locks goroutines meanwhile. A thread of higher priority on the same
+// processor would spin for that lock and never let it continue.
 type Socket struct {
 	fd int
 	to unix.RawSockaddrLinklayer
 }
 
-// ErrAgain says that no frame is there.
+// ErrAgain: no frame is waiting.
 var ErrAgain = errors.New("no frame is there")
 
-// Packets opens a packet socket at the interface. It receives what comes in there if hears is set, without waiting for it; one
-// that only sends costs the interface's frames nothing.
+// Packets opens a packet socket at the interface. If hears, it receives incoming frames without blocking. A socket
+// that only sends costs the interface's other frames nothing.
 func (i *Interface) Packets(hears bool) (*Socket, error) {
 	if err := Missing(PacketRights...); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 		if hears {
 			bound.Protocol = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
 		}
-		// Past the interface's queueing discipline, which has nothing to add to a virtual cable.
+		// Bypass the interface's queueing discipline, which adds nothing to a virtual cable.
 		return errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
 			unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 			unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20), unix.Bind(s.fd, &bound))
@@ -65,7 +65,7 @@ func (s *Socket) Send(frame []byte) error {
 	}
 }
 
-// Show lets captures at the interface see what is sent, which takes a little longer then, or hides it again.
+// SetVisible shows sent frames to captures at the interface, which makes sending slightly slower, or hides them.
 func (s *Socket) Show(on bool) error {
 	past := 1
 	if on {
@@ -77,7 +77,7 @@ func (s *Socket) Show(on bool) error {
 	return nil
 }
 
-// Receive reads the next frame that came in; the error is ErrAgain where none is there.
+// Receive reads the next received frame. The error is ErrAgain if there is none.
 func (s *Socket) Receive(buf []byte) (int, error) {
 	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))),
 		uintptr(len(buf)), 0, 0, 0)
@@ -91,19 +91,19 @@ func (s *Socket) Receive(buf []byte) (int, error) {
 	}
 }
 
-// Wait sleeps until a frame is there, for some ms at most.
+// Wait sleeps until a frame has arrived, for at most ms milliseconds.
 func (s *Socket) Wait(ms int) {
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
-	_, _ = unix.Poll(fds, ms) // whoever waits looks again
+	_, _ = unix.Poll(fds, ms) // callers poll again
 }
 
-// Ears are sockets that one thread listens to.
+// Ears is a set of sockets polled by one thread.
 type Ears struct {
 	fds  []unix.PollFd
 	held bool
 }
 
-// Listen gathers sockets; ready numbers them in this order.
+// NewEars returns a set of sockets, which are numbered in this order.
 func Listen(sockets ...*Socket) *Ears {
 	e := &Ears{fds: make([]unix.PollFd, len(sockets))}
 	for i, s := range sockets {
@@ -112,14 +112,15 @@ func Listen(sockets ...*Socket) *Ears {
 	return e
 }
 
-// Hold keeps Wait from telling Go's scheduler, as sockets do: for a thread of its own that goes before others, and that has a place kept at
-// which goroutines run.
+// BypassScheduler hides Wait from Go's scheduler, like the sockets' calls. It is for a real-time thread that has a
+// reserved place among Go's running threads.
 func (e *Ears) Hold() { e.held = true }
 
-// Wait sleeps until a frame is there at one of them, for some time at most, and calls ready for each that has one.
+// Wait sleeps until a frame has arrived at one of the sockets, for at most the given time, and calls ready for each
+// socket with a frame.
 func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
 	if !e.poll(unix.NsecToTimespec(int64(max(most, 0)))) {
-		return // whoever waits looks again
+		return // callers poll again
 	}
 	for i := range e.fds {
 		if e.fds[i].Revents != 0 {
@@ -128,7 +129,7 @@ func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
 	}
 }
 
-// poll says whether a frame is there at one of them before some time is over.
+// poll reports whether a frame arrived within the given time.
 func (e *Ears) poll(until unix.Timespec) bool {
 	if !e.held {
 		n, err := unix.Ppoll(e.fds, &until, nil)
@@ -139,7 +140,7 @@ func (e *Ears) poll(until unix.Timespec) bool {
 	return n > 0 && err == 0
 }
 
-// Lost is how many frames found no room in the socket since it was last asked.
+// TakeLost returns the number of frames dropped for lack of socket buffer since its last call.
 func (s *Socket) Lost() (uint32, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {

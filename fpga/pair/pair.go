@@ -182,13 +182,13 @@ func (d *Device) AddsUpdates() bool { return fpga.AddsUpdates(d.queue) }
 
 // LogsArrivals reports whether the queue's card logs what reached its queue.
 func (d *Device) LogsArrivals() bool {
-	_, ok := fpga.LogOf(d.queue)
+	_, ok := fpga.FindArrivalLog(d.queue)
 	return ok
 }
 
 // Arrivals are those of the queue's card.
 func (d *Device) Arrivals() ([]fpga.Arrival, error) {
-	log, ok := fpga.LogOf(d.queue)
+	log, ok := fpga.FindArrivalLog(d.queue)
 	if !ok {
 		return nil, fmt.Errorf("%w: %s logs no arrivals", fpga.ErrRefused, d.queue.Identity().Address)
 	}

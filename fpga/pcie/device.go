@@ -14,19 +14,19 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// How often the card's identity is verified again.
+// Intervals for verifying the card's identity.
 const (
 	verifyAccesses = 1 << 16
 	verifyInterval = 100 * time.Millisecond
-	resetWait      = olaf.Millisecond // a thousand times what a reset takes; the shell's status bits end too early to wait for
+	resetWait      = olaf.Millisecond // 1,000 times the reset time; the shell's status bits end too early
 )
 
-// refusalBits are those of common.errors that say that a write was declined. The device takes them over into its own copy
-// after every write, so that it notices the next one; users see both together.
+// refusalBits are the bits of common.errors for declined writes. The device moves them to its own copy after every
+// write, so that it notices the next one. Reads return both.
 const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | regmap.CommonErrorsState |
 	regmap.CommonErrorsValue
 
-// Our blocks lie side by side, so that one array finds the register of an address.
+// Our blocks are contiguous, so one array maps addresses to registers.
 const (
 	firstAddress = regmap.CommonBase
 	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - firstAddress) / 4
@@ -38,56 +38,57 @@ type Device struct {
 	bus     Bus
 	options Options
 	window  Window
-	bar     os.FileInfo // of the file that is mapped; nil where there is none
+	bar     os.FileInfo // of the mapped file; nil without one
 	lock    *lock
 	clock   Clock
 
-	ours       bool   // the image is ours; else only the shell is readable
+	ours       bool   // the image is ours; otherwise only the shell is readable
 	foreign    string // why it is not
 	mapVersion string
 	hash       uint32
 	clockHz    uint64
-	built      uint32 // the shell's build time, which changes when the card is reprogrammed
+	built      uint32 // the shell's build time, which changes on reprogramming
 
 	words    []word
-	steady   []uint32 // addresses whose content only writes through this device change
-	sticky   uint32   // refusal bits taken over from common.errors
-	failed   error    // the card is lost; every access gives this
+	steady   []uint32 // addresses of registers that only this device changes
+	sticky   uint32   // refusal bits moved from common.errors
+	failed   error    // the card is lost; every access returns this
 	accesses int      // since the last verification
 	verified time.Time
-	onTime   bool // its clock keeps the rate that it states, so that a standstill shows
+	onTime   bool // the clock runs at its stated rate, so a stop is visible
 	stale    int
-	lies     int // answers that were lost or wrong, and came right when they were asked for again
+	lies     int // answers that were lost or wrong and were right on a second read
 	bank     bank
 	ports    []port
 }
 
 var _ fpga.Device = (*Device)(nil)
 
-// word is one address of our blocks.
+// word describes one address of our blocks.
 type word struct {
-	register *regmap.Register // nil where nothing answers
+	register *regmap.Register // nil if there is no register
 	block    *regmap.Block
 	kind     kind
 	written  bool
-	value    uint32 // that was written, or latched by the last snapshot
+	value    uint32 // last written, or latched by the last snapshot
 }
 
-// kind is what the device knows of a register's behaviour.
+// kind classifies a register's behavior.
 type kind uint8
 
 const (
-	volatile kind = iota // changes by itself, or commands something
-	readback             // holds what was written, until something else is written
-	steady               // the same, and no other register changes it
-	window               // every access moves an index on
-	latched              // holds still until the next snapshot
-	running              // counts on, and is read where nanoseconds matter: one look has to do
+	volatile kind = iota // changes without a write, or is a command
+	readback             // keeps its value until another write
+	steady               // as readback, and no other register changes it
+	window               // every access advances an index
+	latched              // constant until the next snapshot
+	running              // counts; read once only, because nanoseconds matter
 )
 
 func (w *word) name() string { return w.block.Name + "." + w.register.Name }
 
-// windows are registers that read and write through an index, and where that is; moved are registers that those accesses or others change.
+// windows maps registers that access memory through an index to the index register. moved lists registers that such
+// accesses or others change.
 var (
 	windows = map[uint32]uint32{regmap.GeneratorMemData: regmap.GeneratorMemAddress,
 		regmap.ReplicationMemberData: regmap.ReplicationMemberIndex}
@@ -95,8 +96,8 @@ var (
 		regmap.ReplicationGroupSize: true}
 )
 
-// layout builds the table of our registers.
-func (d *Device) layout() {
+// buildLayout builds the table of our registers.
+func (d *Device) buildLayout() {
 	d.words = make([]word, layoutWords)
 	blocks := regmap.BuiltBlocks(d.load(regmap.CommonCapabilities))
 	for i := range blocks {
@@ -127,7 +128,7 @@ func (d *Device) layout() {
 	}
 }
 
-// find is the word of an address; nil outside of our blocks or where no register is.
+// find returns the word at an address, or nil outside our blocks or without a register.
 func (d *Device) find(addr uint32) *word {
 	i := (addr - firstAddress) / 4
 	if addr%4 != 0 || i >= layoutWords || d.words[i].register == nil {
@@ -136,7 +137,7 @@ func (d *Device) find(addr uint32) *word {
 	return &d.words[i]
 }
 
-// nameOf is an address in words, for people.
+// nameOf returns a register's name for messages.
 func (d *Device) nameOf(addr uint32) string {
 	if w := d.find(addr); w != nil {
 		return w.name()
@@ -144,7 +145,7 @@ func (d *Device) nameOf(addr uint32) string {
 	return fmt.Sprintf("%#x", addr)
 }
 
-// Identity tells what the checks of Open found.
+// Identity returns the identity found by Open.
 func (d *Device) Identity() fpga.Identity {
 	id := fpga.Identity{Address: "pci:" + d.card.BDF, Kind: "pcie", MapVersion: d.mapVersion, ClockHz: d.clockHz,
 		Build: fmt.Sprintf("%08x", d.hash)}
@@ -154,20 +155,20 @@ func (d *Device) Identity() fpga.Identity {
 	return id
 }
 
-// Card is what sysfs told when the card was opened.
+// Card returns the card's sysfs data from when it was opened.
 func (d *Device) Card() Card { return d.card }
 
-// Foreign says why the image is not ours; it is empty for one of ours. Only a read-only session has another one open.
+// Foreign returns why the image is not ours; empty if it is. Only a read-only session can open a foreign image.
 func (d *Device) Foreign() string { return d.foreign }
 
-// StaleReads is how often a register had to be read again after a write, because the first answer was an older one.
+// StaleReads returns how often a register was read again after a write because the first answer was outdated.
 func (d *Device) StaleReads() int { return d.stale }
 
-// LostReads is how often a register was read again because its answer was none or wrong, and then answered right.
+// LostReads returns how often a missing or wrong answer was corrected by a second read.
 func (d *Device) LostReads() int { return d.lies }
 
-// Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones is asked
-// for again; from a card that is gone it is an error that matches fpga.ErrGone.
+// Read32 reads a register of the map, or of the shell's ranges that are safe to read. An answer of all ones is read
+// again. If the card is gone, the error matches fpga.ErrGone.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	if err := d.checkFresh(); err != nil {
 		return 0, err
@@ -178,25 +179,25 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 			return 0, err
 		}
 	}
-	v, err := d.look(addr, w)
+	v, err := d.readChecked(addr, w)
 	if err != nil {
 		return v, err
 	}
 	if addr == regmap.CommonErrors {
 		v |= d.sticky
 	}
-	return v, d.count()
+	return v, d.countAccess()
 }
 
-// look reads, and asks again where the answer may be none.
-func (d *Device) look(addr uint32, w *word) (uint32, error) {
+// readChecked reads a register, and reads again if the answer may be missing.
+func (d *Device) readChecked(addr uint32, w *word) (uint32, error) {
 	if w != nil && w.kind == window && d.options.DryRun == nil {
-		return d.lookThrough(addr, w)
+		return d.readWindow(addr, w)
 	}
 	v := d.window.Load32(addr)
 	if v == allOnes || v == placeholder {
 		var err error
-		if v, err = d.suspect(addr, w, v); err != nil {
+		if v, err = d.checkSuspect(addr, w, v); err != nil {
 			return v, err
 		}
 	}
@@ -204,15 +205,15 @@ func (d *Device) look(addr uint32, w *word) (uint32, error) {
 	case w == nil || w.kind == running:
 		return v, nil
 	case w.kind == latched:
-		return d.unchanged(addr, w, v)
+		return d.checkLatched(addr, w, v)
 	}
-	return d.agreed(addr, w, v)
+	return d.readAgreed(addr, w, v)
 }
 
-// agreed reads until two looks agree, so that a bit which flipped on its way is nobody's data. A register that changes by
-// itself may do so all the time; then its last answer stands.
-func (d *Device) agreed(addr uint32, w *word, v uint32) (uint32, error) {
-	v, ok := d.agree(addr, v)
+// readAgreed reads until two answers agree, so that a flipped bit is not returned as data. For a volatile register,
+// which may differ on every read, it returns the last answer.
+func (d *Device) readAgreed(addr uint32, w *word, v uint32) (uint32, error) {
+	v, ok := d.readTwice(addr, v)
 	if ok || w.kind == volatile {
 		return v, nil
 	}
@@ -220,8 +221,9 @@ func (d *Device) agreed(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady)
 }
 
-// agree is the answer that comes twice in a few looks, of which v was the first; the last one where none does.
-func (d *Device) agree(addr, v uint32) (uint32, bool) {
+// readTwice returns the first value read twice within a few reads, of which v was the first. If there is none, it
+// returns the last value and false.
+func (d *Device) readTwice(addr, v uint32) (uint32, bool) {
 	seen := [...]uint32{v, 0, 0, 0}
 	for i := 1; i < len(seen); i++ {
 		seen[i] = d.load(addr)
@@ -232,7 +234,7 @@ func (d *Device) agree(addr, v uint32) (uint32, bool) {
 	return seen[len(seen)-1], false
 }
 
-// mayRead refuses what must not be read.
+// mayRead returns an error if the address must not be read.
 func (d *Device) mayRead(addr uint32, w *word) error {
 	a := areaOf(addr)
 	switch {
@@ -255,9 +257,9 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	return nil
 }
 
-// suspect decides whether all ones or 0xDEADBEEF are a register's content: those of a lost answer are gone when the card is
-// asked again.
-func (d *Device) suspect(addr uint32, w *word, v uint32) (uint32, error) {
+// checkSuspect decides whether all ones or 0xDEADBEEF are a register's value. A lost answer is different on a
+// second read.
+func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 	if err := d.verify(); err != nil {
 		return v, fmt.Errorf("read %s: %w", d.nameOf(addr), err)
 	}
@@ -269,18 +271,18 @@ func (d *Device) suspect(addr uint32, w *word, v uint32) (uint32, error) {
 	case again != v && again != allOnes && again != placeholder:
 		d.lies++
 		return again, nil
-	case w != nil && (w.kind != volatile || w.register.Wide || defined(w.register) == allOnes), w == nil &&
+	case w != nil && (w.kind != volatile || w.register.Wide || definedBits(w.register) == allOnes), w == nil &&
 		again == allOnes:
-		return again, nil // of the shell's registers we do not know what they hold
+		return again, nil // the contents of the shell's registers are unknown
 	case again == placeholder:
-		text, _ := Placeholder(again)
+		text, _ := ExplainPlaceholder(again)
 		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
 	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl device doctor'", d.nameOf(addr), ErrUnsteady)
 }
 
-// defined are the bits of a register that mean something.
-func defined(r *regmap.Register) (bits uint32) {
+// definedBits returns the bits that belong to a register's fields.
+func definedBits(r *regmap.Register) (bits uint32) {
 	if len(r.Fields) == 0 {
 		return allOnes
 	}
@@ -290,9 +292,9 @@ func defined(r *regmap.Register) (bits uint32) {
 	return bits
 }
 
-// lookThrough reads a window onto a memory. A word whose answer was lost is read again, after the index was set back.
-func (d *Device) lookThrough(addr uint32, w *word) (uint32, error) {
-	v, index, err := d.lookOnce(addr, w)
+// readWindow reads a word through a window. If the answer was lost, it restores the index and reads again.
+func (d *Device) readWindow(addr uint32, w *word) (uint32, error) {
+	v, index, err := d.readWindowOnce(addr, w)
 	if err != nil || v != allOnes && v != placeholder {
 		return v, err
 	}
@@ -302,15 +304,15 @@ func (d *Device) lookThrough(addr uint32, w *word) (uint32, error) {
 	if err := d.Write32(windows[addr], index); err != nil {
 		return v, err
 	}
-	again, _, err := d.lookOnce(addr, w)
+	again, _, err := d.readWindowOnce(addr, w)
 	if again != v {
 		d.lies++
 	}
 	return again, err
 }
 
-// lookOnce reads one word at an index, which must then have moved on by one, or not at all behind the end.
-func (d *Device) lookOnce(addr uint32, w *word) (v, index uint32, err error) {
+// readWindowOnce reads one word and checks that the index advanced by one, or not at all at the end of the memory.
+func (d *Device) readWindowOnce(addr uint32, w *word) (v, index uint32, err error) {
 	index = d.load(windows[addr])
 	v = d.window.Load32(addr)
 	if after := d.load(windows[addr]); after-index > 1 {
@@ -320,13 +322,13 @@ func (d *Device) lookOnce(addr uint32, w *word) (v, index uint32, err error) {
 	return v, index, err
 }
 
-// sure reads what holds still.
-func (d *Device) sure(addr uint32) uint32 {
-	v, _ := d.agree(addr, d.load(addr))
+// readStable reads a register that does not change.
+func (d *Device) readStable(addr uint32) uint32 {
+	v, _ := d.readTwice(addr, d.load(addr))
 	return v
 }
 
-// load reads what needs no more than a second look where the answer may have been lost: none of the windows.
+// load reads a register, and once more if the answer may be lost. It must not be used on windows.
 func (d *Device) load(addr uint32) uint32 {
 	v := d.window.Load32(addr)
 	if v == allOnes || v == placeholder {
@@ -335,16 +337,16 @@ func (d *Device) load(addr uint32) uint32 {
 	return v
 }
 
-// count verifies the card's identity every so many accesses.
-func (d *Device) count() error {
+// countAccess verifies the card's identity every verifyAccesses accesses.
+func (d *Device) countAccess() error {
 	if d.accesses++; d.accesses < verifyAccesses {
 		return nil
 	}
 	return d.verify()
 }
 
-// checkFresh verifies the card's identity if the last time was verifyInterval ago, so that neither a value nor a write
-// meets another card than the one that was opened. A dry run prints its accesses, so it adds none.
+// checkFresh verifies the card's identity if that was done more than verifyInterval ago, so that no access reaches
+// another card than the one opened. In a dry run it does nothing.
 func (d *Device) checkFresh() error {
 	if d.failed != nil {
 		return d.failed
@@ -355,11 +357,10 @@ func (d *Device) checkFresh() error {
 	return d.verify()
 }
 
-// Check verifies now that the card is the one that was opened, and that it still holds what was written. The error
-// matches fpga.ErrGone.
+// Check verifies that the card is the one opened and still has the written values. The error matches fpga.ErrGone.
 func (d *Device) Check() error { return d.verify() }
 
-// verify checks the card's identity, its clock, and the registers that were written. A failure is final: no later access
+// verify checks the card's identity, its clock and the written registers. A failure is final: no later access
 // reaches the card.
 func (d *Device) verify() error {
 	if d.failed != nil {
@@ -375,8 +376,8 @@ func (d *Device) verify() error {
 	return d.failed
 }
 
-// checkPresent returns an error if the mapped BAR is no longer that of the function at this address. The mapping of a card that
-// was removed lives on, over an address that the kernel may give to another device.
+// checkPresent returns an error if the mapped BAR no longer belongs to the function at this address. The mapping of
+// a removed card stays valid, over an address that the kernel may give to another device.
 func (d *Device) checkPresent() error {
 	if d.bar == nil {
 		return nil
@@ -391,7 +392,7 @@ func (d *Device) checkPresent() error {
 	return nil
 }
 
-// explainDead words why the card reads all ones, as far as sysfs shows it.
+// explainDead explains why the card reads all ones, as far as sysfs shows it.
 func (d *Device) explainDead() error {
 	why := "the link is down or the card was taken away"
 	switch now, err := d.bus.probe(d.card.BDF); {
@@ -408,10 +409,10 @@ func (d *Device) checkIdentity() error {
 	if err := d.checkPresent(); err != nil {
 		return err
 	}
-	d.window.Load32(ShellCanary) // earlier writes have arrived when these are back
+	d.window.Load32(ShellCanary) // earlier writes have arrived when these return
 	d.window.Load32(regmap.CommonMagic)
-	canary, _ := d.compare(ShellCanary, canaryLive)
-	built, sameBuild := d.compare(ShellBuildTime, d.built)
+	canary, _ := d.compareTwice(ShellCanary, canaryLive)
+	built, sameBuild := d.compareTwice(ShellBuildTime, d.built)
 	switch {
 	case canary == allOnes || built == allOnes:
 		return d.explainDead()
@@ -423,21 +424,21 @@ func (d *Device) checkIdentity() error {
 	case !d.ours:
 		return nil
 	}
-	if magic, same := d.compare(regmap.CommonMagic, regmap.CommonMagicResetValue); !same {
-		text, _ := Placeholder(magic)
+	if magic, same := d.compareTwice(regmap.CommonMagic, regmap.CommonMagicResetValue); !same {
+		text, _ := ExplainPlaceholder(magic)
 		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
 	}
-	if hash, same := d.compare(regmap.CommonBuildHash, d.hash); !same {
+	if hash, same := d.compareTwice(regmap.CommonBuildHash, d.hash); !same {
 		return fmt.Errorf("%w: the build changed from %08x to %08x; start again", ErrChanged, d.hash, hash)
 	}
 	if err := d.checkWritten(); err != nil {
 		return err
 	}
-	return d.goesOn()
+	return d.checkClock()
 }
 
-// compare reads a register, and once more if it does not hold the value, because one answer may be damaged on its way.
-func (d *Device) compare(addr, want uint32) (got uint32, same bool) {
+// compareTwice reads a register, and once more if it differs from want, because one answer may be damaged.
+func (d *Device) compareTwice(addr, want uint32) (got uint32, same bool) {
 	if got = d.load(addr); got != want {
 		got = d.load(addr)
 	}
@@ -451,7 +452,7 @@ func (d *Device) checkWritten() error {
 		if !w.written {
 			continue
 		}
-		got, same := d.compare(addr, w.value)
+		got, same := d.compareTwice(addr, w.value)
 		switch {
 		case same:
 		case d.load(ShellCanary) == allOnes:
@@ -463,9 +464,9 @@ func (d *Device) checkWritten() error {
 	return nil
 }
 
-// Write32 writes a register, waits until it has arrived, and reads back what can be read back. A write that the card
-// declines matches fpga.ErrRefused, or fpga.ErrAddress when the register is read-only; the card's own error bits stay
-// readable. Nothing is ever written twice.
+// Write32 writes a register, waits until the write has arrived, and reads back what can be read back. If the card
+// declines the write, the error matches fpga.ErrRefused, or fpga.ErrAddress for a read-only register; the card's
+// error bits stay readable. A write is never repeated.
 func (d *Device) Write32(addr, value uint32) error {
 	if err := d.checkFresh(); err != nil {
 		return err
@@ -475,13 +476,13 @@ func (d *Device) Write32(addr, value uint32) error {
 		return err
 	}
 	if addr == regmap.CommonCommand && value&^w.register.Writable() == 0 {
-		return d.command(w, value)
+		return d.runCommand(w, value)
 	}
 	if w == nil {
 		d.window.Store32(addr, value)
-		return d.arrived(addr, value)
+		return d.confirmArrival(addr, value)
 	}
-	w.written = false // until it was read back
+	w.written = false // until it is read back
 	if addr == regmap.CommonErrors && value&^w.register.Writable() == 0 {
 		d.sticky &^= value
 	}
@@ -489,14 +490,14 @@ func (d *Device) Write32(addr, value uint32) error {
 		return d.writeThrough(addr, w, value)
 	}
 	d.window.Store32(addr, value)
-	return d.confirm(w, addr, value)
+	return d.confirmWrite(w, addr, value)
 }
 
-// writeThrough writes one word through a window, whose index must then have moved on by one.
+// writeThrough writes one word through a window and checks that the index advanced by one.
 func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
 	index := d.load(windows[addr])
 	d.window.Store32(addr, value)
-	if err := d.confirm(w, addr, value); err != nil {
+	if err := d.confirmWrite(w, addr, value); err != nil {
 		return err
 	}
 	if after := d.load(windows[addr]); after != index+1 {
@@ -506,7 +507,7 @@ func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
 	return nil
 }
 
-// mayWrite refuses what must not be written.
+// mayWrite returns an error if the address must not be written.
 func (d *Device) mayWrite(addr uint32, w *word) error {
 	if d.options.ReadOnly {
 		return fmt.Errorf("write %s: %w: the session is read-only", d.nameOf(addr), ErrDenied)
@@ -528,8 +529,8 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	return d.checkPort(addr)
 }
 
-// arrived waits for a write to a register that is none of ours.
-func (d *Device) arrived(addr, value uint32) error {
+// confirmArrival waits for a write to a register outside our blocks.
+func (d *Device) confirmArrival(addr, value uint32) error {
 	d.window.Load32(addr)
 	if got := d.load(addr); got != value {
 		if err := d.verify(); err != nil {
@@ -538,18 +539,19 @@ func (d *Device) arrived(addr, value uint32) error {
 		return fmt.Errorf("write %#x to %#x: %w: it reads %#x; it may be read-only or clear itself", value, addr,
 			ErrStale, got)
 	}
-	return d.count()
+	return d.countAccess()
 }
 
-// confirm waits for a write to one of our registers, asks whether it was declined, and reads it back. The first read goes
-// to the block that was written, because only its answer says that the write has arrived; what it returns may be old.
-func (d *Device) confirm(w *word, addr, value uint32) error {
+// confirmWrite waits for a write to one of our registers, checks whether it was declined, and reads it back. The
+// first read goes to the written block, because only its answer shows that the write has arrived; the value may be
+// outdated.
+func (d *Device) confirmWrite(w *word, addr, value uint32) error {
 	flush := addr
 	if w.kind != readback && w.kind != steady {
 		flush = w.block.Base
 	}
 	first := d.window.Load32(flush)
-	if err := d.declined(w, value); err != nil {
+	if err := d.checkDeclined(w, value); err != nil {
 		return err
 	}
 	if flush == addr {
@@ -565,11 +567,11 @@ func (d *Device) confirm(w *word, addr, value uint32) error {
 		}
 		w.written, w.value = w.kind == steady, value
 	}
-	return d.count()
+	return d.countAccess()
 }
 
-// declined asks the card whether it took the last write.
-func (d *Device) declined(w *word, value uint32) error {
+// checkDeclined checks whether the card declined the last write.
+func (d *Device) checkDeclined(w *word, value uint32) error {
 	bits := d.load(regmap.CommonErrors)
 	if bits == allOnes || bits == placeholder {
 		if err := d.verify(); err != nil {
@@ -582,7 +584,7 @@ func (d *Device) declined(w *word, value uint32) error {
 	if err := d.takeErrors(); err != nil {
 		return err
 	}
-	return refusal(w, value, bits)
+	return refusalError(w, value, bits)
 }
 
 // takeErrors moves the refusal bits of the card into our copy.
@@ -603,8 +605,8 @@ func (d *Device) takeErrors() error {
 	return nil
 }
 
-// refusal words why the card declined a write.
-func refusal(w *word, value, bits uint32) error {
+// refusalError explains why the card declined a write.
+func refusalError(w *word, value, bits uint32) error {
 	why, kind := "its value is outside of what this build takes", fpga.ErrRefused
 	switch {
 	case bits&regmap.CommonErrorsAddress != 0:
@@ -621,7 +623,7 @@ func refusal(w *word, value, bits uint32) error {
 	return fmt.Errorf("write %#x to %s: %w: %s", value, w.name(), kind, why)
 }
 
-// afterReset waits and starts over: every register has its reset value again.
+// afterReset waits, then verifies the card. Every register has its reset value again.
 func (d *Device) afterReset(wait olaf.Duration) error {
 	d.forget()
 	if err := d.clock.Wait(context.Background(), wait); err != nil {
@@ -638,14 +640,15 @@ func (d *Device) forget() {
 	}
 }
 
-// memoryEntries are the entries of the memories behind the generator's proxy, and how many words one has.
+// memoryEntries lists the memories behind the generator's proxy, with their size register and the words per entry.
 var memoryEntries = [...]struct{ built, words uint32 }{
 	{regmap.GeneratorBuiltDescriptors, regmap.DescriptorWords},
 	{regmap.GeneratorBuiltFlows, regmap.FlowWords},
 	{regmap.GeneratorBuiltTemplates, regmap.TemplateWords},
 }
 
-// WriteBurst writes all words to one address, in order. A burst to the memory proxy that would not fit is refused whole.
+// WriteBurst writes all words to one address, in order. A burst to the memory proxy that does not fit is refused as
+// a unit.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	if addr != regmap.GeneratorMemData || d.options.ReadOnly {
 		for _, v := range words {
@@ -658,7 +661,7 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	if len(words) == 0 {
 		return d.failed
 	}
-	if err := d.fits(len(words)); err != nil {
+	if err := d.checkRoom(len(words)); err != nil {
 		return err
 	}
 	chunk, err := d.Read32(regmap.GeneratorMemBurst)
@@ -673,7 +676,7 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 			return err
 		}
 		n := min(int(chunk), len(words))
-		if err := d.burst(words[:n]); err != nil {
+		if err := d.writeChunk(words[:n]); err != nil {
 			return err
 		}
 		words = words[n:]
@@ -681,8 +684,8 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	return nil
 }
 
-// fits says whether the selected memory has room for n words from its address on.
-func (d *Device) fits(n int) error {
+// checkRoom returns an error if n words do not fit into the selected memory from its address on.
+func (d *Device) checkRoom(n int) error {
 	var values [2]uint32
 	for i, addr := range [...]uint32{regmap.GeneratorMemSelect, regmap.GeneratorMemAddress} {
 		var err error
@@ -705,21 +708,21 @@ func (d *Device) fits(n int) error {
 	return nil
 }
 
-// burst stores words back to back and asks once whether they were taken.
-func (d *Device) burst(words []uint32) error {
+// writeChunk stores words back to back and checks once whether they were accepted.
+func (d *Device) writeChunk(words []uint32) error {
 	for _, v := range words {
 		d.window.Store32(regmap.GeneratorMemData, v)
 	}
 	w := d.find(regmap.GeneratorMemData)
 	d.window.Load32(w.block.Base)
-	if err := d.declined(w, words[0]); err != nil {
+	if err := d.checkDeclined(w, words[0]); err != nil {
 		return err
 	}
 	d.accesses += len(words)
 	return d.idleMemory()
 }
 
-// idleMemory waits until the proxy has taken a burst.
+// idleMemory waits until the proxy has processed a burst.
 func (d *Device) idleMemory() error {
 	for waited := olaf.Duration(0); waited < olaf.Second; waited += resetWait {
 		status, err := d.Read32(regmap.GeneratorMemStatus)
@@ -733,7 +736,7 @@ func (d *Device) idleMemory() error {
 	return fmt.Errorf("%w: generator.mem_status was busy for a second", fpga.ErrRefused)
 }
 
-// Sleep waits, and verifies the card's identity from time to time.
+// Sleep waits and then verifies the card's identity if that is due.
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	if d.failed != nil {
 		return d.failed
@@ -750,7 +753,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 
 var errClosed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
 
-// Close lets go of the card, which keeps what it was told. Closing twice does nothing.
+// Close releases the card, whose registers keep their values. A second Close does nothing.
 func (d *Device) Close() error {
 	if errors.Is(d.failed, errClosed) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// dryWindow prints every access. Reads reach the card, unless they would change something; writes stop here and are
-// remembered, so that reading back shows what they would have left.
+// dryWindow prints every access. Reads reach the card unless they would change something. Writes are only
+// remembered, so that reading back returns them.
 type dryWindow struct {
 	Window
 	out     io.Writer
@@ -30,13 +30,13 @@ func (d *dryWindow) Load32(offset uint32) uint32 {
 
 func (d *dryWindow) Store32(offset, value uint32) {
 	fmt.Fprintf(d.out, "write 0x%06x %s = %#x (not done)\n", offset, dryName(offset), value)
-	if ref, _, ok := regmap.At(offset); ok && ref.Register.Access == regmap.ReadWrite {
+	if ref, _, ok := regmap.RegisterAt(offset); ok && ref.Register.Access == regmap.ReadWrite {
 		d.written[offset] = value
 	}
 }
 
 func dryName(offset uint32) string {
-	if ref, high, ok := regmap.At(offset); ok {
+	if ref, high, ok := regmap.RegisterAt(offset); ok {
 		if high {
 			return ref.Name() + " (high)"
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// lock is this process's hold on a card.
+// lock is this process's lock on a card.
 type lock struct{ file *os.File }
 
-// takeLock locks the card in a slot, with all its functions: alone for writing, together with other readers otherwise. The error
-// matches ErrBusy and names the holder where it is known.
+// takeLock locks the card in a slot with all its functions, exclusively for writing, otherwise shared with other
+// readers. The error matches ErrBusy and names the holder if it is known.
 func takeLock(dir, slot string, alone bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+slot+".lock")
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if errors.Is(err, fs.ErrPermission) { // another user's file: a lock needs no more than reading
+	if errors.Is(err, fs.ErrPermission) { // another user's file: reading is enough for a lock
 		file, err = lockfile.Open(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 	if alone {
 		text := fmt.Sprintf("%d %s\n", os.Getpid(), filepath.Base(os.Args[0]))
 		if file.Truncate(0) == nil {
-			_, _ = file.WriteAt([]byte(text), 0) // for people; the lock holds without it
+			_, _ = file.WriteAt([]byte(text), 0) // informative only
 		}
 	}
 	return &lock{file}, nil
@@ -63,8 +63,8 @@ func (l *lock) release() error {
 	return l.file.Close()
 }
 
-// findUsers lists processes that can access the registers of a card beside this one, as far as /proc shows them to this user:
-// those that map BAR2 of one of its functions, directly or through a UIO driver, and those that have it by VFIO.
+// findUsers lists other processes that can access a card's registers, as far as /proc shows them to this user. They
+// map BAR2 of a function, directly or through a UIO driver, or use VFIO.
 func findUsers(bus Bus, slot string) []string {
 	mapped, opened := registerFiles(bus, slot)
 	processes, _ := filepath.Glob(filepath.Join(bus.Proc, "[0-9]*"))
@@ -85,8 +85,8 @@ func findUsers(bus Bus, slot string) []string {
 	return users
 }
 
-// registerFiles lists the files whose mapping shows the registers of a card, and those which lend the card to the process that
-// has them open.
+// registerFiles lists the files that map a card's registers, and those that give the card to the process that
+// opened them.
 func registerFiles(bus Bus, slot string) (mapped, opened []string) {
 	functions, _ := filepath.Glob(filepath.Join(bus.Sysfs, slot+".[0-7]"))
 	for _, dir := range functions {
@@ -120,7 +120,7 @@ func listNames(dir string) (names []string) {
 	return names
 }
 
-// findOpen returns the first of some files that a process has open; empty if it has none, or another user's process hides them.
+// findOpen returns the first of the files that a process has open, or "" if it has none or belongs to another user.
 func findOpen(process string, files []string) string {
 	if len(files) == 0 {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapping is BAR2 in this process's memory. The BAR is not prefetchable, so the kernel maps it uncached. Every access is
-// one aligned 32-bit load or store, never a copy and never atomic.
+// mapping is BAR2 mapped into this process. The BAR is not prefetchable, so the kernel maps it uncached. Every
+// access is one aligned 32-bit load or store, never a copy and never atomic.
 type mapping struct{ bytes []byte }
 
 // mapFile maps a sysfs resource file.
@@ -75,7 +75,7 @@ func isFault(r any) bool {
 	return true
 }
 
-// Close unmaps.
+// Close unmaps the BAR.
 func (m *mapping) Close() error {
 	bytes := m.bytes
 	m.bytes = nil

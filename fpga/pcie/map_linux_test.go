@@ -24,7 +24,7 @@ func fileCard(tb testing.TB) (path string, d *Device) {
 	w.Store32(ShellCanary, canaryLive)
 	w.Store32(regmap.CommonMagic, regmap.CommonMagicResetValue)
 	d = &Device{window: w, ours: true, clock: hostClock{}}
-	d.layout()
+	d.buildLayout()
 	tb.Cleanup(func() { _ = d.Close() })
 	return path, d
 }

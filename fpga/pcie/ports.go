@@ -17,13 +17,13 @@ const (
 	cmacTickCycles = 0x02B8 // RX clock cycles since the last tick
 	cmacFECStatus  = 0x1004
 	cmacFECEnable  = 0x107C
-	tickRegister   = cmacTick // offset of TICK within a port's 16 KiB; cmacBase and its sibling are multiples of it
+	tickRegister   = cmacTick // offset of TICK in a port's 16 KiB, of which cmacBase and its sibling are multiples
 
 	rxClockHz = 322_265_625
-	rxHealthy = 0x3 // up and aligned, nothing else
+	rxHealthy = 0x3 // up and aligned, no other bits
 )
 
-// PortCounters are a port's totals since the card was opened, at the MAC. Bytes include the FCS.
+// PortCounters are a port's totals at the MAC since the card was opened. Bytes include the FCS.
 type PortCounters struct {
 	TXPackets, TXBytes, TXBadFCS uint64
 	RXPackets, RXBytes           uint64
@@ -31,7 +31,7 @@ type PortCounters struct {
 	RXTruncated, RXPause         uint64
 }
 
-// macCounters are the statistics that are added up: 48 bit each, low word first.
+// macCounters lists the accumulated statistics: 48 bits each, low word first.
 var macCounters = [...]struct {
 	offset uint32
 	total  func(*PortCounters) *uint64
@@ -47,9 +47,9 @@ var macCounters = [...]struct {
 	{0x06F8, func(c *PortCounters) *uint64 { return &c.RXPause }},
 }
 
-// AdapterCounters are a packet adapter's, between MAC and box, since its last reset. Where the box holds frames up for
-// longer than the adapter's small buffer lasts, they are lost here and nowhere else. The hardware has byte counters of
-// dropped frames too, which mean nothing and are left out.
+// AdapterCounters are the counters of a packet adapter, between MAC and box, since its last reset. Frames that
+// overflow the adapter's small buffer while the box stalls are lost here and counted nowhere else. The hardware's
+// byte counters of dropped frames are meaningless and left out.
 type AdapterCounters struct {
 	TXPackets, TXBytes     uint64
 	TXDropped              uint64 // no destination port was set
@@ -70,24 +70,24 @@ var adapterCounters = []struct {
 	{0x40, func(c *AdapterCounters) *uint64 { return &c.RXErroneous }},
 }
 
-// port is what is remembered of one port.
+// port is the state of one port.
 type port struct {
 	base    uint32
 	totals  PortCounters
-	ticked  time.Time // of our last tick; zero before the first
-	foreign int       // ticks of somebody else, each of which took counts away
+	ticked  time.Time // our last tick; zero before the first
+	foreign int       // ticks by other programs, each of which cleared counts
 	adapter AdapterCounters
 }
 
-// restart forgets the time of the last tick and what the adapter counted: after a reset both start anew.
+// restart forgets the last tick and the adapter's counts, because a reset clears both.
 func (p *port) restart() { p.ticked, p.adapter = time.Time{}, AdapterCounters{} }
 
-// Ports returns the number of MACs that the image has.
+// Ports returns the number of MACs in the image.
 func (d *Device) Ports() int { return len(d.ports) }
 
 func (d *Device) portCount() string { return olaf.Plural(len(d.ports), "port") + " from 0" }
 
-// portOf returns the port to whose MAC or adapter a register belongs, and false for a register of none.
+// portOf returns the port of a MAC or adapter register. ok is false for other registers.
 func portOf(addr uint32) (port int, ok bool) {
 	if addr < cmacBase || addr >= cmacBase+maxPorts*portStride {
 		return 0, false
@@ -95,7 +95,7 @@ func portOf(addr uint32) (port int, ok bool) {
 	return int((addr - cmacBase) / portStride), true
 }
 
-// checkPort refuses registers of a MAC or adapter that is not built: placeholders answer there.
+// checkPort returns an error for registers of a MAC or adapter that is not built, where placeholders answer.
 func (d *Device) checkPort(addr uint32) error {
 	if p, ok := portOf(addr); ok && len(d.ports) > 0 && p >= len(d.ports) {
 		return fmt.Errorf("%w at %#x: it belongs to port %d, and this image has %s", fpga.ErrAddress, addr, p,
@@ -111,9 +111,9 @@ func (d *Device) port(i int) (*port, error) {
 	return &d.ports[i], nil
 }
 
-// Tick is the totals of a port's MAC. The hardware's counters clear whenever they are latched, so that they have exactly
-// one owner, the process that holds the card's lock alone. What the first tick finds was counted before, and is dropped.
-// foreign says how many other ticks were noticed; each took counts away, so that the totals are then too small.
+// Tick returns the totals of a port's MAC. Latching clears the hardware's counters, so they have exactly one owner:
+// the process with the card's exclusive lock. Counts from before the first tick are dropped. foreign is the number
+// of ticks by other programs; each removed counts, so the totals are then too small.
 func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	p, err := d.port(i)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 			i, ErrDenied)
 	}
 	first := p.ticked.IsZero()
-	if err := d.tick(i, p); err != nil {
+	if err := d.tickPort(i, p); err != nil {
 		return p.totals, p.foreign, err
 	}
 	counted, err := d.readMAC(i, cmacBase+p.base)
@@ -140,24 +140,24 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	return p.totals, p.foreign, nil
 }
 
-// tick latches a port's counters, which shows in that the MAC counts its clock from there.
-func (d *Device) tick(i int, p *port) error {
+// tickPort latches a port's counters and checks that the MAC's tick clock restarted.
+func (d *Device) tickPort(i int, p *port) error {
 	base := cmacBase + p.base
 	sinceTick := func() (uint32, error) {
-		c, err := d.counting(fmt.Sprintf("the clock of port %d", i),
+		c, err := d.readRunning(fmt.Sprintf("the clock of port %d", i),
 			func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
 		return uint32(c), err
 	}
-	now := d.clock.Now() // before the MAC is asked, and after it has ticked: whoever is held up in between must not look robbed
+	now := d.clock.Now() // read before the MAC and after the tick, so that a delay in between does not look like a foreign tick
 	before, err := sinceTick()
 	if err != nil {
 		return err
 	}
-	if !p.ticked.IsZero() && stolen(before, now.Sub(p.ticked)) {
+	if !p.ticked.IsZero() && hasForeignTick(before, now.Sub(p.ticked)) {
 		p.foreign++
 	}
 	d.window.Store32(base+cmacTick, 1)
-	d.window.Load32(base + cmacVersion) // the tick has arrived when this is back
+	d.window.Load32(base + cmacVersion) // the tick has arrived when this returns
 	ticked := d.clock.Now()
 	after, err := sinceTick()
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *Device) tick(i int, p *port) error {
 	return nil
 }
 
-// readMAC reads what the last tick latched, twice: it holds still until the next one.
+// readMAC reads the counters latched by the last tick, until two reads agree.
 func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, err error) {
 	last := counted
 	for look := range 4 {
@@ -188,18 +188,18 @@ func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, 
 			ErrUnsteady))
 }
 
-// slowest is the share of its rate at which the MAC's clock counts at least: crystals are good to 100 ppm, and who disciplines
-// the host's clock turns it by 500 ppm at most.
+// slowest is the minimum ratio of the MAC's clock to its rate: crystals are accurate to 100 ppm, and time
+// synchronization slews the host's clock by at most 500 ppm.
 const slowest = 0.999
 
-// stolen says whether the MAC's clock counted less since the last tick than passed for us. The register wraps after 13 s, so
-// that longer spans say nothing.
-func stolen(cycles uint32, passed time.Duration) bool {
+// hasForeignTick reports whether the MAC's clock counted less since the last tick than the elapsed time. The
+// register wraps after 13 s, so it returns false for longer spans.
+func hasForeignTick(cycles uint32, passed time.Duration) bool {
 	want := passed.Seconds() * rxClockHz
 	return want < 1<<32 && float64(cycles) < float64(want*slowest)-1000
 }
 
-// Adapter is the counters of a port's packet adapter.
+// Adapter returns the counters of a port's packet adapter.
 func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 	p, err := d.port(i)
 	if err != nil {
@@ -225,8 +225,8 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 
 var _ fpga.PortCounter = (*Device)(nil)
 
-// PortCounts ticks every MAC and reads every adapter; RXDropped counts damaged frames too. The MACs' counts begin with the
-// first tick.
+// PortCounts ticks every MAC and reads every adapter. Dropped includes damaged frames. The MACs' counts start at
+// the first tick.
 func (d *Device) PortCounts() ([]fpga.Port, error) {
 	counts := make([]fpga.Port, len(d.ports))
 	for i := range counts {
@@ -248,9 +248,9 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 	return counts, nil
 }
 
-// unlatched64 reads a running 64-bit counter: high, low, high, until high held still, and all of that twice.
+// unlatched64 reads a running 64-bit counter: high, low, high, until high is stable, and all of that twice.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
-	v, err := d.counting(fmt.Sprintf("%#x", addr), func() uint64 {
+	v, err := d.readRunning(fmt.Sprintf("%#x", addr), func() uint64 {
 		high := d.load(addr + 4)
 		for range 8 {
 			low, again := d.load(addr), d.load(addr+4)
@@ -272,13 +272,13 @@ const allOnes64 = ^uint64(0)
 // Link is the state of a port's MAC.
 type Link struct {
 	Up       bool   `json:"up"`
-	RXStatus uint32 `json:"rx_status"` // latched history is read away first
+	RXStatus uint32 `json:"rx_status"` // current status, after clearing the latched history
 	TXStatus uint32 `json:"tx_status"`
-	FEC      bool   `json:"rs_fec"` // RS-FEC is enabled in both directions
+	FEC      bool   `json:"rs_fec"` // RS-FEC enabled in both directions
 	Why      string `json:"why,omitempty"`
 }
 
-// rxFaults are bits of the receiver's status, the most telling first.
+// rxFaults lists bits of the receiver's status, the most specific first.
 var rxFaults = []struct {
 	bit  uint
 	text string
@@ -288,7 +288,7 @@ var rxFaults = []struct {
 	{2, "misaligned"},
 }
 
-// Link reads a port's state. The status registers keep history until they are read, so that each is read twice.
+// Link reads a port's state. The status registers latch history until they are read, so each is read twice.
 func (d *Device) Link(i int) (l Link, err error) {
 	p, err := d.port(i)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Target is what a reset reaches.
+// Target is the part of the card to reset.
 type Target string
 
 const (
 	ResetOlaf Target = "olaf" // our blocks, by their own command: registers, queue, generator
-	ResetBox  Target = "box"  // the whole 250 MHz user box, as after programming
+	ResetBox  Target = "box"  // the complete 250 MHz user box, as after programming
 	ResetQDMA Target = "qdma" // the host's DMA; needs Force and no bound driver
 )
 
-// resets are the targets' bits in the shell's reset registers, as the RTL wires them; the comments in the shell's own
-// register file say otherwise.
+// resets maps the targets to bits of the shell's reset registers, as wired in the RTL. The comments in the shell's
+// register file differ.
 var resets = map[Target]struct {
 	register, bits uint32
-	port           int  // whose MAC or adapter it is, from 1; 0 for none
-	own            bool // reset by our command instead
+	port           int  // port of the MAC or adapter, from 1; 0 for none
+	own            bool // reset by our own command instead
 }{
 	ResetOlaf:  {own: true},
 	ResetBox:   {register: UserReset, bits: 1<<31 | 0xFFFF},
@@ -33,11 +33,11 @@ var resets = map[Target]struct {
 	"adapter1": {register: ShellReset, bits: 1 << 9, port: 2},
 }
 
-// Own says whether a target is reset by our own command, which every device has.
+// Own reports whether a target is reset by our own command, which every device has.
 func (t Target) Own() bool { return resets[t].own }
 
-// Targets are the names of everything that can be reset.
-func Targets() []string {
+// TargetNames lists the names of all targets.
+func TargetNames() []string {
 	var names []string
 	for t := range resets {
 		names = append(names, string(t))
@@ -46,8 +46,8 @@ func Targets() []string {
 	return names
 }
 
-// Reset resets one part of the card, waits a fixed millisecond because the status bits come back too early, and checks
-// who the card is. Whatever was written to that part is lost and must be written again. The system reset is not offered.
+// Reset resets one part of the card, waits a fixed millisecond because the status bits return too early, and
+// verifies the card. All values written to that part are lost. The system reset is not available.
 func (d *Device) Reset(t Target) error {
 	r, ok := resets[t]
 	if err := d.checkFresh(); err != nil {
@@ -57,7 +57,7 @@ func (d *Device) Reset(t Target) error {
 	case r.own:
 		return d.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 	case !ok:
-		return fmt.Errorf("%w: nothing is named %q; there are %s", ErrDenied, t, strings.Join(Targets(), ", "))
+		return fmt.Errorf("%w: nothing is named %q; there are %s", ErrDenied, t, strings.Join(TargetNames(), ", "))
 	case d.options.ReadOnly:
 		return fmt.Errorf("reset %s: %w: the session is read-only", t, ErrDenied)
 	case r.port > len(d.ports):
@@ -69,7 +69,7 @@ func (d *Device) Reset(t Target) error {
 		return fmt.Errorf("reset %s: %w unless forced: the host's DMA stops", t, ErrDenied)
 	}
 	if t == ResetBox && d.ours {
-		return d.restart(r.register, r.bits)
+		return d.resetBlocks(r.register, r.bits)
 	}
 	d.window.Store32(r.register, r.bits)
 	if r.port > 0 {

@@ -18,15 +18,16 @@ import (
 const (
 	vendorXilinx  = 0x10ee
 	factoryDevice = 0x505c // a U55C before an OpenNIC image is loaded
-	otherOpenNIC  = 0x6aa0 // in the table of OpenNIC's kernel driver, which does not say for which board
-	// barBytes is the size of BAR2 of a stock shell; other images behind the same device id have other sizes and maps.
+	otherOpenNIC  = 0x6aa0 // in OpenNIC's kernel driver, for an unnamed board
+	// barBytes is the size of BAR2 in a stock shell. Other images with the same device id have other sizes and
+	// maps.
 	barBytes = 4 << 20
 	// esnetBarBytes is the size in newer ESnet SmartNIC images.
 	esnetBarBytes = 8 << 20
 )
 
-// isOpenNIC reports whether a device id is that of a shell's physical function: 9, the function, the generation of PCIe, and
-// the width of the link, of which f is 16 lanes.
+// isOpenNIC reports whether a device id belongs to a shell's physical function: 9, the function, the PCIe
+// generation, and the link width, where f means 16 lanes.
 func isOpenNIC(id uint16) bool {
 	function, generation, width := id>>8&0xf, id>>4&0xf, id&0xf
 	return id>>12 == 9 && function < 4 && (generation == 3 && width == 0xf || (generation == 3 || generation == 4) &&
@@ -37,15 +38,15 @@ func isOpenNIC(id uint16) bool {
 type State string
 
 const (
-	// Loaded cards have an image of the right shape; opening one proves the rest.
+	// Loaded cards have an image of the right shape; Open checks the rest.
 	Loaded State = "loaded"
-	// Skipped devices are none of ours.
+	// Skipped devices are not ours.
 	Skipped State = "skipped"
-	// Refused cards look like ours and must not be touched; Why says what to do.
+	// Refused cards look like ours but must not be touched; Why has advice.
 	Refused State = "refused"
 )
 
-// Card is what sysfs knows of one PCI function, without any access to the card itself.
+// Card is the sysfs data of one PCI function, read without access to the card.
 type Card struct {
 	BDF           string `json:"bdf"` // 0000:3b:00.0
 	Vendor        uint16 `json:"vendor"`
@@ -56,31 +57,31 @@ type Card struct {
 	LinkSpeed     string `json:"link_speed,omitempty"`
 	LinkWidth     string `json:"link_width,omitempty"`
 	MemoryEnabled bool   `json:"memory_enabled"`        // COMMAND bit 1: the BARs answer
-	FunctionOf    string `json:"function_of,omitempty"` // address of the card's function 0, if this is another one of it
+	FunctionOf    string `json:"function_of,omitempty"` // address of the card's function 0, for another function
 	State         State  `json:"state"`
 	Why           string `json:"why,omitempty"`
 
-	kind error // of a refusal
+	kind error // error kind of a refusal
 }
 
-// Bus is where cards are found.
+// Bus configures where cards are found.
 type Bus struct {
 	// Sysfs is the folder of PCI devices, /sys/bus/pci/devices.
 	Sysfs string
 	// Locks is the folder of per-card lock files, shared by all processes of the host.
 	Locks string
-	// Proc is the folder in which other processes' mappings are looked up; empty looks nowhere.
+	// Proc is the folder in which other processes' mappings are looked up; empty disables that.
 	Proc string
-	// Map opens a card's BAR2; nil maps the file. Tests put a scripted card here.
+	// Map opens a card's BAR2; nil maps the file. Tests insert a scripted card here.
 	Map func(path string, bytes int64, writable bool) (Window, error)
 }
 
-// System is this host's bus.
-func System() Bus { return Bus{Sysfs: "/sys/bus/pci/devices", Locks: "/run/lock", Proc: "/proc"} }
+// HostBus returns this host's bus.
+func HostBus() Bus { return Bus{Sysfs: "/sys/bus/pci/devices", Locks: "/run/lock", Proc: "/proc"} }
 
 var bdfForm = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// Scan lists Xilinx functions in order of their addresses. A host without PCI has none.
+// Scan lists Xilinx functions in address order. A host without PCI has none.
 func (b Bus) Scan() ([]Card, error) {
 	entries, err := os.ReadDir(b.Sysfs)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +110,7 @@ func (b Bus) Scan() ([]Card, error) {
 	return cards, nil
 }
 
-// markFunctions names the card that other functions than 0 belong to: all of them show the same registers.
+// markFunctions sets FunctionOf for functions other than 0, which show the same registers.
 func markFunctions(cards []Card) {
 	for i := range cards {
 		c := &cards[i]
@@ -125,10 +126,10 @@ func markFunctions(cards []Card) {
 	}
 }
 
-// slotOf returns the address of a card without its function: all functions share the registers.
+// slotOf returns the address of a card without its function.
 func slotOf(bdf string) string { return bdf[:strings.LastIndexByte(bdf, '.')] }
 
-// Find probes one address. The error matches ErrNoCard and says what is there instead.
+// Find probes one address. The error matches ErrNoCard and describes the device found instead.
 func (b Bus) Find(bdf string) (Card, error) {
 	bdf = strings.ToLower(bdf)
 	if !bdfForm.MatchString(bdf) {
@@ -171,7 +172,7 @@ func (b Bus) probe(bdf string) (Card, error) {
 	if info, err := os.Stat(filepath.Join(dir, "resource2")); err == nil {
 		c.BAR2Bytes = info.Size()
 	}
-	power := readWord(dir, "power_state") // before the configuration space, because reading that may wake a card
+	power := readWord(dir, "power_state") // first, since reading the configuration space may wake a card
 	config := readConfig(dir)
 	c.MemoryEnabled = !config.isDead() && config[command]&2 != 0
 	if !config.isDead() {
@@ -181,8 +182,8 @@ func (b Bus) probe(bdf string) (Card, error) {
 	return c, nil
 }
 
-// judge decides from sysfs alone whether a function may be opened. A dead link and a sleeping card come first, because they
-// explain all the rest.
+// judge decides from sysfs alone whether a function may be opened. A dead link and a sleeping card are checked
+// first, because they explain all other symptoms.
 func (c *Card) judge(power string, config configuration) {
 	sys := "/sys/bus/pci/devices/" + c.BDF
 	skip := func(why string) { c.State, c.Why = Skipped, why }
@@ -195,7 +196,7 @@ func (c *Card) judge(power string, config configuration) {
 	case c.Device != factoryDevice && !isOpenNIC(c.Device):
 		skip(fmt.Sprintf("device %04x is no OpenNIC function", c.Device))
 	case strings.HasPrefix(power, "D") && power != "D0":
-		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, by(c.Driver),
+		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, withDriver(c.Driver),
 			sys))
 	case config.isDead():
 		refuse(fpga.ErrGone, "its configuration space reads all ones: the link is down; look at 'lspci -vv' for the port above it, and warm-reboot the host")
@@ -209,8 +210,8 @@ func (c *Card) judge(power string, config configuration) {
 		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere")
 	case c.BAR2Bytes != barBytes:
 		refuse(ErrNotOurs, fmt.Sprintf("BAR2 of %d bytes; the OpenNIC shell has %d", c.BAR2Bytes, barBytes))
-	case !c.MemoryEnabled && c.Driver != "": // the kernel enables no card that a driver has
-		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which sets this bit alone", by(c.Driver), c.BDF))
+	case !c.MemoryEnabled && c.Driver != "": // the kernel enables no card with a driver
+		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which sets this bit alone", withDriver(c.Driver), c.BDF))
 	case !c.MemoryEnabled: // as after each rescan without a driver
 		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off; as root: echo 1 > %s/enable", sys))
 	default:
@@ -218,25 +219,25 @@ func (c *Card) judge(power string, config configuration) {
 	}
 }
 
-// by names the driver that a state may be due to.
-func by(driver string) string {
+// withDriver returns the part of a message that names the bound driver.
+func withDriver(driver string) string {
 	if driver == "" {
 		return ""
 	}
 	return ", with the driver " + driver
 }
 
-// configuration is the head of a function's configuration space.
+// configuration is the start of a function's configuration space.
 type configuration [64]byte
 
 // Offsets in the configuration space.
 const (
 	command = 0x04
 	bar2    = 0x18
-	barType = 0xf // bits of a BAR for its type; 0 for no BAR, and for a 32-bit one
+	barType = 0xf // type bits of a BAR; 0 if there is no BAR, or for a 32-bit one
 )
 
-// readConfig reads the head of the configuration space, which every user may. What can't be read is 0.
+// readConfig reads the start of the configuration space, which every user may read. Unreadable bytes are 0.
 func readConfig(dir string) (c configuration) {
 	file, err := os.Open(filepath.Join(dir, "config"))
 	if err != nil {
@@ -247,7 +248,7 @@ func readConfig(dir string) (c configuration) {
 	return c
 }
 
-// isDead reports whether nothing answers: no function has an identity of all ones.
+// isDead reports whether the function does not answer: no real identity is all ones.
 func (c configuration) isDead() bool { return c[0]&c[1]&c[2]&c[3] == 0xff }
 
 func readHex(dir, name string) (uint64, error) {
@@ -262,7 +263,7 @@ func readHex(dir, name string) (uint64, error) {
 	return v, nil
 }
 
-// readWord returns an attribute as text, empty where there is none.
+// readWord returns an attribute as text, or "" if there is none.
 func readWord(dir, name string) string {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

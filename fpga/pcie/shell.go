@@ -2,8 +2,8 @@ package pcie
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Registers of an OpenNIC shell beside our box, as BAR2 byte offsets (open-nic-shell, src/system_config). The 250 MHz user
-// box is at 0x100000; the shell's README has the two boxes the wrong way round.
+// Registers of an OpenNIC shell outside our box, as BAR2 byte offsets (open-nic-shell, src/system_config). The 250
+// MHz user box is at 0x100000; the shell's README swaps the two boxes.
 const (
 	ShellBuildTime   = 0x000 // RO: MMDDhhmm, no year
 	ShellSystemReset = 0x004 // WO: any write resets the card, the host's DMA included; never written
@@ -28,13 +28,13 @@ const (
 	maxPorts      = 2
 	allOnes       = ^uint32(0)
 	canaryLive    = 1          // system reset done
-	expectedCMAC  = 0x00000301 // core version that the kernel driver counts ports by
+	expectedCMAC  = 0x00000301 // core version by which the kernel driver counts ports
 	placeholder   = regmap.Placeholder
 	cmacVersion   = 0x0024
-	secondMissing = 0xC1000000 // a second CMAC that was not built answers with this prefix
+	secondMissing = 0xC1000000 // prefix of the answer of a second CMAC that was not built
 )
 
-// placeholders are values that unused targets of a stock shell answer with: a prefix and the low address bits.
+// placeholders lists values returned by unused targets of a stock shell: a prefix and the low address bits.
 var placeholders = []struct {
 	mask, value uint32
 	text        string
@@ -50,8 +50,8 @@ var placeholders = []struct {
 	{0xFFFFFFFF, 0, "zero: nothing answers there; program the image with the OLAF box"},
 }
 
-// Placeholder says in words what a value that is no register's content means.
-func Placeholder(value uint32) (text string, ok bool) {
+// ExplainPlaceholder explains a value that is not a register's content. ok is false for other values.
+func ExplainPlaceholder(value uint32) (text string, ok bool) {
 	for _, p := range placeholders {
 		if value&p.mask == p.value {
 			return p.text, true
@@ -60,14 +60,14 @@ func Placeholder(value uint32) (text string, ok bool) {
 	return "", false
 }
 
-// area is a range of BAR2 and what may be done there.
+// area is a range of BAR2 and the accesses allowed in it.
 type area struct {
 	first, end  uint32 // end is exclusive
-	read, write bool   // by the user, raw; registers of our map have their own rules
+	read, write bool   // raw access by the user; registers of our map have their own rules
 	why         string // for a refusal
 }
 
-// areas is the allow-list. What is in none is refused.
+// areas is the allow-list. Access outside of it is refused.
 var areas = []area{
 	{ShellBuildTime, ShellSystemReset, true, false, "the build time is read-only"},
 	{ShellSystemReset, ShellCanary, false, false, "a system reset takes the host's DMA contexts with it"},
@@ -91,7 +91,7 @@ var areas = []area{
 	{0x340000, 0x341000, false, false, "it reaches the configuration flash"},
 }
 
-// areaOf finds the area of an address; nil when it is in none.
+// areaOf returns the area of an address, or nil if it is in none.
 func areaOf(addr uint32) *area {
 	for i := range areas {
 		if a := &areas[i]; addr >= a.first && addr < a.end {

@@ -12,14 +12,15 @@ const (
 	TablesBytes = 0x80000
 )
 
-// Tables is access to the windows of the two VitisNetP4 blocks, for the driver that was built with the bitstream. What
-// their registers mean is the driver's business: nothing is read back.
+// Tables accesses the windows of the two VitisNetP4 blocks, for the driver built with the bitstream. Only the
+// driver knows their registers, so nothing is read back.
 type Tables struct{ device *Device }
 
-// Tables lends the windows. They belong to the device, so that the same goroutine must use both.
+// Tables returns access to the table windows. They share the device's state, so both must be used from one
+// goroutine.
 func (d *Device) Tables() Tables { return Tables{d} }
 
-func (t Tables) check(addr uint32, write bool) error {
+func (t Tables) checkAccess(addr uint32, write bool) error {
 	d := t.device
 	if err := d.checkFresh(); err != nil {
 		return err
@@ -35,9 +36,10 @@ func (t Tables) check(addr uint32, write bool) error {
 	return nil
 }
 
-// Read32 reads a register of a window. An answer of all ones from a card that is gone matches fpga.ErrGone.
+// Read32 reads a register of a window. An answer of all ones from a card that is gone gives an error that matches
+// fpga.ErrGone.
 func (t Tables) Read32(addr uint32) (uint32, error) {
-	if err := t.check(addr, false); err != nil {
+	if err := t.checkAccess(addr, false); err != nil {
 		return 0, err
 	}
 	v := t.device.window.Load32(addr)
@@ -47,14 +49,14 @@ func (t Tables) Read32(addr uint32) (uint32, error) {
 		}
 		v = t.device.window.Load32(addr)
 	}
-	return v, t.device.count()
+	return v, t.device.countAccess()
 }
 
 // Write32 writes a register of a window.
 func (t Tables) Write32(addr, value uint32) error {
-	if err := t.check(addr, true); err != nil {
+	if err := t.checkAccess(addr, true); err != nil {
 		return err
 	}
 	t.device.window.Store32(addr, value)
-	return t.device.count()
+	return t.device.countAccess()
 }

@@ -38,7 +38,7 @@ func record(t testing.TB, use func(fpga.Device)) []byte {
 // TestConformance runs the suite on a twin while it is recorded, and again on the recording.
 func TestConformance(t *testing.T) {
 	session := record(t, func(d fpga.Device) {
-		fpgatest.Check(d, func(r fpgatest.Result) {
+		fpgatest.CheckDevice(d, func(r fpgatest.Result) {
 			if len(r.Fails) > 0 {
 				t.Errorf("%s: %v", r.Name, r.Fails)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Recorder is a device whose every access is written down. Like the device it is not safe for concurrent use.
+// Recorder is a device that records every access. Like the device it is not safe for concurrent use.
 type Recorder struct {
 	device  fpga.Device
 	out     *bufio.Writer
@@ -26,7 +26,7 @@ var (
 	_ fpga.PortCounter = (*Recorder)(nil)
 )
 
-// Record writes what is done with d to w, which the caller closes after the device.
+// NewRecorder records all accesses to d in w. The caller closes w after the device.
 func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
 	r := &Recorder{device: d, out: bufio.NewWriter(w)}
 	identity, err := json.Marshal(d.Identity())
@@ -37,7 +37,8 @@ func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
 	return r, err
 }
 
-// note writes one access down. What cannot be written ends the session: an access that is missing would make it useless.
+// recordAccess writes one access. A write error ends the session, because a session with a missing access is
+// useless.
 func (r *Recorder) note(a access, err error) error {
 	a.fails = failureOf(err)
 	r.scratch = a.append(r.scratch[:0])
@@ -47,43 +48,44 @@ func (r *Recorder) note(a access, err error) error {
 	return errors.Join(err, r.err)
 }
 
-// Identity is the device's.
+// Identity returns the device's identity.
 func (r *Recorder) Identity() fpga.Identity { return r.device.Identity() }
 
-// PortCounts are the device's. They are not recorded, since they lie outside the register map: a playback has no ports.
+// PortCounts returns the device's port counts. They are not recorded, because they are outside the register map: a
+// playback has no ports.
 func (r *Recorder) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(r.device) }
 
-// Read32 reads and records.
+// Read32 reads a register and records it.
 func (r *Recorder) Read32(addr uint32) (uint32, error) {
 	v, err := r.device.Read32(addr)
 	return v, r.note(access{op: 'r', addr: addr, value: uint64(v)}, err)
 }
 
-// Write32 writes and records.
+// Write32 writes a register and records it.
 func (r *Recorder) Write32(addr, value uint32) error {
 	err := r.device.Write32(addr, value)
 	return r.note(access{op: 'w', addr: addr, value: uint64(value)}, err)
 }
 
-// WriteBurst writes and records.
+// WriteBurst writes a burst and records it.
 func (r *Recorder) WriteBurst(addr uint32, words []uint32) error {
 	err := r.device.WriteBurst(addr, words)
 	return r.note(access{op: 'b', addr: addr, words: words}, err)
 }
 
-// Sleep sleeps and records.
+// Sleep sleeps and records it.
 func (r *Recorder) Sleep(ctx context.Context, d olaf.Duration) error {
 	err := r.device.Sleep(ctx, d)
 	return r.note(access{op: 's', value: uint64(max(d, 0))}, err)
 }
 
-// Close closes the device and says whether the session is whole.
+// Close closes the device and returns an error if the recording is incomplete.
 func (r *Recorder) Close() error {
 	err := r.device.Close()
 	return errors.Join(err, r.err, r.out.Flush())
 }
 
-// Player is a device that answers as the recorded one did. It is not safe for concurrent use.
+// Player is a device that answers like the recorded one. It is not safe for concurrent use.
 type Player struct {
 	session *session
 	next    int
@@ -92,7 +94,7 @@ type Player struct {
 
 var _ fpga.Device = (*Player)(nil)
 
-// Play reads a session. The error matches ErrSession and names the line.
+// NewPlayer reads a session. The error matches ErrSession and includes the line.
 func Play(r io.Reader) (*Player, error) {
 	s, err := parse(r)
 	if err != nil {
@@ -101,10 +103,11 @@ func Play(r io.Reader) (*Player, error) {
 	return &Player{session: s}, nil
 }
 
-// Left is how many accesses of the session were not asked for yet.
+// Left returns the number of accesses not yet replayed.
 func (p *Player) Left() int { return len(p.session.accesses) - p.next }
 
-// take goes one access on. The first that differs ends the play: every later one gives the same error.
+// takeNext returns the next recorded access. The first deviation ends the playback: every later access returns the
+// same error.
 func (p *Player) take(asked access) (*access, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -122,14 +125,14 @@ func (p *Player) take(asked access) (*access, error) {
 	return recorded, nil
 }
 
-// Identity is the recorded device's, with playback as its kind.
+// Identity returns the recorded device's identity with kind playback.
 func (p *Player) Identity() fpga.Identity {
 	id := p.session.identity
 	id.Kind = "playback"
 	return id
 }
 
-// Read32 answers what was read.
+// Read32 returns the recorded value.
 func (p *Player) Read32(addr uint32) (uint32, error) {
 	a, err := p.take(access{op: 'r', addr: addr})
 	if err != nil {
@@ -138,17 +141,17 @@ func (p *Player) Read32(addr uint32) (uint32, error) {
 	return uint32(a.value), a.fails.err()
 }
 
-// Write32 ends as the write did.
+// Write32 returns the recorded result.
 func (p *Player) Write32(addr, value uint32) error {
 	return p.done(access{op: 'w', addr: addr, value: uint64(value)})
 }
 
-// WriteBurst ends as the burst did.
+// WriteBurst returns the recorded result.
 func (p *Player) WriteBurst(addr uint32, words []uint32) error {
 	return p.done(access{op: 'b', addr: addr, words: slices.Clone(words)})
 }
 
-// Sleep ends at once.
+// Sleep returns the recorded result at once.
 func (p *Player) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -164,7 +167,7 @@ func (p *Player) done(asked access) error {
 	return a.fails.err()
 }
 
-// Close ends the play.
+// Close ends the playback.
 func (p *Player) Close() error {
 	if p.err == nil {
 		p.err = fmt.Errorf("%w: it was closed", fpga.ErrGone)

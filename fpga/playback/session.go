@@ -1,15 +1,16 @@
-// Package playback records what a program does with a card and plays it back as a card.
+// Package playback records a program's accesses to a card and plays them back as a card.
 //
-// A session recorded on silicon can so be repeated where no card is: the player answers what the card answered, as long as
-// the program asks the same in the same order, and says where it does not. A session is text, one access a line:
+// A session recorded on silicon can be repeated without a card: the player answers like the card as long as the
+// program makes the same accesses in the same order, and reports the first deviation. A session is text, one access
+// per line:
 //
 //	olafctl.register-session/v1
 //	identity {"address":"twin:",…}
 //	r 101034 8                  read: address and answer, hexadecimal
 //	w 101034 10                 write
-//	w 101034 0 !refused "…"     one that failed: the kind of error and its words
-//	b 103088 1 2 3              burst; lines that start with + go on with it
-//	s 1000000                   sleep, in ps of the device's time
+//	w 101034 0 !refused "…"     a failed write: kind and text of the error
+//	b 103088 1 2 3              burst; lines that start with + continue it
+//	s 1000000                   sleep, in ps of device time
 package playback
 
 import (
@@ -26,18 +27,18 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Schema heads a session.
+// Schema is the first line of a session.
 const Schema = "olafctl.register-session/v1"
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrSession says that a text is no session.
+	// ErrSession: the text is not a session.
 	ErrSession = olaf.NewError(olaf.Usage, "not a register session")
-	// ErrDiverged says that a program did something else than the recorded one.
+	// ErrDiverged: the program's accesses differ from the recorded ones.
 	ErrDiverged = olaf.NewError(olaf.Missed, "the session went another way")
 )
 
-// wordsPerLine is how much of a burst stands on one line.
+// wordsPerLine is the number of words of a burst per line.
 const wordsPerLine = 16
 
 // access is one line of a session, or several for a burst.
@@ -45,18 +46,18 @@ type access struct {
 	line  int
 	op    byte   // r, w, b, s
 	addr  uint32 // of r, w, b
-	value uint64 // read or written; ps of a sleep
+	value uint64 // read or written value; ps of a sleep
 	words []uint32
 	fails *failure
 }
 
-// failure is how an access ended.
+// failure is the error of an access.
 type failure struct {
 	kind string
 	text string
 }
 
-// kinds are the errors that keep what they match; every other one is only its words.
+// kinds lists the errors that replayed errors still match; all others keep only their text.
 var kinds = []struct {
 	name string
 	err  error
@@ -97,12 +98,12 @@ func (f *failure) err() error {
 	return r
 }
 
-// same says whether two accesses ask the same; answers are not compared.
+// sameRequest reports whether two accesses make the same request; answers are not compared.
 func (a *access) same(b *access) bool {
 	return a.op == b.op && a.addr == b.addr && slices.Equal(a.words, b.words) && (a.op == 'r' || a.value == b.value)
 }
 
-// String is what was asked, for people.
+// String describes the request for messages.
 func (a *access) String() string {
 	switch a.op {
 	case 'r':
@@ -115,7 +116,7 @@ func (a *access) String() string {
 	return fmt.Sprintf("sleep %d ps", a.value)
 }
 
-// append is the access as lines of a session.
+// appendTo appends the access to b as lines of a session.
 func (a *access) append(b []byte) []byte {
 	b = append(b, a.op, ' ')
 	switch a.op {
@@ -141,18 +142,18 @@ func (a *access) append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// session is a whole recording.
+// session is a complete recording.
 type session struct {
 	identity fpga.Identity
 	accesses []access
 }
 
-// lineError says where a text is no session.
+// lineError returns an error for an invalid line.
 func lineError(line int, format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrSession, line, fmt.Sprintf(format, args...))
 }
 
-// parse reads a session.
+// parseSession reads a session.
 func parse(r io.Reader) (*session, error) {
 	s, lines := new(session), bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -203,7 +204,7 @@ func (s *session) line(n int, text string) error {
 	return nil
 }
 
-// parseAccess reads one line; one that starts with + is the rest of a burst.
+// parseAccess parses one line; a line that starts with + continues a burst.
 func parseAccess(text string) (a access, err error) {
 	text, fails, failed := strings.Cut(text, " !")
 	if failed {

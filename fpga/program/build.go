@@ -9,20 +9,20 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Limits are what a program can be built as.
+// Limits are the build limits of a program.
 type Limits struct {
-	Name     string   // of the system, in errors
-	Profiles []string // of which the first is meant by none
-	Slots    int      // the largest table
-	Reach    string   // what bounds it, such as "an index of 16 bits reaches"; empty where nothing on the wire does
-	Default  int      // the table where none is asked for
-	Places   string   // what its slots are called
-	// Unwrapped says why segments beyond the table can't use it again; empty where they can.
+	Name     string   // system's name for errors
+	Profiles []string // the first is the default
+	Slots    int      // largest table
+	Reach    string   // what limits it, such as "an index of 16 bits reaches"; empty if nothing on the wire does
+	Default  int      // default table size
+	Places   string   // term for slots in errors
+	// Unwrapped explains why segments beyond the table cannot reuse it; empty if they can.
 	Unwrapped string
 }
 
-// Fill checks a configuration and sets what it leaves out. The error matches ErrConfig.
-func (l Limits) Fill(cfg Config) (Config, error) {
+// FillConfig checks a configuration and fills in defaults. The error matches ErrConfig.
+func (l Limits) FillConfig(cfg Config) (Config, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = l.Default
 	}

@@ -6,24 +6,24 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tenant is a job as a switch holds it: beside the members, who of them hangs on which port.
+// Tenant is a job in a switch, with its members by port.
 type Tenant struct {
 	Job
-	Ports []int // by port, the place among Members of whoever hangs on it, -1 for nobody
+	Ports []int // by port: index in Members of the member at that port, or -1
 }
 
-// Tenants are the jobs of a switch by id, nil where there is none.
+// Tenants are the jobs of a switch by id, nil for unused ids.
 type Tenants []*Tenant
 
-// Of is the job of that id, nil where there is none.
-func (t Tenants) Of(id olaf.ClusterID) *Tenant {
+// Find returns the job with the given id, or nil.
+func (t Tenants) Find(id olaf.ClusterID) *Tenant {
 	if int(id) < len(t) {
 		return t[id]
 	}
 	return nil
 }
 
-// Put adds a job or takes the place of the one with its id.
+// Put adds a job or replaces the one with its id.
 func (t *Tenants) Put(k *Tenant) {
 	for int(k.ID) >= len(*t) {
 		*t = append(*t, nil)
@@ -31,8 +31,8 @@ func (t *Tenants) Put(k *Tenant) {
 	(*t)[k.ID] = k
 }
 
-// Holding is the job that slot i is a part of, nil where it is nobody's.
-func (t Tenants) Holding(i int) *Tenant {
+// OwnerOf returns the job that slot i belongs to, or nil.
+func (t Tenants) OwnerOf(i int) *Tenant {
 	for _, k := range t {
 		if k != nil && i >= k.Base && i < k.Base+k.Slots {
 			return k
@@ -41,13 +41,13 @@ func (t Tenants) Holding(i int) *Tenant {
 	return nil
 }
 
-// Overlaps says that two jobs were given the same slot.
+// Overlaps reports whether two jobs have a slot in common.
 func (j *Job) Overlaps(o *Job) bool {
 	return j.Slots > 0 && o.Slots > 0 && j.Base < o.Base+o.Slots && o.Base < j.Base+j.Slots
 }
 
-// Beside checks that a job and another were given no slot in common. The error matches ErrConfig.
-func (j *Job) Beside(o *Job, places string) error {
+// CheckOverlap returns an error that matches ErrConfig if two jobs have a slot in common.
+func (j *Job) CheckOverlap(o *Job, places string) error {
 	if o.ID == j.ID || !o.Overlaps(j) {
 		return nil
 	}
@@ -55,17 +55,17 @@ func (j *Job) Beside(o *Job, places string) error {
 		ErrConfig, places, o.ID, j.ID, o.Base, o.Base+o.Slots-1, j.Base, j.Base+j.Slots-1)
 }
 
-// Division is the rule of a table in which every job has slots of its own and every slot waits for all members of its job.
+// Division describes a table that is partitioned among jobs, in which every slot waits for all members of its job.
 type Division struct {
-	Slots   int // of the table
-	Members int // that a slot has bits for
-	// Places, Children and Sum are the protocol's words in errors, such as aggregators, workers and "a set".
+	Slots   int // size of the table
+	Members int // number of bits in a slot's bitmap
+	// Places, Children and Sum are the protocol's terms for errors, such as aggregators, workers and "a set".
 	Places, Children, Sum string
 }
 
-// Admit checks a job beside those that are there; one that names no length takes the table from its base to the end. The
-// error matches ErrConfig.
-func (d Division) Admit(j Job, beside Tenants) (*Tenant, error) {
+// AdmitJob checks a job against the existing ones. A job without a length gets the table from its base to the end.
+// The error matches ErrConfig.
+func (d Division) AdmitJob(j Job, beside Tenants) (*Tenant, error) {
 	if j.Slots == 0 {
 		j.Slots = d.Slots - j.Base
 	}
@@ -84,7 +84,7 @@ func (d Division) Admit(j Job, beside Tenants) (*Tenant, error) {
 		if other == nil {
 			continue
 		}
-		if err := j.Beside(&other.Job, d.Places); err != nil {
+		if err := j.CheckOverlap(&other.Job, d.Places); err != nil {
 			return nil, err
 		}
 	}

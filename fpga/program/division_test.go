@@ -39,7 +39,7 @@ func TestLimitsFill(t *testing.T) {
 			"2244 lanes for each of the slots; there can be 0 to 2243"},
 		{unwrapped, program.Config{Wrap: true}, program.Config{}, "workers choose; there is nothing to wrap"},
 	} {
-		got, err := c.limits.Fill(c.asked)
+		got, err := c.limits.FillConfig(c.asked)
 		if c.refused == "" && (err != nil || got != c.filled) {
 			t.Errorf("%+v: %+v, %v; want %+v", c.asked, got, err, c.filled)
 		}
@@ -77,7 +77,7 @@ func TestDivision(t *testing.T) {
 		holds := map[int]*program.Tenant{}
 		for range rapid.IntRange(1, 12).Draw(t, "jobs") {
 			j := drawPart(t, olaf.ClusterID(rapid.IntRange(0, 5).Draw(t, "id")))
-			k, err := d.Admit(j, tenants)
+			k, err := d.AdmitJob(j, tenants)
 			if j.Slots == 0 {
 				j.Slots = d.Slots - j.Base
 			}
@@ -120,13 +120,13 @@ func TestDivision(t *testing.T) {
 				holds[i] = k
 			}
 			for i := -1; i <= d.Slots; i++ {
-				if got := tenants.Holding(i); got != holds[i] {
+				if got := tenants.OwnerOf(i); got != holds[i] {
 					t.Fatalf("slot %d is held by %+v, want %+v", i, got, holds[i])
 				}
 			}
 			for id := range olaf.ClusterID(8) {
-				if tenants.Of(id) != of[id] {
-					t.Fatalf("job %d is %+v, want %+v", id, tenants.Of(id), of[id])
+				if tenants.Find(id) != of[id] {
+					t.Fatalf("job %d is %+v, want %+v", id, tenants.Find(id), of[id])
 				}
 			}
 		}
@@ -141,15 +141,15 @@ func TestOverlaps(t *testing.T) {
 		}
 		a, b := part(1), part(2)
 		shared := slices.ContainsFunc(slots(&a), func(i int) bool { return slices.Contains(slots(&b), i) })
-		if a.Overlaps(&b) != shared || b.Overlaps(&a) != shared || (a.Beside(&b, "slots") == nil) == shared {
+		if a.Overlaps(&b) != shared || b.Overlaps(&a) != shared || (a.CheckOverlap(&b, "slots") == nil) == shared {
 			t.Fatalf("%+v and %+v share a slot: %t", a, b, shared)
 		}
-		if b.ID = a.ID; a.Beside(&b, "slots") != nil {
+		if b.ID = a.ID; a.CheckOverlap(&b, "slots") != nil {
 			t.Fatalf("a job is in its own way")
 		}
 	})
 	one, two := program.Job{ID: 1, Base: 3, Slots: 5}, program.Job{ID: 2, Base: 7, Slots: 2}
-	if err := one.Beside(&two, "slots"); err == nil ||
+	if err := one.CheckOverlap(&two, "slots"); err == nil ||
 		!strings.HasSuffix(err.Error(), "the slots of jobs 2 and 1 overlap: 7 to 8 and 3 to 7; give each its own") {
 		t.Error(err)
 	}
@@ -167,7 +167,7 @@ func TestDivisionRefuses(t *testing.T) {
 		"member 1 has no port": {Slots: 1,
 			Members: []program.Member{{}, {Port: program.Uplink}}},
 	} {
-		if _, err := d.Admit(j, nil); !errors.Is(err, program.ErrConfig) || !strings.HasSuffix(err.Error(), ": "+want) {
+		if _, err := d.AdmitJob(j, nil); !errors.Is(err, program.ErrConfig) || !strings.HasSuffix(err.Error(), ": "+want) {
 			t.Errorf("%+v: %v; want %q", j, err, want)
 		}
 	}

@@ -2,7 +2,7 @@ package program
 
 import "github.com/olafctl/olaf"
 
-// What every program that adds counts of contributions, behind its classes: places in Counts from the number of classes on.
+// Indexes of the contribution counters in Counts, after the number of classes. Every adding program has them.
 const (
 	VectorsIn = iota
 	VectorsOut
@@ -11,9 +11,9 @@ const (
 	Sums
 )
 
-// NewLedger declares a program's classes, the sums over contributions behind them, and what holds between these: whatever
-// was added has left in a sum, waits in the table, or was discarded. output names the classes by which something leaves;
-// those with a Column are of what is dropped.
+// NewLedger declares a program's classes, the contribution counters after them, and their identity: every added
+// contribution has left in a sum, is in the table, or was discarded. output lists the classes whose packets leave;
+// classes with a Column are drops.
 func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	l := &olaf.Ledger{Output: output}
 	for _, c := range classes {
@@ -38,8 +38,8 @@ func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	return l
 }
 
-// Forward passes a packet on that is no matter of the program: what comes from below goes up, what comes from above goes down.
-func Forward(from Port, p *Packet, lanes []uint32, out Out) {
+// ForwardPacket passes on a packet of another protocol: from a child up, from the uplink down.
+func ForwardPacket(from Port, p *Packet, lanes []uint32, out Out) {
 	to := Up
 	if from == Uplink {
 		to = Down

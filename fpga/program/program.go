@@ -1,9 +1,9 @@
-// Package program is what a switch does with a packet beside queueing it: consume it, merge it into a slot, and emit
-// results up, down or back. A switch port is a program followed, per output, by an engine discipline and its serialiser;
-// where the program is Pass, the switch only forwards.
+// Package program defines switch programs. A program processes a packet before it is queued: it consumes the
+// packet, merges it into a slot, and emits results up, down or back. A switch port is a program followed, per
+// output, by an engine discipline and its serializer. With the program Pass the switch only forwards.
 //
-// A Program is pure: times and packets come in, packets go out through an Out, and nothing allocates per packet. Frames on
-// the wire are fpga/frame's matter, timers and retransmissions the endpoints'. Each program's folder holds its page of
+// A Program is pure: it takes times and packets, emits packets through an Out, and does not allocate per packet.
+// Frames on the wire are in fpga/frame, timers and retransmissions in the endpoints. Each program's folder has its
 // rules, its golden vectors and a slow reference that shares no code with it.
 package program
 
@@ -16,25 +16,25 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is the kind of every refused configuration.
+// ErrConfig is matched by the errors for invalid configurations.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad program configuration")
 
-// Port is a link of the switch that a packet came in by: a child's, numbered from 0, or the one towards the root.
+// Port is the switch link on which a packet arrived: a child's, numbered from 0, or the one towards the root.
 type Port int32
 
-// Uplink is the link towards the parent switch or, at the root, towards the parameter server.
+// Uplink is the link to the parent switch or, at the root, to the parameter server.
 const Uplink Port = -1
 
-// Dest is where an emitted packet goes: a child's port by its number, or one of the directions below.
+// Dest is the destination of an emitted packet: a child's port by its number, or one of the directions below.
 type Dest int32
 
 const (
-	Up     Dest = -1 - iota // by the uplink
-	Down                    // one copy to every member of the packet's job
-	Others                  // the same without the port that the packet at hand came in by
+	Up     Dest = -1 - iota // through the uplink
+	Down                    // to every member of the packet's job
+	Others                  // as Down, except the port of the current packet
 )
 
-// String is the word of golden vectors.
+// String returns the name used in golden vectors.
 func (d Dest) String() string {
 	switch d {
 	case Up:
@@ -47,21 +47,21 @@ func (d Dest) String() string {
 	return fmt.Sprintf("port:%d", int32(d))
 }
 
-// Kind says what a packet is to a program.
+// Kind is the kind of a packet.
 type Kind uint8
 
 const (
-	Other   Kind = iota // of no aggregation protocol: forwarded, never touched
-	Data                // lanes of a gradient on their way to be summed
-	Result              // a sum on its way back
+	Other   Kind = iota // other protocols: forwarded unchanged
+	Data                // gradient lanes to be summed
+	Result              // a sum on its way to the workers
 	Ack                 // confirms a result or releases a slot
-	Control             // membership, thresholds, recovery; Action says which
+	Control             // membership, thresholds, recovery; see Action
 	kinds
 )
 
 var kindNames = [kinds]string{"other", "data", "result", "ack", "control"}
 
-// String is the word of golden vectors.
+// String returns the name used in golden vectors.
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
@@ -69,31 +69,31 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Flags are the single bits that protocols carry.
+// Flags are the one-bit fields of the protocols.
 type Flags uint8
 
 const (
-	Resend    Flags = 1 << iota // sent before
-	Collision                   // the slot belonged to somebody else
-	ECN                         // congestion was met on the way
-	Overflow                    // lanes left the range of integers
-	Second                      // met the second level of switches
-	Set1                        // the second of two sets of slots
+	Resend    Flags = 1 << iota // retransmission
+	Collision                   // the slot belonged to another sender
+	ECN                         // congestion on the path
+	Overflow                    // lanes left the integer range
+	Second                      // passed the second level of switches
+	Set1                        // second of two sets of slots
 )
 
-// Packet is one packet of any of the protocols, without its lanes. The fields above the line are on the wire of the
-// protocols that have them; those below are carried along by simulators and twins to measure by, never looked at by a
-// program beyond merging them, and absent from captures.
+// Packet is one packet of any protocol, without its lanes. The fields before Trace are on the wire in protocols
+// that have them. Trace is carried by simulators and twins for measurements; programs only merge it, and captures
+// do not contain it.
 type Packet struct {
-	Seg    uint64 // place in the vector, or sequence number, or packet id
-	Bitmap uint64 // contributors, by the protocol's own numbering
+	Seg    uint64 // position in the vector, sequence number, or packet id
+	Bitmap uint64 // contributors, numbered as in the protocol
 	Value  uint64 // argument of Action
-	Index  uint32 // slot or aggregator that the sender chose
+	Index  uint32 // slot or aggregator chosen by the sender
 	Job    olaf.ClusterID
-	Worker olaf.WorkerID // who sent it; of a result nobody in particular
-	Count  uint16        // vectors inside
-	Fan    uint16        // vectors that complete it, where the packet says so
-	Round  uint16        // of the slot's use, where the protocol has one
+	Worker olaf.WorkerID // sender; meaningless for a result
+	Count  uint16        // vectors in the sum
+	Fan    uint16        // vectors that complete it, if the packet specifies that
+	Round  uint16        // of the slot's use, if the protocol has rounds
 	Lanes  uint16        // 32-bit words of payload
 	Kind   Kind
 	Action uint8 // of Control: the protocol's code
@@ -102,48 +102,48 @@ type Packet struct {
 	Trace
 }
 
-// Trace says which gradients are inside a packet.
+// Trace identifies the gradients in a packet.
 type Trace struct {
-	// Inside is Σ Mark(worker, vector) over the contributions inside, modulo 2^64: equal sets have equal sums, so that
-	// exactly-once and torn vectors can be checked at constant cost.
+	// Inside is Σ ContributionMark(worker, vector) over the contributions, modulo 2^64. Equal sets have equal sums,
+	// so that exactly-once delivery and torn vectors can be checked at constant cost.
 	Inside uint64
-	// NewestNS and OldestNS are the latest and the earliest generation time inside, SumNS their sum, in ns.
+	// NewestNS and OldestNS are the latest and earliest generation time, SumNS the sum of all, in ns.
 	NewestNS, OldestNS, SumNS uint64
-	// ReadSum is the sum over contributions of how many updates the weights had seen that they were computed with.
+	// ReadSum is the sum over contributions of the number of updates in the weights that they were computed with.
 	ReadSum uint64
-	// Vectors is how many contributions are inside, whatever the protocol's own count says.
+	// Vectors is the number of contributions, independent of the protocol's count.
 	Vectors uint32
 }
 
-// Mark is what one contribution adds to Trace.Inside: a mix of its worker and of the vector's number.
-func Mark(worker olaf.WorkerID, vector uint32) uint64 {
+// ContributionMark returns the value that one contribution adds to Trace.Inside, a hash of worker and vector.
+func ContributionMark(worker olaf.WorkerID, vector uint32) uint64 {
 	z := (uint64(worker)<<32 | uint64(vector)) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// MarkAll is what a sum of one contribution of every worker, numbered from 0, has inside.
-func MarkAll(workers int, vector uint32) (inside uint64) {
+// MarkWorkers returns the Trace.Inside of a sum with one contribution of every worker, numbered from 0.
+func MarkWorkers(workers int, vector uint32) (inside uint64) {
 	for w := range workers {
-		inside += Mark(olaf.WorkerID(w), vector)
+		inside += ContributionMark(olaf.WorkerID(w), vector)
 	}
 	return inside
 }
 
-// Contribution is the trace of one worker's vector, generated at genNS.
-func Contribution(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
-	return Trace{Inside: Mark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}
+// NewTrace returns the trace of one worker's vector, generated at genNS.
+func NewTrace(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
+	return Trace{Inside: ContributionMark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}
 }
 
-// Set makes t a copy of another trace, word by word: wider reads of words that were written a moment ago make a processor wait until
-// these are in its cache, and sums leave right after their last contribution was added.
+// Set copies u to t word by word. A wider read of just-written words would stall the processor, and sums leave
+// right after their last contribution was added.
 func (t *Trace) Set(u *Trace) {
 	t.Inside, t.NewestNS, t.OldestNS = u.Inside, u.NewestNS, u.OldestNS
 	t.SumNS, t.ReadSum, t.Vectors = u.SumNS, u.ReadSum, u.Vectors
 }
 
-// Add merges another trace into t; the zero Trace is neutral.
+// Add merges u into t; the zero Trace is neutral.
 func (t *Trace) Add(u *Trace) {
 	switch {
 	case u.Vectors == 0:
@@ -160,35 +160,37 @@ func (t *Trace) Add(u *Trace) {
 	t.Vectors += u.Vectors
 }
 
-// Class is what became of an arriving packet: an index into the counters that the program declares. Every arrival is in
-// exactly one.
+// Class is the fate of an arriving packet: an index into the program's counters. Every arrival has exactly one
+// class.
 type Class uint8
 
-// Out takes what a program emits. p and lanes are valid during the call and the program's own: Emit neither changes them nor calls it.
+// Out receives the packets that a program emits. p and lanes belong to the program and are valid during the call.
+// Emit must neither change them nor call the program.
 type Out interface {
 	Emit(to Dest, p *Packet, lanes []uint32)
 }
 
-// Config is what a program is built with; a program states which of it it needs and refuses the rest.
+// Config configures a program. A program rejects settings that it does not support.
 type Config struct {
-	Slots      int    // of the table: segments, aggregators or pool slots
-	LaneMemory int    // 32-bit words that a slot stores; 0 decides without moving lanes
-	Lanes      int    // that a slot is built for, for what it takes in a switch; 0 is the program's usual
-	Profile    string // of the program's own profiles; empty is the first
-	Wrap       bool   // segments beyond the table use it again from its start
+	Slots      int    // size of the table: segments, aggregators or pool slots
+	LaneMemory int    // 32-bit words stored per slot; 0 does not store lanes
+	Lanes      int    // lanes that a slot is built for, which determines Memory; 0 is the program's default
+	Profile    string // one of the program's profiles; empty is the first
+	Wrap       bool   // segments beyond the table reuse it from the start
 }
 
-// Job is one training job as a switch knows it.
+// Job is one training job in a switch.
 type Job struct {
 	ID      olaf.ClusterID
-	Members []Member      // the children that may contribute and are answered
-	Fan     int           // vectors that complete a slot; 0 follows the number of members
-	Base    int           // first slot of a static partition,
-	Slots   int           // which is this long; 0 shares the whole table
-	Parent  bool          // results go up, and come down again from there
-	Above   olaf.WorkerID // who is there, where tables name it by a number among the members
-	Level   int           // of the switch: 0 where workers hang on it, 1 above such
-	// In and Out are what the node's link takes and gives, for programs that divide it among the members; 0 is without a limit.
+	Members []Member      // children that contribute and get results
+	Fan     int           // vectors that complete a slot; 0 means the number of members
+	Base    int           // first slot of a static partition
+	Slots   int           // size of the partition; 0 shares the complete table
+	Parent  bool          // results go up, and return from the parent
+	Above   olaf.WorkerID // the parent, if tables identify it by a member number
+	Level   int           // of the switch: 0 with workers as children, else higher
+	// In and Out are the capacities of the node's link, for programs that divide it among the members; 0 is
+	// unlimited.
 	In, Out olaf.Rate
 }
 
@@ -198,7 +200,7 @@ type Member struct {
 	Port   Port
 }
 
-// Slot is a view of one place of the table. Lanes is valid until the program's next packet.
+// Slot is a view of one slot of the table. Lanes is valid until the program's next packet.
 type Slot struct {
 	Held   bool
 	Job    olaf.ClusterID
@@ -210,20 +212,20 @@ type Slot struct {
 	Trace
 }
 
-// Arithmetic says what the 32-bit words of a lane are and how two are added.
+// Arithmetic is the type of the 32-bit lanes and the way they are added.
 type Arithmetic uint8
 
 const (
 	Opaque     Arithmetic = iota // never added
 	Float32                      // IEEE 754, in order of arrival, no fused operations
 	Wrapping                     // int32 modulo 2^32
-	Saturating                   // int32, held within its range
-	Sticky                       // saturating, and a lane on the rail stays there
+	Saturating                   // int32, clamped to its range
+	Sticky                       // saturating, and a lane at a limit stays there
 )
 
 var arithmetics = [...]string{"opaque", "float32", "int32 wrapping", "int32 saturating", "int32 saturating, sticky"}
 
-// String says what a lane is and how two are added.
+// String describes the type of a lane and its addition.
 func (a Arithmetic) String() string {
 	if int(a) < len(arithmetics) {
 		return arithmetics[a]
@@ -231,70 +233,71 @@ func (a Arithmetic) String() string {
 	return fmt.Sprintf("arithmetic(%d)", uint8(a))
 }
 
-// Program is one switch's state for one protocol. It is not safe for concurrent use, and the same calls always give the
-// same results.
+// Program is the state of one switch for one protocol. It is not safe for concurrent use. The same calls always
+// give the same results.
 type Program interface {
-	// Receive presents a packet that came in by from at now, with its lanes, and says what became of it. What it causes
-	// to leave is emitted before it returns. Nothing is kept of the arguments. lanes is nil, or p.Lanes long.
+	// Receive processes a packet that arrived from from at now, with its lanes, and returns its class. Resulting
+	// packets are emitted before it returns. The arguments are not retained. lanes is nil or p.Lanes long.
 	Receive(now olaf.Time, from Port, p *Packet, lanes []uint32, out Out) Class
-	// Configure admits a job or changes it; Remove ends it and frees what it held. The error matches ErrConfig.
+	// Configure admits or changes a job. Remove ends it and frees its slots. The error matches ErrConfig.
 	Configure(j Job) error
 	Remove(job olaf.ClusterID)
 
-	// Slots is the length of the table, Slot views a place of it, and Occupied is how many are held.
+	// Slots returns the size of the table, Slot a view of one slot, Occupied the number of occupied slots.
 	Slots() int
 	Slot(i int) Slot
 	Occupied() int
-	// Memory is what the table takes in a switch.
+	// Memory returns the memory that the table takes in a switch.
 	Memory() olaf.Size
-	// Counts are the values of the description's ledger since the program was made or reset, in its order. They are what
-	// the identities of a run are checked by.
+	// Counts returns the values of the description's ledger since creation or reset, in its order. The identities
+	// of a run are checked with them.
 	Counts() []uint64
-	// Reset empties the table and the counts and keeps jobs and memory.
+	// Reset empties the table, zeroes the counts and keeps jobs and memory.
 	Reset()
 }
 
-// Description is what others may ask about a program, so that only its own folder knows it by name.
+// Description has the properties of a program for code outside its folder.
 type Description struct {
 	Name       string
-	Code       uint32   // in the register aggregator.program
-	Open       bool     // H contributions complete a sum whoever they are of, so that workers need not wait for answers
-	Profiles   []string // of Config.Profile, the default first
+	Code       uint32   // in register aggregator.program
+	Open       bool     // any H contributions complete a sum, so workers need not wait for results
+	Profiles   []string // values of Config.Profile, the default first
 	Arithmetic Arithmetic
-	// Completes says how many contributions complete a sum, and who says otherwise; empty of one that adds nothing.
+	// Completes describes how many contributions complete a sum and how to change that; empty for a program that
+	// adds nothing.
 	Completes string
-	// Ledger declares what the program counts: the arrivals of each class first, by Class, then sums over what is inside.
+	// Ledger declares the program's counters: first the arrivals by Class, then the contribution counters.
 	Ledger  *olaf.Ledger
-	Classes int              // how many of these are classes
-	Actions map[string]uint8 // codes of control packets, by the word of vectors
-	// Tables are what controllers write about its jobs; nil of one whose jobs are not theirs. Stranger is the class of what a
-	// worker sends whom none of them admitted.
+	Classes int              // number of classes
+	Actions map[string]uint8 // codes of control packets, by their names in vectors
+	// Tables are the tables that controllers write for its jobs; nil if controllers do not manage them. Stranger is
+	// the class of packets from workers that no table admits.
 	Tables   []Table
 	Stranger Class
-	ToS      uint8 // of data on the wire, where switches tell it by that
-	// Above chooses one of several switches above; nil of a program that does not say which. There is one at least.
+	ToS      uint8 // of data on the wire, for switches that recognize data by it
+	// Above selects one of at least one parent switches; nil if the program does not select one.
 	Above func([]netip.Addr) int
 	New   func(Config) (Program, error)
 }
 
-// Names are those of programs, in their order.
-func Names(programs []Description) (names []string) {
+// ProgramNames returns the names of programs, in order.
+func ProgramNames(programs []Description) (names []string) {
 	for i := range programs {
 		names = append(names, programs[i].Name)
 	}
 	return names
 }
 
-// NameOf is what the program of a code of the register map is called; of a code that none of them has, the code.
-func NameOf(programs []Description, code uint32) string {
+// ProgramName returns the name of the program with a code of the register map, or the code if there is none.
+func ProgramName(programs []Description, code uint32) string {
 	if i := slices.IndexFunc(programs, func(d Description) bool { return d.Code == code }); i >= 0 {
 		return programs[i].Name
 	}
 	return strconv.FormatUint(uint64(code), 10)
 }
 
-// Account is what a program has counted, by name.
-func (d *Description) Account(p Program) olaf.Counts {
+// CountsOf returns the counts of a program by name.
+func (d *Description) CountsOf(p Program) olaf.Counts {
 	c := olaf.NewCounts(d.Ledger)
 	for i, n := range p.Counts() {
 		c.SetAt(i, int64(n))
@@ -302,7 +305,7 @@ func (d *Description) Account(p Program) olaf.Counts {
 	return c
 }
 
-// ClassNames are those of all classes.
+// ClassNames returns the names of all classes.
 func (d *Description) ClassNames() (names []string) {
 	for c := range d.Classes {
 		names = append(names, d.ClassName(Class(c)))
@@ -310,7 +313,7 @@ func (d *Description) ClassNames() (names []string) {
 	return names
 }
 
-// ClassName is the name of a class in ledgers and vectors.
+// ClassName returns the name of a class in ledgers and vectors.
 func (d *Description) ClassName(c Class) string {
 	if int(c) < d.Classes {
 		return d.Ledger.Counters[c].Name

@@ -11,7 +11,7 @@ import (
 
 // A trace of nothing changes none, whichever is added to the other.
 func TestTraceOfNothing(t *testing.T) {
-	one := program.Contribution(3, 4, 500)
+	one := program.NewTrace(3, 4, 500)
 	one.ReadSum = 6
 	sum := one
 	sum.Add(&program.Trace{NewestNS: 900, OldestNS: 1, SumNS: 7})
@@ -20,7 +20,7 @@ func TestTraceOfNothing(t *testing.T) {
 	if sum != one || other != one {
 		t.Errorf("%+v and %+v, want %+v", sum, other, one)
 	}
-	two := program.Contribution(5, 4, 300)
+	two := program.NewTrace(5, 4, 300)
 	two.ReadSum = 8
 	sum.Add(&two)
 	if want := (program.Trace{Inside: one.Inside + two.Inside, NewestNS: 500, OldestNS: 300, SumNS: 800, ReadSum: 14,
@@ -57,7 +57,7 @@ func TestParametersOfJobs(t *testing.T) {
 			for parent := range uint32(2) {
 				params := make([]uint32, len(table.Params))
 				params[at] = parent
-				if j, _ := table.Read(make([]uint32, len(table.Key)), params); j.Parent != (parent == 1) || table.Params[at].Bits != 1 {
+				if j, _ := table.ReadEntry(make([]uint32, len(table.Key)), params); j.Parent != (parent == 1) || table.Params[at].Bits != 1 {
 					t.Errorf("%s of %d: %+v", table.Name, parent, j)
 				}
 			}

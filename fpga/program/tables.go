@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Meaning is what a field of a program's tables says about a job. Whoever keeps tables and whoever runs a program go by it, so
-// that neither asks whose tables these are.
+// Meaning is the property of a job that a table field sets. Tables and programs are connected by meanings,
+// independent of the program.
 type Meaning uint8
 
 const (
@@ -32,51 +32,52 @@ type Field struct {
 	Means Meaning
 }
 
-// Table is what a controller tells a switch about the jobs of a program, in exact-match entries. All key fields together have
-// at most 32 bits, and an action has at most MaxParams parameters. The key has the job, and the worker as well where an entry
-// is one member's.
+// Table configures the jobs of a program by exact-match entries from a controller. All key fields together have at
+// most 32 bits, and an action has at most MaxParams parameters. The key contains the job, and the worker if there
+// is an entry per member.
 type Table struct {
 	Name    string // control.table
 	Doc     string
 	Key     []Field
 	Action  string // of an entry
-	Does    string // what the action does
+	Does    string // description of the action
 	Params  []Field
-	Miss    string // what is done without an entry
-	Without string // what that does
-	// Shared says that a size of 0 shares all slots; otherwise it is all slots from the first on.
+	Miss    string // action without an entry
+	Without string // description of that action
+	// Shared is set if a size of 0 shares all slots; otherwise size 0 means all slots from the first on.
 	Shared bool
-	// Rises says that an entry whose port is UplinkPort is no member's: it names the switch above, to which the job's sums go.
+	// Rises is set if an entry with port UplinkPort names the parent switch, to which the job's sums go, instead of
+	// a member.
 	Rises bool
 }
 
-// UplinkPort is how entries write Uplink, in the 16 bits of a port.
+// UplinkPort is Uplink in the 16 bits of an entry's port.
 const UplinkPort = 1<<16 - 1
 
-// Above says whether an entry with some parameters names the switch above.
-func (t *Table) Above(params []uint32) bool {
+// NamesParent reports whether an entry with these parameters names the parent switch.
+func (t *Table) NamesParent(params []uint32) bool {
 	at := slices.IndexFunc(t.Params, func(f Field) bool { return f.Means == ChildPort })
 	return t.Rises && at >= 0 && params[at] == UplinkPort
 }
 
-// Remark is what an entry with some parameters is where its numbers don't show it, in words; empty where they do.
+// Remark describes an entry if its numbers do not; otherwise it returns "".
 func (t *Table) Remark(params []uint32) string {
-	if t.Above(params) {
+	if t.NamesParent(params) {
 		return "the switch above"
 	}
 	return ""
 }
 
-// Rising is the table where it also says who is above.
-func (t Table) Rising() Table {
+// WithParent returns a copy of the table whose entries can also name the parent switch.
+func (t Table) WithParent() Table {
 	t.Rises = true
 	return t
 }
 
-// JobKey is the key of a table with an entry a job.
+// JobKey returns the key of a table with one entry per job.
 func JobKey() []Field { return []Field{{Name: "job", Bits: 16, Means: JobID}} }
 
-// PartParams give a job its part of a table of slots.
+// PartParams returns parameters that assign slots to a job.
 func PartParams() []Field {
 	return []Field{{Name: "first", Bits: 32, Means: FirstSlot}, {Name: "size", Bits: 32, Means: SlotCount}}
 }
@@ -84,10 +85,10 @@ func PartParams() []Field {
 // Range is slots First to End-1.
 type Range struct{ First, End uint64 }
 
-// endless is behind every slot that a field of 32 bits can name.
+// endless is beyond every slot that a 32-bit field can name.
 const endless = 1 << 33
 
-// String is how errors name the slots.
+// String returns the slots in the form used in errors.
 func (r Range) String() string {
 	if r.End == endless {
 		return fmt.Sprintf("slots from %d on", r.First)
@@ -95,15 +96,16 @@ func (r Range) String() string {
 	return fmt.Sprintf("slots %d to %d", r.First, r.End-1)
 }
 
-// Parts says that entries give jobs slots of their own.
-func (t *Table) Parts() bool {
+// HasPartitions reports whether entries assign separate slots to jobs.
+func (t *Table) HasPartitions() bool {
 	return slices.ContainsFunc(t.Params, func(f Field) bool { return f.Means == SlotCount })
 }
 
-// Part is the slots that an entry with some parameters gives its job alone; an empty one of a job that shares all.
-func (t *Table) Part(params []uint32) Range {
+// Partition returns the slots that an entry assigns exclusively to its job, or an empty range if the job shares
+// all.
+func (t *Table) Partition(params []uint32) Range {
 	var j Job
-	read(t.Params, params, &j, new(Member))
+	readFields(t.Params, params, &j, new(Member))
 	r := Range{uint64(j.Base), uint64(j.Base) + uint64(j.Slots)}
 	if j.Slots == 0 && !t.Shared {
 		r.End = endless
@@ -111,7 +113,7 @@ func (t *Table) Part(params []uint32) Range {
 	return r
 }
 
-// MembersTable is the one that admits workers to jobs, in a control of that name.
+// MembersTable returns the table, in the named control, that admits workers to jobs.
 func MembersTable(control string) Table {
 	return Table{
 		Name: control + ".members", Doc: "Who may contribute to a job, and the port of the switch behind which that is.",
@@ -122,36 +124,37 @@ func MembersTable(control string) Table {
 	}
 }
 
-// MaxParams bounds the parameters of an action.
+// MaxParams limits the parameters of an action.
 const MaxParams = 4
 
-// ByMember says that an entry is one member's, not a whole job's.
+// ByMember reports whether the table has an entry per member instead of one per job.
 func (t *Table) ByMember() bool {
 	return slices.ContainsFunc(t.Key, func(f Field) bool { return f.Means == WorkerID })
 }
 
-// KeyOf is the key of the entry that concerns a worker's part in a job.
+// KeyOf returns the key of the entry for a worker in a job.
 func (t *Table) KeyOf(job olaf.ClusterID, worker olaf.WorkerID) []uint32 {
 	key := make([]uint32, len(t.Key))
 	for i, f := range t.Key {
-		key[i] = uint32(f.of(&Job{ID: job}, &Member{Worker: worker}))
+		key[i] = uint32(f.value(&Job{ID: job}, &Member{Worker: worker}))
 	}
 	return key
 }
 
-// Entry is an entry of a program's table: numbers in the order of the table's fields.
+// Entry is an entry of a program's table: values in the order of the table's fields.
 type Entry struct {
-	Table  int // among the tables of the description
+	Table  int // index in the description's tables
 	Key    []uint32
 	Params []uint32
 }
 
-// Admits says whether the tables have a say in who contributes.
-func (d *Description) Admits() bool {
+// AdmitsMembers reports whether the tables restrict who contributes.
+func (d *Description) AdmitsMembers() bool {
 	return slices.ContainsFunc(d.Tables, func(t Table) bool { return t.ByMember() })
 }
 
-// Entries are what controllers write for some jobs. A number that a field is too narrow for is an error that matches ErrConfig.
+// Entries returns the entries that controllers write for jobs. If a value does not fit its field, the error matches
+// ErrConfig.
 func (d *Description) Entries(jobs ...Job) (entries []Entry, err error) {
 	for i := range jobs {
 		for t := range d.Tables {
@@ -163,7 +166,7 @@ func (d *Description) Entries(jobs ...Job) (entries []Entry, err error) {
 				of = append(slices.Clone(of), Member{Worker: jobs[i].Above, Port: UplinkPort})
 			}
 			for m := range of {
-				e, err := d.Tables[t].entry(&jobs[i], &of[m])
+				e, err := d.Tables[t].makeEntry(&jobs[i], &of[m])
 				if err != nil {
 					return nil, err
 				}
@@ -175,17 +178,17 @@ func (d *Description) Entries(jobs ...Job) (entries []Entry, err error) {
 	return entries, nil
 }
 
-func (t *Table) entry(j *Job, m *Member) (e Entry, err error) {
-	if e.Key, err = t.fill(t.Key, j, m); err == nil {
-		e.Params, err = t.fill(t.Params, j, m)
+func (t *Table) makeEntry(j *Job, m *Member) (e Entry, err error) {
+	if e.Key, err = t.fillValues(t.Key, j, m); err == nil {
+		e.Params, err = t.fillValues(t.Params, j, m)
 	}
 	return e, err
 }
 
-func (t *Table) fill(fields []Field, j *Job, m *Member) ([]uint32, error) {
+func (t *Table) fillValues(fields []Field, j *Job, m *Member) ([]uint32, error) {
 	values := make([]uint32, len(fields))
 	for i, f := range fields {
-		v := f.of(j, m)
+		v := f.value(j, m)
 		if v < 0 || v>>f.Bits != 0 {
 			return nil, fmt.Errorf("%w: %s of job %d is %d, and %s has %d bits for it", ErrConfig, f.Name, j.ID, v,
 				t.Name, f.Bits)
@@ -195,8 +198,8 @@ func (t *Table) fill(fields []Field, j *Job, m *Member) ([]uint32, error) {
 	return values, nil
 }
 
-// of is what a field says about a job and one of its members.
-func (f *Field) of(j *Job, m *Member) int64 {
+// value returns the field's value for a job and one of its members.
+func (f *Field) value(j *Job, m *Member) int64 {
 	switch f.Means {
 	case JobID:
 		return int64(j.ID)
@@ -219,8 +222,8 @@ func (f *Field) of(j *Job, m *Member) int64 {
 	return 0
 }
 
-// set is the reverse of of.
-func (f *Field) set(j *Job, m *Member, v uint32) {
+// setValue is the inverse of value.
+func (f *Field) setValue(j *Job, m *Member, v uint32) {
 	switch f.Means {
 	case JobID:
 		j.ID = olaf.ClusterID(v)
@@ -241,22 +244,22 @@ func (f *Field) set(j *Job, m *Member, v uint32) {
 	}
 }
 
-// Jobs are what some entries say, by id, members in the order of their ports. A job is there when each table that has one entry
-// a job has its; group adds the members of jobs where no table does, and may be nil.
+// Jobs returns the jobs configured by entries, sorted by id, with members sorted by port. A job exists if every
+// table with one entry per job has its entry. group returns the members of a job if no table does; it may be nil.
 func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Member) []Job {
 	found := map[olaf.ClusterID]*Job{}
 	whole := map[olaf.ClusterID]int{}
 	for i := range entries {
 		t := &d.Tables[entries[i].Table]
-		said, m := t.Read(entries[i].Key, entries[i].Params)
+		said, m := t.ReadEntry(entries[i].Key, entries[i].Params)
 		j := found[said.ID]
 		if j == nil {
 			j = &Job{ID: said.ID}
 			found[said.ID] = j
 		}
-		read(t.Params, entries[i].Params, j, &m)
+		readFields(t.Params, entries[i].Params, j, &m)
 		switch {
-		case t.Above(entries[i].Params):
+		case t.NamesParent(entries[i].Params):
 			j.Parent, j.Above = said.Parent, said.Above
 		case t.ByMember():
 			j.Members = append(j.Members, m)
@@ -264,27 +267,28 @@ func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Mem
 			whole[j.ID]++
 		}
 	}
-	return d.complete(found, whole, group)
+	return d.completeJobs(found, whole, group)
 }
 
-// Read is what one entry says, of a job and of one of its members. Of an entry that names the switch above the member is nobody.
-func (t *Table) Read(key, params []uint32) (j Job, m Member) {
-	read(t.Key, key, &j, &m)
-	read(t.Params, params, &j, &m)
-	if t.Above(params) {
+// ReadEntry decodes an entry into a job and one of its members. For an entry that names the parent switch the
+// member is meaningless.
+func (t *Table) ReadEntry(key, params []uint32) (j Job, m Member) {
+	readFields(t.Key, key, &j, &m)
+	readFields(t.Params, params, &j, &m)
+	if t.NamesParent(params) {
 		j.Parent, j.Above = true, m.Worker
 	}
 	return j, m
 }
 
-func read(fields []Field, values []uint32, j *Job, m *Member) {
+func readFields(fields []Field, values []uint32, j *Job, m *Member) {
 	for i := range fields {
-		fields[i].set(j, m, values[i])
+		fields[i].setValue(j, m, values[i])
 	}
 }
 
-// complete leaves out jobs of which a table says nothing yet, and sorts the others.
-func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.ClusterID]int,
+// completeJobs drops jobs that lack entries and sorts the others.
+func (d *Description) completeJobs(found map[olaf.ClusterID]*Job, whole map[olaf.ClusterID]int,
 	group func(olaf.ClusterID) []Member) (jobs []Job) {
 	want := 0
 	for i := range d.Tables {
@@ -296,10 +300,10 @@ func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.Clu
 		if whole[id] < want {
 			continue
 		}
-		if j.Parent && want == 0 && len(j.Members) == 0 { // only who is above is known
+		if j.Parent && want == 0 && len(j.Members) == 0 { // only the parent is known
 			continue
 		}
-		if !d.Admits() && group != nil {
+		if !d.AdmitsMembers() && group != nil {
 			j.Members = slices.Clone(group(id))
 		}
 		slices.SortFunc(j.Members, func(a,
@@ -312,21 +316,21 @@ func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.Clu
 	return jobs
 }
 
-// Follower keeps a program's jobs what tables say.
+// Follower keeps a program's jobs in sync with tables.
 type Follower struct {
 	Program Program
 	jobs    map[olaf.ClusterID]Job
 }
 
-// Follow ends jobs that are gone or changed and admits those that are new or changed; a job that stays the same keeps what it
-// holds. What the program refuses is left out and named; the errors match ErrConfig.
-func (f *Follower) Follow(jobs []Job) error {
+// Update removes jobs that are gone or changed and admits new or changed ones. Unchanged jobs keep their sums. Jobs
+// that the program rejects are left out and reported; the errors match ErrConfig.
+func (f *Follower) Update(jobs []Job) error {
 	next := make(map[olaf.ClusterID]Job, len(jobs))
 	for i := range jobs {
 		next[jobs[i].ID] = jobs[i]
 	}
 	for _, id := range sortedIDs(f.jobs) {
-		if j, stays := next[id]; !stays || !j.same(f.jobs[id]) {
+		if j, stays := next[id]; !stays || !j.equal(f.jobs[id]) {
 			f.Program.Remove(id)
 			delete(f.jobs, id)
 		}
@@ -348,7 +352,7 @@ func (f *Follower) Follow(jobs []Job) error {
 	return errors.Join(refused...)
 }
 
-func (j *Job) same(k Job) bool {
+func (j *Job) equal(k Job) bool {
 	return slices.Equal(j.Members, k.Members) && j.Fan == k.Fan && j.Base == k.Base && j.Slots == k.Slots &&
 		j.Parent == k.Parent && j.Level == k.Level && j.In == k.In && j.Out == k.Out
 }

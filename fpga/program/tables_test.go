@@ -18,7 +18,7 @@ import (
 // told are the programs that controllers tell about jobs.
 func told(t testing.TB) []program.Description {
 	t.Helper()
-	all := slices.DeleteFunc(programs.All(), func(d program.Description) bool { return len(d.Tables) == 0 })
+	all := slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return len(d.Tables) == 0 })
 	if len(all) < 4 {
 		t.Fatalf("only %d programs have tables", len(all))
 	}
@@ -66,7 +66,7 @@ func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job 
 			}
 		}
 	}
-	if d.Admits() {
+	if d.AdmitsMembers() {
 		for port := range rapid.IntRange(1, 4).Draw(t, "members") {
 			j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")),
 				Port: program.Port(port)})
@@ -99,7 +99,7 @@ func TestEntriesSayTheJobs(t *testing.T) {
 
 func TestEntriesRefuse(t *testing.T) {
 	for _, d := range told(t) {
-		if !d.Admits() {
+		if !d.AdmitsMembers() {
 			continue
 		}
 		if _, err := d.Entries(program.Job{Members: []program.Member{{Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
@@ -123,7 +123,7 @@ func TestWhoIsAbove(t *testing.T) {
 		t.Error(diff)
 	}
 	for i := range entries {
-		if above := d.Tables[entries[i].Table].Above(entries[i].Params); above != (entries[i].Params[0] == program.UplinkPort) {
+		if above := d.Tables[entries[i].Table].NamesParent(entries[i].Params); above != (entries[i].Params[0] == program.UplinkPort) {
 			t.Errorf("%+v: above is %v", entries[i], above)
 		} else if jobs := d.Jobs(entries[i:i+1], nil); above != (len(jobs) == 0) {
 			t.Errorf("%+v alone says %+v", entries[i], jobs)
@@ -137,7 +137,7 @@ func TestWhoIsAbove(t *testing.T) {
 	for _, up := range []bool{true, false} { // with a parent the sum rises, and without one it goes down again
 		jobs := d.Jobs(entries, nil)
 		jobs[0].Parent = up
-		if err := f.Follow(jobs); err != nil {
+		if err := f.Update(jobs); err != nil {
 			t.Fatal(err)
 		}
 		out := &sent{}
@@ -192,7 +192,7 @@ func TestFollower(t *testing.T) {
 	f := program.Follower{Program: sw}
 	follow := func(held int, jobs ...program.Job) {
 		t.Helper()
-		if err := f.Follow(jobs); err != nil {
+		if err := f.Update(jobs); err != nil {
 			t.Error(err)
 		}
 		if n := sw.Occupied(); n != held {
@@ -200,7 +200,7 @@ func TestFollower(t *testing.T) {
 		}
 	}
 	send := func(job olaf.ClusterID, index uint32) program.Class {
-		return sw.Receive(0, 0, &program.Packet{Kind: program.Data, Job: job, Index: index, Trace: program.Contribution(0, 0, 0)}, nil,
+		return sw.Receive(0, 0, &program.Packet{Kind: program.Data, Job: job, Index: index, Trace: program.NewTrace(0, 0, 0)}, nil,
 			nowhere{})
 	}
 	follow(0, one, two)
@@ -219,7 +219,7 @@ func TestFollower(t *testing.T) {
 	two.Base = 0
 	follow(0, moved, two)
 	three := program.Job{ID: 3, Base: 4, Slots: 8, Members: members(2)}
-	if err := f.Follow([]program.Job{moved, two, three}); !errors.Is(err, program.ErrConfig) {
+	if err := f.Update([]program.Job{moved, two, three}); !errors.Is(err, program.ErrConfig) {
 		t.Errorf("overlapping segments: %v", err)
 	}
 	if c := send(3, 4); c != p4inc.Forwarded {

@@ -41,7 +41,7 @@ func TestWords(t *testing.T) {
 func TestAccountOfAProgram(t *testing.T) {
 	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}},
 		"added")}
-	c := d.Account(counted{5, 1, 9, 4, 3, 2})
+	c := d.CountsOf(counted{5, 1, 9, 4, 3, 2})
 	for name, want := range map[string]int64{"added": 5, "lost": 1, "vectors_in": 9, "vectors_out": 4, "vectors_held": 3,
 		"vectors_cleared": 2} {
 		if c.Of(name) != want {
@@ -54,7 +54,7 @@ func TestAccountOfAProgram(t *testing.T) {
 	for i := program.VectorsIn; i < program.Sums; i++ {
 		wrong := counted{5, 1, 9, 4, 3, 2}
 		wrong[d.Classes+i]++
-		if err := d.Account(wrong).Balance(); !errors.Is(err, olaf.ErrAccounting) {
+		if err := d.CountsOf(wrong).Balance(); !errors.Is(err, olaf.ErrAccounting) {
 			t.Errorf("sum %d is off by one: %v", i, err)
 		}
 	}
@@ -96,21 +96,21 @@ func TestMarks(t *testing.T) {
 	}{
 		{0, 0, 0xe220a8397b1dcdaf}, {0, 1, 0x910a2dec89025cc1}, {1, 0, 0xc42c5a1aa3820138}, {65535, 1<<32 - 1, 0xc5c358ac47bd80ec},
 	} {
-		if got := program.Mark(c.worker, c.vector); got != c.want {
+		if got := program.ContributionMark(c.worker, c.vector); got != c.want {
 			t.Errorf("worker %d, vector %d: %#x, want %#x", c.worker, c.vector, got, c.want)
 		}
 	}
 	for workers := range 5 {
 		sum := uint64(0)
 		for w := range workers {
-			sum += program.Mark(olaf.WorkerID(w), 9)
+			sum += program.ContributionMark(olaf.WorkerID(w), 9)
 		}
-		if got := program.MarkAll(workers, 9); got != sum {
+		if got := program.MarkWorkers(workers, 9); got != sum {
 			t.Errorf("%d workers: %#x, want %#x", workers, got, sum)
 		}
 	}
-	want := program.Trace{Inside: program.Mark(3, 4), NewestNS: 500, OldestNS: 500, SumNS: 500, Vectors: 1}
-	if got := program.Contribution(3, 4, 500); got != want {
+	want := program.Trace{Inside: program.ContributionMark(3, 4), NewestNS: 500, OldestNS: 500, SumNS: 500, Vectors: 1}
+	if got := program.NewTrace(3, 4, 500); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	full, copied := program.Trace{Inside: 1, NewestNS: 2, OldestNS: 3, SumNS: 4, ReadSum: 5, Vectors: 6}, program.Trace{}
@@ -135,7 +135,7 @@ func TestForward(t *testing.T) {
 	for from, want := range map[program.Port]program.Dest{program.Uplink: program.Down, 0: program.Up, 1: program.Up, 9: program.Up} {
 		var out emitted
 		p, lanes := &program.Packet{Seg: 5}, []uint32{1, 2}
-		program.Forward(from, p, lanes, &out)
+		program.ForwardPacket(from, p, lanes, &out)
 		if !slices.Equal(out.to, []program.Dest{want}) || out.packet != p || !slices.Equal(out.lanes, lanes) {
 			t.Errorf("from %d: %+v, want %v", from, out, want)
 		}
@@ -249,12 +249,12 @@ func TestParts(t *testing.T) {
 		{&shared, []uint32{4, 0}, program.Range{First: 4, End: 4}, "slots 4 to 3"},
 		{&alone, []uint32{1<<32 - 1, 1<<32 - 1}, program.Range{First: 1<<32 - 1, End: 1<<33 - 2}, "slots 4294967295 to 8589934589"},
 	} {
-		got := c.table.Part(c.params)
-		if got != c.want || got.String() != c.words || !c.table.Parts() {
+		got := c.table.Partition(c.params)
+		if got != c.want || got.String() != c.words || !c.table.HasPartitions() {
 			t.Errorf("%v: %+v, %q; want %+v, %q", c.params, got, got, c.want, c.words)
 		}
 	}
-	if (&program.Table{Params: []program.Field{{Means: program.FirstSlot}}}).Parts() {
+	if (&program.Table{Params: []program.Field{{Means: program.FirstSlot}}}).HasPartitions() {
 		t.Error("a table without sizes gives parts")
 	}
 }
@@ -292,7 +292,7 @@ func TestFollowerNoticesEveryChange(t *testing.T) {
 		changed := job()
 		change(&changed)
 		for _, jobs := range [][]program.Job{{job()}, {job()}, {changed}, {changed}, {{ID: 9}, changed}, {}} {
-			if err := f.Follow(jobs); err != nil {
+			if err := f.Update(jobs); err != nil {
 				t.Fatal(err)
 			}
 		}

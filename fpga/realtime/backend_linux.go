@@ -5,19 +5,19 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Kernel is the backend whose planes are programs of the kernel, attached in a mode.
-func Kernel(mode xdp.Mode) Backend {
+// KernelBackend returns the backend whose planes are kernel programs, attached in the given mode.
+func KernelBackend(mode xdp.Mode) Backend {
 	address := "xdp:"
 	if mode != xdp.Native {
 		address += string(mode)
 	}
 	return Backend{
 		Kind: "xdp", Address: address, Build: "xdp-1 " + string(mode), Mode: mode, Rights: xdp.LoadRights,
-		Disciplines: engine.Names(),
+		Disciplines: engine.DisciplineNames(),
 		Load: func(discipline string, b xdp.Build) (Plane, error) {
-			q, err := xdp.Load(discipline, b)
+			q, err := xdp.LoadQueue(discipline, b)
 			if err != nil {
-				return nil, err // not a Plane that holds nothing
+				return nil, err // not a Plane with a nil pointer
 			}
 			return q, nil
 		},

@@ -21,7 +21,7 @@ const leastFrames = 1000
 // own rate. The median is what the goal is of; the best is what the path takes when nothing is in its way, and the mean is mostly of the times in which
 // the machine did something else.
 func BenchmarkSingleFrame(b *testing.B) {
-	c, err := Open(Kernel(xdp.Native), Hosts{})
+	c, err := Open(KernelBackend(xdp.Native), Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		b.Skip(err)
 	}
@@ -73,7 +73,7 @@ func BenchmarkSingleFrame(b *testing.B) {
 // BenchmarkPaced sends 5,000 frames in a second through the program to an output that is half as busy as it can be, and says how late they left: the
 // 99th percentile must be below a quarter of the service time of 100 µs, and stalls below 2 % of the busy time (valid is then 1).
 func BenchmarkPaced(b *testing.B) {
-	c := open(b, Kernel(xdp.Native))
+	c := open(b, KernelBackend(xdp.Native))
 	workload{workers: 8, clusters: 8, updates: 5000, gap: 50_000, size: 256}.load(b, c) // 200 µs apart
 	best := int64(1 << 62)
 	valid := 0.0

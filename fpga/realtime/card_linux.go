@@ -21,26 +21,26 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// What every card is built with.
+// Build limits of every card.
 const (
 	builtSlots       = 256
 	builtClusters    = 1024
 	builtSenders     = 1024
 	builtDescriptors = 1 << 22
-	maxLanes         = 704 // of a frame that native mode sees in one piece
+	maxLanes         = 704 // longest frame that native mode shows in one piece
 	logBytes         = 1 << 24
 
 	clockHz = uint64(olaf.Second / olaf.Cycle)
 	cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
 )
 
-// ownPlaces is how many goroutines run beside those that Go would let run.
+// ownPlaces is the number of threads needed in addition to those that Go would use.
 const ownPlaces = 6
 
-// mtu is that of the cables: what the longest frame needs.
+// mtu is the cables' MTU, for the longest frame.
 var mtu = int(olaf.FrameSize(maxLanes)) - 14
 
-// Card is one such device. Its methods are not safe for concurrent use, as those of any device.
+// Card is a device with real cables. It is not safe for concurrent use.
 type Card struct {
 	backend Backend
 	clock   clock
@@ -49,8 +49,8 @@ type Card struct {
 	hosts   Hosts
 	in      []*netlab.Cable // workers to switch
 	out     *netlab.Cable   // switch to server
-	procs   int             // GOMAXPROCS before
-	carry   int64           // frames a second; 0 before the pacer runs
+	procs   int             // previous GOMAXPROCS
+	carry   int64           // frames per second; 0 before the pacer runs
 	rates   Rates
 
 	file      regfile.File[*Card]
@@ -63,19 +63,19 @@ type Card struct {
 	senders   []xdp.Sender
 	planes    map[string]Plane
 	total     totals
-	lost      int64 // frames of the workers that are not waited for any more
+	lost      int64 // frames of the workers given up as lost
 	witness   witness
 	front     front
-	tables    func() aggregator.Admission // nil where nobody keeps any
+	tables    func() aggregator.Admission // nil without tables
 
 	mu       Lock // held whenever the plane is used
 	plane    Plane
 	attached []io.Closer
 	programs []attachment
-	failure  error // the first of the plane's
+	failure  error // first failure of the plane
 }
 
-// attachment is a program at the switch's end of a cable; of a plane without programs its number is 0.
+// attachment is a program at the switch's end of a cable; number is 0 for a plane without programs.
 type attachment struct {
 	name   string
 	at     *netlab.Cable
@@ -88,12 +88,13 @@ var (
 	_ fpga.ArrivalLog = (*Card)(nil)
 )
 
-// Open lays the network and measures for half a second what it carries. All of it ends with Close or with the process.
+// Open creates the network and measures its capacity for half a second. Close or the end of the process removes
+// everything.
 func Open(b Backend, h Hosts) (*Card, error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
 	}
-	if err := h.check(&b); err != nil {
+	if err := h.checkHosts(&b); err != nil {
 		return nil, err
 	}
 	c := &Card{backend: b, hosts: h, planes: map[string]Plane{}}
@@ -115,18 +116,18 @@ func (c *Card) open() error {
 	}
 	c.file = regfile.New(behaviour, c, regfile.NewLayout(c.backend.capabilities()), builtDescriptors)
 	c.file.Reset()
-	// Threads that look at the clock again and again keep a place at which goroutines run each, and who comes back from the kernel
-	// must find one free.
+	// Threads that poll the clock each occupy one of Go's running threads, and a thread that returns from the
+	// kernel must find a free one.
 	c.procs = runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(c.procs + ownPlaces)
-	if err := c.adopt(c.configured()); err != nil {
+	if err := c.adoptConfig(c.readQueueConfig()); err != nil {
 		return err
 	}
-	if err := c.measure(); err != nil {
+	if err := c.measureRates(); err != nil {
 		c.carry = 0
 		return err
 	}
-	if err := c.turnOut(); err != nil {
+	if err := c.redirectOutput(); err != nil {
 		c.carry = 0
 		return err
 	}
@@ -134,7 +135,7 @@ func (c *Card) open() error {
 	return nil
 }
 
-// connect makes workers, switch and server, and the cables between them.
+// connect creates workers, switch and server, and the cables between them.
 func (c *Card) connect() error {
 	var err error
 	if c.lab, err = netlab.New(); err != nil {
@@ -144,23 +145,23 @@ func (c *Card) connect() error {
 	if err != nil {
 		return err
 	}
-	names := c.hosts.names()
-	server, here, err := c.reach(hub, c.hosts.Server(), "server")
+	names := c.hosts.workerNames()
+	server, here, err := c.connectHost(hub, c.hosts.Server(), "server")
 	if err != nil {
 		return err
 	}
 	c.out = &netlab.Cable{A: here, B: server}
 	for i, name := range names {
-		worker, here, err := c.reach(hub, i, name)
+		worker, here, err := c.connectHost(hub, i, name)
 		if err != nil {
 			return err
 		}
 		c.in = append(c.in, &netlab.Cable{A: worker, B: here})
 	}
-	if err := c.join(hub); err != nil {
+	if err := c.joinHosts(hub); err != nil {
 		return err
 	}
-	in, out, err := c.gauges(hub)
+	in, out, err := c.makeGauges(hub)
 	if err != nil {
 		return err
 	}
@@ -174,14 +175,14 @@ func (c *Card) connect() error {
 		return err
 	}
 	c.pacer = newPacer(c, measured)
-	if c.hosts.foreign() && len(c.hosts.Outside) == 0 {
+	if c.hosts.hasForeign() && len(c.hosts.Outside) == 0 {
 		c.generator.hop, c.pacer.hop = slices.Concat(c.in[0].B.MAC, in.MAC), slices.Concat(c.serverMAC(), out.MAC)
 	}
 	return nil
 }
 
-// turnOut lets the output lead to the server, where it was measured elsewhere.
-func (c *Card) turnOut() error {
+// redirectOutput connects the output to the server if it was measured elsewhere.
+func (c *Card) redirectOutput() error {
 	if len(c.hosts.Outside) == 0 {
 		return nil
 	}
@@ -194,16 +195,18 @@ func (c *Card) turnOut() error {
 	return err
 }
 
-// Server is the interface of the parameter server, for a capture; nil of one behind an interface of this machine.
+// Server returns the parameter server's interface, for a capture; nil if the server is behind an interface of this
+// machine.
 func (c *Card) Server() *netlab.Interface { return c.out.B }
 
-// Workers is the interface at which the card's own generator sends, and Show lets captures there see its frames or hides them again.
+// Workers returns the interface at which the card's generator sends. SetVisible controls whether captures see its
+// frames.
 func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 
-// Show is told of by Workers. Nothing must be sent meanwhile.
-func (c *Card) Show(on bool) error { return c.generator.out.Show(on) }
+// SetVisible shows or hides the generator's frames to captures at Workers. Nothing must be sent meanwhile.
+func (c *Card) SetVisible(on bool) error { return c.generator.out.Show(on) }
 
-// Identity says what this is.
+// Identity returns the device's identity.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{
 		Address: c.backend.Address, Kind: c.backend.Kind,
@@ -214,15 +217,16 @@ func (c *Card) Identity() fpga.Identity {
 
 func (c *Card) buildHash() uint32 { return crc32.ChecksumIEEE([]byte(c.backend.Build)) }
 
-// cycle is device time at an instant of the monotonic clock.
+// cycle converts an instant of the monotonic clock to device time.
 func (c *Card) cycle(ns int64) int64 { return (ns - c.openNS) / cycleNS }
 
-// leastSleep is how long Sleep sleeps at least: whoever looks more often takes the processor from those who keep time.
+// leastSleep is the minimum duration of Sleep: more frequent polling would take the processor from the timing
+// threads.
 const leastSleep = 2 * time.Millisecond
 
-// Sleep waits, and takes up what was decided meanwhile.
+// Sleep waits and then reads the decisions made meanwhile.
 func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
-	if err := c.fault(); err != nil {
+	if err := c.firstFailure(); err != nil {
 		return err
 	}
 	select {
@@ -230,19 +234,19 @@ func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 		return ctx.Err()
 	case <-time.After(max(time.Duration(d/olaf.Nanosecond), leastSleep)):
 	}
-	return errors.Join(c.listen(), c.fault())
+	return errors.Join(c.readDecisions(), c.firstFailure())
 }
 
-// fail keeps the first failure of the plane; the lock is held.
-func (c *Card) fail(err error) {
+// recordFailure keeps the first failure of the plane. The caller must hold the lock.
+func (c *Card) recordFailure(err error) {
 	if c.failure == nil {
 		c.failure = fmt.Errorf("%w: %w", fpga.ErrGone, err)
 	}
 }
 
-// fault is the first failure.
-func (c *Card) fault() error {
-	if err := c.file.Closed(); err != nil {
+// firstFailure returns the first failure, or an error if the card is closed.
+func (c *Card) firstFailure() error {
+	if err := c.file.CheckOpen(); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -250,7 +254,7 @@ func (c *Card) fault() error {
 	return c.failure
 }
 
-// SetSenders replaces the table of workers, for frames as for later planes.
+// SetSenders replaces the table of workers, for this and later planes.
 func (c *Card) SetSenders(list []xdp.Sender) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,30 +265,30 @@ func (c *Card) SetSenders(list []xdp.Sender) error {
 	return nil
 }
 
-// Keep is SetSenders for those whom nobody listens to: what keeps the plane from taking the table makes the card fail.
-func (c *Card) Keep(list []xdp.Sender) {
+// ReplaceSenders is SetSenders for callers that cannot handle an error: a failure makes the card fail.
+func (c *Card) ReplaceSenders(list []xdp.Sender) {
 	if err := c.SetSenders(list); err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.fail(err)
+		c.recordFailure(err)
 	}
 }
 
-// adopt lets the plane of a configuration decide, empty and not running. The pacer waits meanwhile.
-func (c *Card) adopt(q queueConfig) error {
-	if err := c.fold(); err != nil {
+// adoptConfig activates the plane for a configuration, empty and stopped. The pacer waits meanwhile.
+func (c *Card) adoptConfig(q queueConfig) error {
+	if err := c.saveCounts(); err != nil {
 		return err
 	}
-	c.front.adopt(c.file.Reg(regmap.AggregatorProgram))
-	kind, _ := engine.Coded(q.discipline) // the register takes no other
+	c.front.adoptProgram(c.file.Reg(regmap.AggregatorProgram))
+	kind, _ := engine.FindByCode(q.discipline) // always known: the register accepts no other value
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	plane, err := c.load(kind.Name)
+	plane, err := c.loadPlane(kind.Name)
 	if err != nil {
 		return err
 	}
 	if plane != c.plane {
-		if err := c.attach(plane); err != nil {
+		if err := c.attachPlane(plane); err != nil {
 			return err
 		}
 	}
@@ -292,10 +296,10 @@ func (c *Card) adopt(q queueConfig) error {
 	if err := errors.Join(plane.Reset(), plane.Configure(q.settings), plane.SetSenders(c.senders)); err != nil {
 		return err
 	}
-	return c.witness.begin(kind.Name, q)
+	return c.witness.reset(kind.Name, q)
 }
 
-func (c *Card) load(discipline string) (Plane, error) {
+func (c *Card) loadPlane(discipline string) (Plane, error) {
 	if p := c.planes[discipline]; p != nil {
 		return p, nil
 	}
@@ -309,26 +313,26 @@ func (c *Card) load(discipline string) (Plane, error) {
 	return p, err
 }
 
-// attach brings the workers' frames to a plane, and the server's answers past it.
-func (c *Card) attach(p Plane) error {
-	if err := c.detach(); err != nil {
+// attachPlane directs the workers' frames to a plane, and the server's answers past it.
+func (c *Card) attachPlane(p Plane) error {
+	if err := c.detachPlane(); err != nil {
 		return err
 	}
 	for _, cable := range c.in {
 		arrive, err := p.Attach(cable.B, c.backend.Mode)
-		if err := c.hold(arrive, err, &attachment{name: "arrive", at: cable, end: cable.B}); err != nil {
+		if err := c.recordAttached(arrive, err, &attachment{name: "arrive", at: cable, end: cable.B}); err != nil {
 			return err
 		}
 	}
 	if marks, ok := p.(marker); ok && c.hosts.Workers > 0 {
 		mark, err := marks.AttachMark(c.out.A, c.backend.Mode)
-		if err := c.hold(mark, err, &attachment{name: "mark", at: c.out, end: c.out.A}); err != nil {
+		if err := c.recordAttached(mark, err, &attachment{name: "mark", at: c.out, end: c.out.A}); err != nil {
 			return err
 		}
 	}
 	if f, ok := p.(forwarder); ok && c.hosts.Workers > 0 {
-		forward, err := f.Forward(c.out.A, c.routes())
-		if err := c.hold(forward, err, nil); err != nil {
+		forward, err := f.Forward(c.out.A, c.listRoutes())
+		if err := c.recordAttached(forward, err, nil); err != nil {
 			return err
 		}
 	}
@@ -336,8 +340,8 @@ func (c *Card) attach(p Plane) error {
 	return nil
 }
 
-// hold keeps what was attached, and notes which program that is; nil is none.
-func (c *Card) hold(l io.Closer, err error, a *attachment) error {
+// recordAttached stores an attachment and the program's number, if a is not nil.
+func (c *Card) recordAttached(l io.Closer, err error, a *attachment) error {
 	if err != nil {
 		return err
 	}
@@ -350,8 +354,8 @@ func (c *Card) hold(l io.Closer, err error, a *attachment) error {
 	return err
 }
 
-// detach lets nothing decide.
-func (c *Card) detach() error {
+// detachPlane detaches everything.
+func (c *Card) detachPlane() error {
 	c.plane = nil
 	var errs []error
 	for _, l := range c.attached {
@@ -361,13 +365,13 @@ func (c *Card) detach() error {
 	return errors.Join(errs...)
 }
 
-// Attached says whether somebody took a program off an interface, or put another one there.
-func (c *Card) Attached() error {
+// CheckAttached returns an error if one of our programs was detached from its interface or replaced.
+func (c *Card) CheckAttached() error {
 	for i := range c.programs {
 		a := &c.programs[i]
 		switch number, err := a.end.XDP(); {
 		case err != nil:
-			return c.gone(a.at)
+			return c.goneError(a.at)
 		case number != a.number:
 			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run",
 				fpga.ErrDoubtful, a.name, c.nameOf(a.at))
@@ -376,7 +380,7 @@ func (c *Card) Attached() error {
 	return nil
 }
 
-// nameOf says whom a cable joins: namespaces, or whatever is behind an interface.
+// nameOf describes a cable by its ends: namespaces, or the host behind an interface.
 func (c *Card) nameOf(cable *netlab.Cable) string {
 	name := func(at, other *netlab.Interface) string {
 		if at == nil {
@@ -387,15 +391,15 @@ func (c *Card) nameOf(cable *netlab.Cable) string {
 	return fmt.Sprintf("from %s to %s", name(cable.A, cable.B), name(cable.B, cable.A))
 }
 
-// Close ends senders and pacer, and removes programs, namespaces and cables.
+// Close stops senders and pacer, and removes programs, namespaces and cables.
 func (c *Card) Close() error {
-	if c.file.Closed() != nil {
+	if c.file.CheckOpen() != nil {
 		return nil
 	}
 	c.file.Close()
 	var errs []error
 	if c.generator != nil {
-		c.generator.halt()
+		c.generator.stopThread()
 		errs = append(errs, c.generator.out.Close())
 	}
 	if c.pacer != nil {
@@ -405,7 +409,7 @@ func (c *Card) Close() error {
 		}
 		errs = append(errs, c.pacer.out.Close())
 	}
-	errs = append(errs, c.detach())
+	errs = append(errs, c.detachPlane())
 	for _, p := range c.planes {
 		errs = append(errs, p.Close())
 	}

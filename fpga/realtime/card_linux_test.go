@@ -11,7 +11,7 @@ import (
 )
 
 // backends are those that the tests open. What they send at once is no rate that anybody claims to have measured.
-var backends = []Backend{atAnyRate(Kernel(xdp.Native)), atAnyRate(Kernel(xdp.Generic))}
+var backends = []Backend{atAnyRate(KernelBackend(xdp.Native)), atAnyRate(KernelBackend(xdp.Generic))}
 
 func atAnyRate(b Backend) Backend {
 	b.AnyRate = true

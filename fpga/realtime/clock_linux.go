@@ -12,26 +12,26 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// clock reads the kernel's monotonic clock, on which programs stamp what they decide, without asking the kernel.
+// clock reads the kernel's monotonic clock, which also stamps the programs' decisions, without a system call.
 type clock struct {
 	zero   time.Time
 	zeroNS int64
 }
 
 func newClock() (clock, error) {
-	return clockOf(func() (int64, error) {
+	return measureOffset(func() (int64, error) {
 		var t unix.Timespec
 		err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
 		return t.Nano(), err
 	})
 }
 
-// readings is how often the two clocks are read: the kernel may take the processor away between them, and what passes then would
-// stand between the programs' stamps and ours for as long as the card is open.
+// readings is the number of attempts to read both clocks together. The kernel may interrupt the thread between two
+// readings, and the delay would be a permanent offset between the programs' stamps and ours.
 const readings = 16
 
-// clockOf keeps the two readings that were closest together.
-func clockOf(read func() (int64, error)) (best clock, err error) {
+// measureOffset returns the pair of readings that were closest together.
+func measureOffset(read func() (int64, error)) (best clock, err error) {
 	closest := time.Duration(math.MaxInt64)
 	for range readings {
 		zero := time.Now()
@@ -48,66 +48,70 @@ func clockOf(read func() (int64, error)) (best clock, err error) {
 
 func (c *clock) now() int64 { return c.zeroNS + int64(time.Since(c.zero)) }
 
-// Waiting is sleeping until shortly before, and then looking again and again: the kernel wakes a thread late, and by a
-// millisecond where another is inside of it. Who looks again and again for longer is more often in time, and takes the processor
-// from the others. Some sleep there must be: the kernel stops for long who goes before all others and never sleeps.
+// A wait sleeps until shortly before its instant and then polls the clock, because the kernel wakes a thread late,
+// by up to a millisecond if another thread is in the kernel. Longer polling improves timing but takes the processor
+// from others. Some sleep is required: the kernel suspends real-time threads that never sleep.
 const (
 	senderSpinNS = 40_000
 	outputSpinNS = 600_000
-	sleepShare   = 4         // a quarter of every wait at least
-	napNS        = 1_000_000 // at most, so that a thread hears that it shall stop
+	sleepShare   = 4         // at least a quarter of every wait
+	napNS        = 1_000_000 // maximum, so that a thread notices a stop request
 )
 
-// until waits for an instant, looking again and again for the last spin ns, or until stop says true.
-func (c *clock) until(at, spin int64, stop *atomic.Bool) bool {
+// waitUntil waits for an instant, polling for the last spin ns. It returns false if stop is set before.
+func (c *clock) waitUntil(at, spin int64, stop *atomic.Bool) bool {
 	left := at - c.now()
 	for asleep := max(left/sleepShare, left-spin); !stop.Load(); left = at - c.now() {
 		switch {
 		case left <= 0:
 			return true
 		case asleep > leastNapNS:
-			nap(min(asleep, napNS))
+			napFor(min(asleep, napNS))
 			asleep = at - c.now() - spin
 		}
 	}
 	return false
 }
 
-// leastNapNS is what it takes to fall asleep and to wake up.
+// leastNapNS is the overhead of falling asleep and waking up.
 const leastNapNS = 10_000
 
-// spin passes some time awake.
-func (c *clock) spin(ns int64) {
+// spinFor passes time without sleeping.
+func (c *clock) spinFor(ns int64) {
 	for until := c.now() + ns; c.now() < until; {
-		yield()
+		yieldThread()
 	}
 }
 
-// yield lets threads of the same priority run, such as those of another card.
-func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+// yieldThread lets threads of the same priority run, such as those of another card.
+func yieldThread() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// nap sleeps without telling Go's scheduler, as a netlab.Socket sends: ownPlaces are there for those who do.
-func nap(ns int64) {
+// napFor sleeps without notifying Go's scheduler, like sends by a netlab.Socket; ownPlaces reserves threads for
+// that.
+func napFor(ns int64) {
 	t := unix.NsecToTimespec(ns)
-	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // a signal ends it early, and whoever naps looks at the clock
+	// A signal ends it early; callers check the clock.
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// Thread is what keeps time: each on a processor of its own where there are two.
+// Thread describes a timing thread: its processor, if there are two, and its priority.
 type Thread struct{ processor, priority uint32 }
 
-// Threads. Who decides about a frame interrupts who sends it, as an interrupt of the kernel does.
+// Threads. Arrival preempts Senders, like an interrupt of the kernel.
 var (
 	Senders = Thread{0, 1}
 	Arrival = Thread{0, 2}
 	Output  = Thread{1, 1}
 )
 
-// PriorityRight is what threads need to go before all other programs. Without it they keep time among these, and carry less.
+// PriorityRight lets timing threads run before all other programs. Without it they compete with them and carry
+// less.
 var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE,
 	For: "let threads that keep time go before other programs"}
 
-// OwnThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
-// allowed: it sleeps most of the time, and the kernel keeps some of every second for the others. Which processor it gets is not left to the kernel: it may put two who wait for each other on one.
+// OwnThread locks the calling goroutine to a thread with exact timers and, if permitted, real-time priority. The
+// thread must sleep most of the time; the kernel reserves a part of every second for others. The processor is
+// fixed, because the kernel might put two threads that wait for each other on one.
 func OwnThread(t Thread) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
@@ -117,12 +121,12 @@ func OwnThread(t Thread) {
 	if unix.SchedGetaffinity(0, &allowed) != nil || allowed.Count() < 2 {
 		return
 	}
-	one.Set(nth(&allowed, int(t.processor)))
+	one.Set(nthLast(&allowed, int(t.processor)))
 	_ = unix.SchedSetaffinity(0, &one)
 }
 
-// nth is the n-th last processor of a set, which has as many: the first ones hear most interrupts.
-func nth(set *unix.CPUSet, n int) int {
+// nthLast returns the n-th last processor of a set with more than n; the first ones handle most interrupts.
+func nthLast(set *unix.CPUSet, n int) int {
 	for cpu := 64*len(set) - 1; cpu >= 0; cpu-- {
 		if set.IsSet(cpu) {
 			if n == 0 {

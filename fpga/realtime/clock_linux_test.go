@@ -16,7 +16,7 @@ func TestClockOf(t *testing.T) {
 		return t.Nano()
 	}
 	calls := 0
-	c, err := clockOf(func() (int64, error) {
+	c, err := measureOffset(func() (int64, error) {
 		if calls++; calls != readings/2 {
 			time.Sleep(lost)
 		}

@@ -8,22 +8,22 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// totals are the counters since the last clear. A plane hands its own over when it is latched.
+// totals has the counters since the last clear, collected from the planes by latching.
 type totals struct {
 	queue     regmap.QueueCounters // as far as planes count
 	clearedNS int64
 	unlogged  uint64
-	beyond    uint64 // updates of clusters that are not built
-	occupancy uint64 // ns of frames, of planes that were given up
+	beyond    uint64 // updates of clusters beyond the build's limit
+	occupancy uint64 // ns × frames, of replaced planes
 	peak      int
 	latched   xdp.Exchange
 }
 
-// planeCounters are the counters of planes that have a register of the same name.
+// planeCounters maps the planes' counters to the registers of the same name.
 var planeCounters = func() map[string]uint32 {
 	at := map[string]uint32{}
 	var none regmap.QueueCounters
-	for _, b := range regmap.Blocks() {
+	for _, b := range regmap.AllBlocks() {
 		for i := range b.Registers {
 			address := b.Base + b.Registers[i].Offset
 			if b.Name == "queue" && none.At(address) != nil {
@@ -34,8 +34,8 @@ var planeCounters = func() map[string]uint32 {
 	return at
 }()
 
-// latch takes what the plane counted since the last time.
-func (c *Card) latch(clear bool) error {
+// latchPlane collects the plane's counts since the previous latch.
+func (c *Card) latchPlane(clear bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.plane == nil {
@@ -60,18 +60,18 @@ func (c *Card) latch(clear bool) error {
 	return nil
 }
 
-// fold keeps what the plane counted before it begins anew. It is empty.
-func (c *Card) fold() error {
-	if err := c.latch(false); err != nil {
+// saveCounts saves the counts of the plane before it is replaced. It must be empty.
+func (c *Card) saveCounts() error {
+	if err := c.latchPlane(false); err != nil {
 		return err
 	}
 	c.total.occupancy += c.total.latched.OccupancyNS
 	c.total.latched = xdp.Exchange{Leaving: -1}
-	return c.listen()
+	return c.readDecisions()
 }
 
-// inside is how many frames are in the queue, and how many updates in these.
-func inside(x *xdp.Exchange) (frames, updates uint64) {
+// queuedCount returns the number of queued frames and of updates in them.
+func queuedCount(x *xdp.Exchange) (frames, updates uint64) {
 	frames = uint64(x.Waiting)
 	if x.Leaving >= 0 {
 		frames++
@@ -79,32 +79,34 @@ func inside(x *xdp.Exchange) (frames, updates uint64) {
 	return frames, x.Updates
 }
 
-// arriveNS is how long frames may be under way after they were sent: whoever takes them may have to wait for most of a second, which
-// the kernel gives to threads that go before all others.
+// arriveNS limits the time that a sent frame may take to arrive: its receiver may wait for most of a second that
+// the kernel gives to real-time threads.
 const arriveNS = 2_000_000_000
 
-// settled waits until what the workers sent has come to the plane. While they send, that is never.
-func (c *Card) settled() error {
+// waitSettled waits until all frames sent by the workers have reached the plane. While the generator runs it
+// returns at once.
+func (c *Card) waitSettled() error {
 	if c.generator.state.Load() == running {
 		return nil
 	}
-	for until := c.clock.now() + arriveNS; ; nap(napNS) {
-		n, err := c.missing()
+	for until := c.clock.now() + arriveNS; ; napFor(napNS) {
+		n, err := c.countMissing()
 		if err != nil || n == 0 {
 			return err
 		}
-		if c.clock.now() > until { // said by Faults
+		if c.clock.now() > until { // reported by Faults
 			c.lost = n
 			return nil
 		}
 	}
 }
 
-// missing is how many frames that the workers sent have not come to the plane; 0 where these are as many as were given up before.
-func (c *Card) missing() (int64, error) {
-	n, err := c.underwayIn()
+// countMissing returns the number of sent frames that have not reached the plane, or 0 if these were already given
+// up.
+func (c *Card) countMissing() (int64, error) {
+	n, err := c.countInFlight()
 	if err == nil && n == 0 {
-		n, err = c.unheard()
+		n, err = c.countUnreceived()
 	}
 	if n == c.lost {
 		n = 0
@@ -112,31 +114,32 @@ func (c *Card) missing() (int64, error) {
 	return n, err
 }
 
-// unheard is how many frames that the card's own workers sent the plane has not taken out of the sockets that it may hear by.
-func (c *Card) unheard() (int64, error) {
-	if err := c.latch(false); err != nil {
+// countUnreceived returns the number of frames sent by the card's workers that the plane has not read from its
+// sockets.
+func (c *Card) countUnreceived() (int64, error) {
+	if err := c.latchPlane(false); err != nil {
 		return 0, err
 	}
 	q := &c.total.queue
-	g, _ := c.generator.counted(false)
-	return max(0, int64(g.SentPackets-classified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
+	g, _ := c.generator.readCounters(false)
+	return max(0, int64(g.SentPackets-countClassified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
 }
 
-// classified is how many updates the engine decided about.
-func classified(q *regmap.QueueCounters) uint64 {
+// countClassified returns the number of updates that the engine decided on.
+func countClassified(q *regmap.QueueCounters) uint64 {
 	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward +
 		q.DroppedMismatch
 }
 
-// generatorState is that of the generator, which is stopping until what it sent has come to the plane, as far as that can be expected:
-// a queue that is empty then stays so.
+// generatorState returns the generator's state. It is stopping until the sent frames have reached the plane or are
+// given up, so that an empty queue then stays empty.
 func (c *Card) generatorState() uint32 {
 	g := c.generator
 	state := g.state.Load()
 	if state != done || g.arrived {
 		return state
 	}
-	n, err := c.missing()
+	n, err := c.countMissing()
 	switch {
 	case err != nil || n == 0:
 	case c.clock.now()-g.lastNS.Load() > arriveNS:
@@ -148,10 +151,10 @@ func (c *Card) generatorState() uint32 {
 	return state
 }
 
-// underwayIn is underway of all workers' cables.
-func (c *Card) underwayIn() (lost int64, err error) {
+// countInFlight sums inFlightOn over all workers' cables.
+func (c *Card) countInFlight() (lost int64, err error) {
 	for _, cable := range c.in {
-		n, err := c.underway(cable)
+		n, err := c.inFlightOn(cable)
 		if err != nil {
 			return 0, err
 		}
@@ -160,86 +163,86 @@ func (c *Card) underwayIn() (lost int64, err error) {
 	return lost, nil
 }
 
-// underway is how many frames left one end of a cable and did not come to the other. Where one is not here nobody knows: 0. The error matches
-// fpga.ErrGone.
-func (c *Card) underway(cable *netlab.Cable) (int64, error) {
+// inFlightOn returns the number of frames sent at one end of a cable and not received at the other. It is 0 if an
+// end is not on this machine. The error matches fpga.ErrGone.
+func (c *Card) inFlightOn(cable *netlab.Cable) (int64, error) {
 	if cable.A == nil || cable.B == nil {
 		return 0, nil
 	}
 	a, err := cable.A.Counts()
 	if err != nil {
-		return 0, c.gone(cable)
+		return 0, c.goneError(cable)
 	}
 	b, err := cable.B.Counts()
 	if err != nil {
-		return 0, c.gone(cable)
+		return 0, c.goneError(cable)
 	}
 	return int64(a.Sent - b.Received), nil
 }
 
-// snapshot latches all banks into the registers.
-func (c *Card) snapshot() error {
-	if err := c.settled(); err != nil {
+// latchRegisters latches all banks into the registers.
+func (c *Card) latchRegisters() error {
+	if err := c.waitSettled(); err != nil {
 		return err
 	}
-	if err := c.latch(false); err != nil {
+	if err := c.latchPlane(false); err != nil {
 		return err
 	}
 	t, now := &c.total, c.clock.now()
 	q := t.queue
 	q.SnapshotCycle, q.CoveredCycles = uint64(c.cycle(now)), uint64((now-t.clearedNS)/cycleNS)
-	q.QueuedFrames, q.QueuedUpdates = inside(&t.latched)
-	q.In = classified(&q)
+	q.QueuedFrames, q.QueuedUpdates = queuedCount(&t.latched)
+	q.In = countClassified(&q)
 	q.OccupancyIntegral = (t.occupancy + t.latched.OccupancyNS) / uint64(cycleNS)
 	q.BusyCycles = uint64(c.pacing().BusyNS / cycleNS)
 	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {
 		c.file.Set64(at, *q.At(at))
 	}
-	g, _ := c.generator.counted(false)
+	g, _ := c.generator.readCounters(false)
 	for at := regmap.GeneratorSentPackets; g.At(at) != nil; at += 8 {
 		c.file.Set64(at, *g.At(at))
 	}
-	a := c.front.total()
+	a := c.front.totalCounters()
 	for at := regmap.AggregatorCount0; a.At(at) != nil; at += 8 {
 		c.file.Set64(at, *a.At(at))
 	}
 	return nil
 }
 
-// clearCounters starts all counters anew; what is inside is carried over.
+// clearCounters zeroes all counters. Frames still inside are carried over.
 func (c *Card) clearCounters() error {
-	if err := c.latch(true); err != nil {
+	if err := c.latchPlane(true); err != nil {
 		return err
 	}
-	cables, err := c.underwayIn()
+	cables, err := c.countInFlight()
 	if err != nil {
 		return err
 	}
-	if cables == 0 { // then those given up were of the run that is over: the cables count on
+	if cables == 0 { // frames given up belong to the previous run: the cables' counts continue
 		c.lost = 0
 	}
 	x := c.total.latched
 	x.OccupancyNS = 0
 	c.total = totals{clearedNS: c.clock.now(), latched: x}
-	c.total.queue.CarriedFrames, c.total.queue.CarriedUpdates = inside(&x)
-	c.generator.counted(true)
-	c.front.anew()
+	c.total.queue.CarriedFrames, c.total.queue.CarriedUpdates = queuedCount(&x)
+	c.generator.readCounters(true)
+	c.front.clearCounters()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pacer.stats = pacing{}
 	return nil
 }
 
-// state views the queue as it is now.
-func (c *Card) state() xdp.Exchange {
-	x, _ := c.view(maxIndex)
+// viewState returns the current state of the queue.
+func (c *Card) viewState() xdp.Exchange {
+	x, _ := c.viewSlot(maxIndex)
 	return x
 }
 
-// maxIndex is where no frame is.
+// maxIndex is an index beyond every frame.
 const maxIndex = 1 << 30
 
-func (c *Card) view(index int) (xdp.Exchange, error) {
+func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.plane == nil {
@@ -247,14 +250,14 @@ func (c *Card) view(index int) (xdp.Exchange, error) {
 	}
 	x, err := c.plane.Inspect(index, nil)
 	if err != nil {
-		c.fail(err)
+		c.recordFailure(err)
 		x.Leaving = -1
 	}
 	return x, err
 }
 
-// occupied is how many slots are in use: a frame on the wire may hold none.
-func (c *Card) occupied(x *xdp.Exchange) int {
+// countOccupied returns the number of slots in use; a frame on the wire may have none.
+func (c *Card) countOccupied(x *xdp.Exchange) int {
 	n := x.Waiting
 	if x.Leaving >= 0 && !c.config.settings.FreeSlotOnStart {
 		n++
@@ -272,22 +275,22 @@ func (c *Card) selectCluster(index uint32) error {
 	}
 	c.file.ShowCluster(&regfile.Cluster{
 		Class: n.Class, DeliveredFrames: n.DeliveredFrames, DeliveredUpdates: n.DeliveredUpdates,
-		LastDeparture: c.cycles(n.LastDepartureNS),
+		LastDeparture: c.cycleOf(n.LastDepartureNS),
 	})
 	return nil
 }
 
-// cycles is device time at an instant of the kernel's clock, 0 for none.
-func (c *Card) cycles(ns uint64) uint64 {
+// cycleOf converts an instant of the kernel's clock to device time, 0 for none.
+func (c *Card) cycleOf(ns uint64) uint64 {
 	if int64(ns) <= c.openNS {
 		return 0
 	}
 	return uint64(c.cycle(int64(ns)))
 }
 
-// inspect fills the inspector's registers with the slot at index in departure order.
-func (c *Card) inspect(index uint32) error {
-	x, err := c.view(int(index))
+// inspectSlot fills the inspector's registers with the slot at index in departure order.
+func (c *Card) inspectSlot(index uint32) error {
+	x, err := c.viewSlot(int(index))
 	if err != nil {
 		return err
 	}
@@ -300,12 +303,12 @@ func (c *Card) inspect(index uint32) error {
 	} else {
 		x.Update, x.AppendedNS = olaf.Update{}, 0
 	}
-	c.file.ShowSlot(state, &x.Update, c.cycles(x.AppendedNS))
+	c.file.ShowSlot(state, &x.Update, c.cycleOf(x.AppendedNS))
 	return nil
 }
 
-// flush discards everything inside.
-func (c *Card) flush() error {
+// flushQueue discards all frames.
+func (c *Card) flushQueue() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := c.plane.Flush(); err != nil {

@@ -1,7 +1,7 @@
-// Package realtime is a card whose wires are real and whose clock is this machine's: senders, queue and parameter server in
-// namespaces of their own, joined by virtual cables, behind the same registers as any card.
+// Package realtime implements a card with real cables and this machine's clock. Senders, queue and parameter server
+// run in separate namespaces, joined by virtual cables, behind the registers of any card.
 //
-// What decides about a frame is a Plane: programs of the kernel, or the engine behind packet sockets. The plane answers
-// when it is asked; a thread of this package keeps time at the output (the pacer), another one at the workers (the generator).
-// Both tell how late they were: a process can't promise to be on time, so that ages which it spoiled must be withheld.
+// A Plane decides on frames: kernel programs, or the engine behind packet sockets. The plane is passive. One thread
+// of this package times the output (the pacer), another the workers (the generator). Both report their lateness,
+// because a process cannot guarantee timing; ages distorted by it must be withheld.
 package realtime

@@ -60,17 +60,17 @@ func heldUp(t *testing.T, c *Card, updates uint64) bool {
 	held := make(chan bool, 1)
 	go func() {
 		counted := func() uint64 {
-			n, _ := c.generator.counted(false)
+			n, _ := c.generator.readCounters(false)
 			return n.SentPackets
 		}
 		for counted() < 10 && t.Context().Err() == nil {
-			nap(napNS)
+			napFor(napNS)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		until := counted() + 3
 		for counted() < min(until, updates) && t.Context().Err() == nil {
-			nap(napNS)
+			napFor(napNS)
 		}
 		held <- until <= updates
 	}()

@@ -11,28 +11,29 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// builtSegments is how many partial sums the inspector reaches.
+// builtSegments is the number of partial sums that the inspector can show.
 const builtSegments = 4096
 
-// front is the aggregator block: the program that hosts wait for, whose packets pass no queue. It is presented with packets by
-// one thread, and looked at by another.
+// front is the aggregator block: the program of closed-loop hosts, whose packets bypass the queue. One thread
+// presents packets while another reads.
 type front struct {
 	mu    Lock
-	loop  *aggregator.Loop          // nil where nobody waits
-	own   regmap.AggregatorCounters // of loops that are over, less what was cleared
-	code  uint32                    // of the program that these are of
+	loop  *aggregator.Loop          // nil without closed-loop hosts
+	own   regmap.AggregatorCounters // of ended loops, less what was cleared
+	code  uint32                    // code of their program
 	peak  int
 	cycle func() uint64 // the card's clock
 	held  aggregator.Held
 }
 
-// ends discards what the loop holds, under the lock.
-func (f *front) ends() {
+// discardSums discards the loop's partial sums. The caller must hold the lock.
+func (f *front) discardSums() {
 	f.held.Discard(&f.own, f.cycle(), f.loop.Occupied())
 	f.loop.Clear()
 }
 
-// builtPrograms are the programs' codes as bits. That of passing on is always among them.
+// builtPrograms returns the codes of the built programs as a bit mask. The bit of the pass-through program is
+// always set.
 func (b *Backend) builtPrograms() uint32 {
 	bits := uint32(1)
 	for i := range b.Programs {
@@ -50,7 +51,7 @@ func (b *Backend) programOf(code uint32) program.Description {
 	return pass.Describe()
 }
 
-// loop is the program as hosts have it; their packets come at times of their own.
+// loop is the program as seen by the hosts, with locking.
 type loop struct {
 	*aggregator.Loop
 	front *front
@@ -58,13 +59,13 @@ type loop struct {
 
 var _ fpga.Looper = (*Card)(nil)
 
-// AddsUpdates is false: programs are for hosts that wait, and no update of the generator passes one.
+// AddsUpdates returns false: programs serve closed-loop hosts only, and the generator's updates bypass them.
 func (c *Card) AddsUpdates() bool { return false }
 
-// OpenLoop begins a loop through the program that register aggregator.program names. Packets may be presented by one thread while
-// another reads registers.
+// OpenLoop starts a closed loop through the program selected by register aggregator.program. One thread may present
+// packets while another reads registers.
 func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
-	if err := c.fault(); err != nil {
+	if err := c.firstFailure(); err != nil {
 		return nil, err
 	}
 	if !c.enabled || c.frozen {
@@ -76,38 +77,39 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 		return nil, err
 	}
 	f := &c.front
-	f.end()
+	f.endLoop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.peak, f.loop = 0, &aggregator.Loop{Program: p, Of: &of, Tables: c.admission}
+	f.peak, f.loop = 0, &aggregator.Loop{Program: p, Of: &of, Tables: c.jobTables}
 	return &loop{f.loop, f}, nil
 }
 
-// admission is what the tables know of jobs now; nil where they know nothing.
-func (c *Card) admission() aggregator.Admission {
+// jobTables returns the current tables of jobs, or nil if there are none.
+func (c *Card) jobTables() aggregator.Admission {
 	if c.tables == nil {
 		return nil
 	}
 	return c.tables()
 }
 
-// Admit lets the tables say which jobs hosts may have; nil lets them have all.
-func (c *Card) Admit(tables func() aggregator.Admission) { c.tables = tables }
+// SetTables sets the tables that admit jobs of hosts; nil admits all.
+func (c *Card) SetTables(tables func() aggregator.Admission) { c.tables = tables }
 
-// end ends the loop, whose counts stay.
-func (f *front) end() {
+// endLoop ends the loop and keeps its counts.
+func (f *front) endLoop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
-		f.ends()
+		f.discardSums()
 		f.own.Add(aggregator.Counters(f.loop.Program))
 		f.loop = nil
 	}
 }
 
-// adopt ends the loop as the registers begin to name a program, which may be another one: its counts begin at 0.
-func (f *front) adopt(code uint32) {
-	f.end()
+// adoptProgram ends the loop when the registers select a program. For another program than before, counts start at
+// 0.
+func (f *front) adoptProgram(code uint32) {
+	f.endLoop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.code != code {
@@ -116,17 +118,17 @@ func (f *front) adopt(code uint32) {
 	}
 }
 
-// clear discards the partial sums.
-func (f *front) clear() {
+// clearSums discards the partial sums.
+func (f *front) clearSums() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.loop != nil {
-		f.ends()
+		f.discardSums()
 	}
 }
 
-// total is every counter now.
-func (f *front) total() regmap.AggregatorCounters {
+// totalCounters returns the current value of every counter.
+func (f *front) totalCounters() regmap.AggregatorCounters {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	total := f.own
@@ -136,33 +138,33 @@ func (f *front) total() regmap.AggregatorCounters {
 	return total
 }
 
-// anew starts the counters anew.
-func (f *front) anew() {
+// clearCounters zeroes the counters and keeps levels.
+func (f *front) clearCounters() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.own = regmap.AggregatorCounters{}
 	if f.loop != nil {
 		f.own, f.peak = aggregator.Cleared(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
 	}
-	f.held.Clear(f.cycle(), f.slots())
+	f.held.Clear(f.cycle(), f.countOccupied())
 }
 
-// occupied is how many slots hold a partial sum, and most how many did at a time.
-func (f *front) occupied() uint32 {
+// readOccupied returns the number of slots with a partial sum, peakOccupied the maximum.
+func (f *front) readOccupied() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return uint32(f.slots())
+	return uint32(f.countOccupied())
 }
 
-// slots is occupied under the lock.
-func (f *front) slots() int {
+// countOccupied is readOccupied for callers that hold the lock.
+func (f *front) countOccupied() int {
 	if f.loop == nil {
 		return 0
 	}
 	return f.loop.Occupied()
 }
 
-func (f *front) most() uint32 {
+func (f *front) peakOccupied() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return uint32(f.peak)

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// States of the generator, as its register numbers them.
+// Generator states of the register map.
 const (
 	idle    = regmap.GeneratorStateStateIdle
 	armed   = regmap.GeneratorStateStateArmed
@@ -20,33 +20,33 @@ const (
 	done    = regmap.GeneratorStateStateDone
 	failed  = regmap.GeneratorStateStateError
 
-	stopping = regmap.GeneratorStateStateStopping // frames are under way; see generatorState
+	stopping = regmap.GeneratorStateStateStopping // frames are in flight; see generatorState
 )
 
-// generator sends what the descriptors say, at the workers' end of the cable, on a thread of its own while it runs.
+// generator sends frames by descriptors, at the workers' end of the cable. It uses a separate thread while it runs.
 type generator struct {
 	card   *Card
 	out    *netlab.Socket
-	hop    []byte // hardware addresses that frames get, the switch's and the workers'; nil where those of the flows will do
+	hop    []byte // MAC addresses for frames, the switch's and the workers'; nil to use those of the flows
 	state  atomic.Uint32
-	events atomic.Uint32 // to be raised at the next look
+	events atomic.Uint32 // to be raised at the next poll
 	stop   atomic.Bool
-	ended  chan struct{} // of the thread; nil before the first
+	ended  chan struct{} // closed when the thread ends; nil before the first run
 
 	flows     []sender
 	templates [regfile.Templates][]int32
 	limit     uint64
-	resume    func()       // the collector; nil while it is not held
+	resume    func()       // resumes the garbage collector; nil if it is not paused
 	zero      atomic.Int64 // ns; when the run clock was 0
-	lastNS    atomic.Int64 // when a frame left last
-	arrived   bool         // what was sent last, as far as it can be expected
+	lastNS    atomic.Int64 // when the last frame left
+	arrived   bool         // all sent frames have arrived or are given up
 
 	mu       Lock
 	counters regmap.GeneratorCounters
-	unsent   error // the first frame that the interface refused
+	unsent   error // error of the first frame rejected by the interface
 }
 
-// sender is a flow and how its frames begin.
+// sender is a flow and its frame addresses.
 type sender struct {
 	regmap.Flow
 	addresses olaf.Addresses
@@ -57,8 +57,8 @@ func (g *generator) busy() bool {
 	return s == armed || s == running
 }
 
-// command obeys one bit of generator.command; a reason means that it was not done.
-func (g *generator) command(bit uint32) *regfile.Reason {
+// runCommand executes one bit of generator.command. It returns a reason if the command was refused.
+func (g *generator) runCommand(bit uint32) *regfile.Reason {
 	state := g.state.Load()
 	refused := regfile.BadState("the generator's state does not allow it")
 	switch bit {
@@ -66,51 +66,51 @@ func (g *generator) command(bit uint32) *regfile.Reason {
 		if g.busy() {
 			return refused
 		}
-		return g.arm()
+		return g.armRun()
 	case regmap.GeneratorCommandStart:
 		if state != armed {
 			return refused
 		}
-		g.start()
+		g.startRun()
 	case regmap.GeneratorCommandStop:
 		switch state {
 		case armed:
 			g.state.Store(idle)
 		case running:
-			g.halt()
+			g.stopThread()
 			if g.state.CompareAndSwap(running, done) {
-				g.raise(regmap.GeneratorEventsDone)
+				g.raiseEvents(regmap.GeneratorEventsDone)
 			}
 		}
 	case regmap.GeneratorCommandAbort:
-		g.halt()
+		g.stopThread()
 		g.state.Store(idle)
 	}
 	return nil
 }
 
-// halt ends the thread and waits for it.
-func (g *generator) halt() {
+// stopThread stops the thread and waits for it.
+func (g *generator) stopThread() {
 	g.stop.Store(true)
 	if g.ended != nil {
 		<-g.ended
 	}
-	g.collect()
+	g.resumeCollector()
 }
 
-// collect lets garbage be collected again: see start.
-func (g *generator) collect() {
+// resumeCollector ends the pause of the garbage collector made by startRun.
+func (g *generator) resumeCollector() {
 	if g.resume != nil {
 		g.resume()
 		g.resume = nil
 	}
 }
 
-// roomBytes is how much garbage may gather while the generator runs.
+// roomBytes limits the garbage that may accumulate while the generator runs.
 const roomBytes = 1 << 30
 
-// holdCollector keeps the collector from stopping all threads, until what it returns is called or memory gets short: it would wait
-// for those that other programs keep from running, and frames would wait with it.
+// holdCollector pauses the garbage collector until resume is called or memory gets short. A collection would wait
+// for threads that other programs keep from running, and frames would wait with it.
 func holdCollector() (resume func()) {
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(roomBytes)
 	return func() {
@@ -119,13 +119,13 @@ func holdCollector() (resume func()) {
 	}
 }
 
-func (g *generator) raise(events uint32) {
+func (g *generator) raiseEvents(events uint32) {
 	for old := g.events.Load(); !g.events.CompareAndSwap(old, old|events); old = g.events.Load() {
 	}
 }
 
-// arm reads flows and templates, and refuses what this machine can't carry.
-func (g *generator) arm() *regfile.Reason {
+// armRun reads flows and templates, and refuses loads beyond this machine's capacity.
+func (g *generator) armRun() *regfile.Reason {
 	file := &g.card.file
 	memories := &file.Memories
 	g.flows = make([]sender, file.Reg(regmap.GeneratorFlows))
@@ -148,7 +148,7 @@ func (g *generator) arm() *regfile.Reason {
 		g.limit = min(g.limit, stop)
 	}
 	if limit := g.card.carry / 2; limit > 0 {
-		if r := g.card.carries(limit, g.load(perSecond(limit, 1))); r != nil {
+		if r := g.card.checkLoad(limit, g.sumLoad(perSecond(limit, 1))); r != nil {
 			return r
 		}
 	}
@@ -156,49 +156,51 @@ func (g *generator) arm() *regfile.Reason {
 	return nil
 }
 
-// load is what a run asks of the machine. Bursts are frames that come about as close together as any, and closer than the machine takes them.
+// load is the load that a run puts on the machine. A burst is a sequence of frames at about the minimum spacing,
+// faster than the machine can process.
 type load struct {
-	frames, ns int64 // all, and from the first to the last
+	frames, ns int64 // total, and from the first to the last
 	size       int   // mean, in bytes
 	bursts     int64
-	before     int64 // frames that come before the last burst does
-	beforeNS   int64 // from the first frame to the last burst
+	before     int64 // frames before the last burst
+	beforeNS   int64 // from the first frame to the start of the last burst
 }
 
-// span is how many frames come in what time: bursts and the gaps behind them where there are such, so that few bursts are no higher a rate than many.
-func (l *load) span() (frames, ns int64) {
+// measureSpan returns a number of frames and their duration. If there are bursts, both end before the last one and
+// include the gaps, so that the rate does not depend on the number of bursts.
+func (l *load) measureSpan() (frames, ns int64) {
 	if l.bursts > 1 && float64(l.before)*float64(l.ns) < float64(l.frames-1)*float64(l.beforeNS) {
 		return l.before, l.beforeNS
 	}
 	return l.frames - 1, max(l.ns, 1)
 }
 
-// offered is frames a second.
-func (l *load) offered() int64 {
-	frames, ns := l.span()
+// framesPerSecond returns the load's frame rate.
+func (l *load) framesPerSecond() int64 {
+	frames, ns := l.measureSpan()
 	return perSecond(ns, frames)
 }
 
-// offers is that as a rate, to the bit.
-func (l *load) offers() olaf.Rate {
-	frames, ns := l.span()
+// offeredRate returns the load in bit/s.
+func (l *load) offeredRate() olaf.Rate {
+	frames, ns := l.measureSpan()
 	return olaf.Rate(float64(frames) * float64(8*l.size) * float64(olaf.Second/olaf.Nanosecond) / float64(ns))
 }
 
-// rate is that of packets a second of the load's frames.
-func (l *load) rate(packets int64) olaf.Rate { return olaf.Rate(packets * 8 * int64(l.size)) }
+// rateOf converts a frame rate to bit/s for the load's mean frame size.
+func (l *load) rateOf(packets int64) olaf.Rate { return olaf.Rate(packets * 8 * int64(l.size)) }
 
-// load adds up the descriptors, as far as they are loaded; frames that are apartNS apart are of two bursts in any case.
-func (g *generator) load(apartNS int64) *load {
+// sumLoad sums the loaded descriptors. Frames at least apartNS apart always belong to different bursts.
+func (g *generator) sumLoad(apartNS int64) *load {
 	closest := int64(math.MaxInt64)
-	g.planned(func(n int, atNS, sinceNS int64, _ int) {
+	g.visitDescriptors(func(n int, atNS, sinceNS int64, _ int) {
 		if n > 0 {
 			closest = min(closest, sinceNS)
 		}
 	})
 	apartNS = min(apartNS, max(burstSpread*min(closest, apartNS), 2*cycleNS))
 	l, bytes := new(load), 0
-	g.planned(func(n int, atNS, sinceNS int64, size int) {
+	g.visitDescriptors(func(n int, atNS, sinceNS int64, size int) {
 		if n == 0 || sinceNS >= apartNS {
 			l.bursts, l.before, l.beforeNS = l.bursts+1, l.frames, atNS
 		}
@@ -209,11 +211,12 @@ func (g *generator) load(apartNS int64) *load {
 	return l
 }
 
-// burstSpread is how many times as far apart as the closest ones frames of one burst are at most.
+// burstSpread is the maximum ratio of the spacing in a burst to the minimum spacing.
 const burstSpread = 4
 
-// planned hands out each descriptor that is loaded: its number, when it is due after the first one and after the one before, and its length.
-func (g *generator) planned(each func(n int, atNS, sinceNS int64, size int)) {
+// visitDescriptors visits each loaded descriptor: its number, its due time after the first and after the previous
+// one, and its frame length.
+func (g *generator) visitDescriptors(each func(n int, atNS, sinceNS int64, size int)) {
 	var d regmap.Descriptor
 	var first, last uint64
 	for n := range g.limit {
@@ -229,22 +232,22 @@ func (g *generator) planned(each func(n int, atNS, sinceNS int64, size int)) {
 	}
 }
 
-func (g *generator) start() {
-	g.halt()
+func (g *generator) startRun() {
+	g.stopThread()
 	g.stop.Store(false)
 	g.resume = holdCollector()
 	g.arrived = false
 	g.state.Store(running)
 	g.ended = make(chan struct{})
 	began := make(chan int64)
-	go g.run(began)
+	go g.playDescriptors(began)
 	zero := <-began
 	g.zero.Store(zero)
 	g.card.file.Set64(regmap.GeneratorStartCycle, uint64(g.card.cycle(zero)))
 }
 
-// run plays the descriptors. The run clock begins when the thread is there, which may take a while.
-func (g *generator) run(began chan<- int64) {
+// playDescriptors sends the frames. The run clock begins when the thread is ready, which may take a while.
+func (g *generator) playDescriptors(began chan<- int64) {
 	defer close(g.ended)
 	OwnThread(Senders)
 	zero := g.card.clock.now()
@@ -253,30 +256,30 @@ func (g *generator) run(began chan<- int64) {
 	buf := make([]byte, olaf.FrameSize(maxLanes))
 	var d regmap.Descriptor
 	for n := range g.limit {
-		f, size, fault := g.next(n, last, &d)
+		f, size, fault := g.readDescriptor(n, last, &d)
 		if fault != 0 {
-			g.raise(regmap.GeneratorEventsError | fault)
+			g.raiseEvents(regmap.GeneratorEventsError | fault)
 			g.state.CompareAndSwap(running, failed)
 			return
 		}
 		last = d.Time
 		due := zero + int64(d.Time)*cycleNS
-		if !g.card.clock.until(due, senderSpinNS, &g.stop) {
-			return // whoever stops it says what its state is
+		if !g.card.clock.waitUntil(due, senderSpinNS, &g.stop) {
+			return // the function that stops it sets the state
 		}
 		now := g.card.clock.now()
-		frame := g.encode(buf, f, &d, size, uint64(now-zero))
+		frame := g.encodeFrame(buf, f, &d, size, uint64(now-zero))
 		err := g.out.Send(frame)
 		g.lastNS.Store(now)
-		g.count(len(frame), now-due, err)
+		g.countSent(len(frame), now-due, err)
 	}
 	if g.state.CompareAndSwap(running, done) {
-		g.raise(regmap.GeneratorEventsDone)
+		g.raiseEvents(regmap.GeneratorEventsDone)
 	}
 }
 
-// next reads descriptor n and says what is wrong with it, as a bit of generator.events.
-func (g *generator) next(n, last uint64, d *regmap.Descriptor) (f *sender, size int, fault uint32) {
+// readDescriptor reads descriptor n. If it is invalid, fault is a bit of generator.events.
+func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sender, size int, fault uint32) {
 	switch {
 	case !g.card.file.Memories.Descriptor(n, d):
 		return nil, 0, regmap.GeneratorEventsUnderrun
@@ -293,10 +296,10 @@ func (g *generator) next(n, last uint64, d *regmap.Descriptor) (f *sender, size 
 	return f, size, 0
 }
 
-// destPortAt is where a frame's UDP destination port stands; a flow may name another than OLAF's.
+// destPortAt is the offset of the UDP destination port in a frame; a flow may use another port than OLAF's.
 const destPortAt = 36
 
-func (g *generator) encode(buf []byte, f *sender, d *regmap.Descriptor, size int, genNS uint64) []byte {
+func (g *generator) encodeFrame(buf []byte, f *sender, d *regmap.Descriptor, size int, genNS uint64) []byte {
 	u := olaf.Update{
 		GenNS: genNS % olaf.GenModulus, Seq: d.Sequence, Reward: d.Reward, Cluster: f.Cluster, Worker: f.Worker,
 		Count: 1, Lanes: uint16((size - olaf.HeaderBytes) / olaf.LaneBytes),
@@ -306,14 +309,14 @@ func (g *generator) encode(buf []byte, f *sender, d *regmap.Descriptor, size int
 	}
 	n, err := olaf.EncodeUpdate(buf, &f.addresses, &u, g.templates[f.Template][:u.Lanes])
 	if err != nil {
-		panic("realtime: a frame of a checked length can't be encoded: " + err.Error()) // next saw to its length
+		panic("realtime: a frame of a checked length can't be encoded: " + err.Error()) // readDescriptor checked the length
 	}
 	binary.BigEndian.PutUint16(buf[destPortAt:], f.DestPort)
 	copy(buf, g.hop)
 	return buf[:n]
 }
 
-func (g *generator) count(bytes int, late int64, err error) {
+func (g *generator) countSent(bytes int, late int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
@@ -332,8 +335,8 @@ func (g *generator) count(bytes int, late int64, err error) {
 	}
 }
 
-// counted are the counters now; with clear they begin anew.
-func (g *generator) counted(clear bool) (c regmap.GeneratorCounters, unsent error) {
+// readCounters returns the counters and, if clear, zeroes them.
+func (g *generator) readCounters(clear bool) (c regmap.GeneratorCounters, unsent error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c, unsent = g.counters, g.unsent

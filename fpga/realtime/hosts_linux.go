@@ -12,51 +12,53 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Hosts says who is at the ends of the cables, beside the card's own generator and capture.
+// Hosts describes the ends of the cables, apart from the card's generator and capture.
 type Hosts struct {
-	// Workers have a namespace each, in which programs can run, and so has the server; 0 has one namespace for all, in which no
-	// addresses are.
+	// Workers is the number of workers, each in a namespace in which programs can run, as is the server. If 0, one
+	// namespace without addresses stands for all workers.
 	Workers int
-	// Addresses are those of a worker: its frames are told apart by them. 0 is one.
+	// Addresses is the number of addresses per worker, which distinguish its frames; 0 means one.
 	Addresses int
-	// Outside are hosts behind interfaces of this machine, by the number of a worker, or Server for the server. Only planes take them
-	// between whose hosts the kernel forwards.
+	// Outside lists hosts behind interfaces of this machine, by worker number, or Server for the server. It needs
+	// planes with kernel forwarding between hosts.
 	Outside map[int]Outside
-	// Wires are cables that join interfaces of this machine, by the same numbers; where all workers have one namespace, it is 0.
+	// Wires lists cables between interfaces of this machine, by the same numbers; if all workers share a namespace,
+	// the number is 0.
 	Wires map[int]Wire
 }
 
-// Server is the number of the server among the hosts.
+// Server returns the server's number among the hosts.
 func (h Hosts) Server() int { return max(h.Workers, 1) }
 
-// foreign says that interfaces of this machine are among the ends of the cables. They keep their hardware addresses.
-func (h Hosts) foreign() bool { return len(h.Outside)+len(h.Wires) > 0 }
+// hasForeign reports whether interfaces of this machine are used as cable ends. They keep their MAC addresses.
+func (h Hosts) hasForeign() bool { return len(h.Outside)+len(h.Wires) > 0 }
 
-// Wire is a cable of this machine's own between a host and the switch.
+// Wire is an existing cable between a host and the switch.
 type Wire struct {
-	Host, Hub string // interfaces at its two ends
-	Virtual   bool   // they are no network cards', and may end with the card
+	Host, Hub string // interfaces at its ends
+	Virtual   bool   // not network cards; they may be removed with the card
 }
 
-// Outside is a host that is no namespace, but whatever an interface of this machine leads to.
+// Outside is a host behind an interface of this machine.
 type Outside struct {
 	Interface string
-	Virtual   bool             // it is no network card's, and may end with the card
-	Hub       netip.Prefix     // address of the switch at the interface, in the host's network
+	Virtual   bool             // not a network card; it may be removed with the card
+	Hub       netip.Prefix     // switch's address at the interface, in the host's network
 	MAC       net.HardwareAddr // of the server
 }
 
-// MaxHosts and MaxAddresses bound Hosts, by the addresses that there are.
+// MaxHosts and MaxAddresses limit Hosts by the available addresses.
 const (
 	MaxHosts     = 250
 	MaxAddresses = 250
 )
 
-// check refuses servers that frames can't be sent to.
-func (h Hosts) check(b *Backend) error {
+// checkHosts returns an error for combinations that the backend does not support and for a server without a valid
+// MAC address.
+func (h Hosts) checkHosts(b *Backend) error {
 	server, outside := h.Outside[h.Server()]
 	switch {
-	case h.foreign() && b.Forwards:
+	case h.hasForeign() && b.Forwards:
 		return fmt.Errorf("%w: %s forwards packets only over virtual cables", netlab.ErrNetwork, b.Address)
 	case outside && len(server.MAC) != macBytes:
 		return fmt.Errorf("%w: the server behind %s has the MAC %q", netlab.ErrNetwork, server.Interface, server.MAC)
@@ -64,11 +66,11 @@ func (h Hosts) check(b *Backend) error {
 	return nil
 }
 
-// macBytes is the length of a hardware address.
+// macBytes is the length of a MAC address.
 const macBytes = 6
 
-// names are the namespaces of workers.
-func (h Hosts) names() []string {
+// workerNames returns the names of the workers' namespaces.
+func (h Hosts) workerNames() []string {
 	if h.Workers == 0 {
 		return []string{"workers"}
 	}
@@ -79,13 +81,14 @@ func (h Hosts) names() []string {
 	return names
 }
 
-// network is that of a worker's cable, or of the server's, which is the one behind the last worker's.
-func network(i int) netip.Prefix {
+// hostNetwork returns the network of a worker's cable, or of the server's, which follows the last worker's.
+func hostNetwork(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 78, byte(i), 0}), 24)
 }
 
-// reach makes the way to a host: a cable to a namespace of its own, or the interface behind which it is, whose other end is not here.
-func (c *Card) reach(hub *netlab.Node, number int, name string) (host, here *netlab.Interface, err error) {
+// connectHost connects a host to the switch: by a cable to a new namespace, or by the interface behind which it is;
+// then host is nil.
+func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, here *netlab.Interface, err error) {
 	if at, outside := c.hosts.Outside[number]; outside {
 		here, err = hub.Adopt(at.Interface, at.Virtual)
 		return nil, here, err
@@ -106,27 +109,29 @@ func (c *Card) reach(hub *netlab.Node, number int, name string) (host, here *net
 	return cable.A, cable.B, nil
 }
 
-// gauge is what the ends of the cables are called by which is measured where hosts are outside: what they hear is only what the hosts say.
+// gauge is the name of the ends used for the measurement if hosts are outside, because their interfaces receive
+// only the hosts' frames.
 const gauge = "gauge"
 
-// gauges makes the ends by which frames come and go while is measured: those of the first worker and of the server, where nothing of
-// it leaves the machine.
-func (c *Card) gauges(hub *netlab.Node) (in, out *netlab.Interface, err error) {
+// makeGauges returns the ends used for sending and receiving in the measurement: those of the first worker and of
+// the server, or extra ones if frames would leave the machine.
+func (c *Card) makeGauges(hub *netlab.Node) (in, out *netlab.Interface, err error) {
 	if len(c.hosts.Outside) == 0 {
 		return c.in[0].A, c.out.A, nil
 	}
-	in, here, err := c.reach(hub, -1, gauge)
+	in, here, err := c.connectHost(hub, -1, gauge)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.in = append(c.in, &netlab.Cable{A: in, B: here})
-	_, out, err = c.reach(hub, -1, gauge+"d")
+	_, out, err = c.connectHost(hub, -1, gauge+"d")
 	return in, out, err
 }
 
-// join makes workers, switch and server hosts that reach each other. To a worker the switch's interface has the server's hardware
-// address, so that what the queue lets through is for the server as it is; where interfaces keep theirs, the pacer writes it.
-func (c *Card) join(hub *netlab.Node) error {
+// joinHosts makes workers, switch and server reachable from each other. Workers see the switch's interface with the
+// server's MAC address, so frames that pass the queue need no rewriting. If interfaces keep their addresses, the
+// pacer rewrites frames.
+func (c *Card) joinHosts(hub *netlab.Node) error {
 	if c.hosts.Workers == 0 {
 		return nil
 	}
@@ -146,11 +151,11 @@ func (c *Card) join(hub *netlab.Node) error {
 		if i < c.hosts.Workers {
 			addresses = max(c.hosts.Addresses, 1)
 		}
-		if err := cable.Join(network(i), addresses); err != nil {
+		if err := cable.Join(hostNetwork(i), addresses); err != nil {
 			return err
 		}
 	}
-	if c.hosts.foreign() {
+	if c.hosts.hasForeign() {
 		return nil
 	}
 	for _, cable := range c.in {
@@ -161,7 +166,7 @@ func (c *Card) join(hub *netlab.Node) error {
 	return nil
 }
 
-// serverMAC is the hardware address of the server.
+// serverMAC returns the server's MAC address.
 func (c *Card) serverMAC() net.HardwareAddr {
 	if at, outside := c.hosts.Outside[c.hosts.Server()]; outside {
 		return at.MAC
@@ -169,15 +174,15 @@ func (c *Card) serverMAC() net.HardwareAddr {
 	return c.out.B.MAC
 }
 
-// Worker is the interface of a worker in a namespace, at the worker's end, and the first of its addresses.
+// Worker returns the interface of a worker in a namespace, at the worker's end, and its first address.
 func (c *Card) Worker(i int) (*netlab.Interface, netip.Addr) { return c.in[i].A, hostAddress(i) }
 
-// ServerAddress is that of the server, where there are hosts.
+// ServerAddress returns the server's address, if there are hosts.
 func (c *Card) ServerAddress() netip.Addr { return hostAddress(c.hosts.Workers) }
 
-func hostAddress(i int) netip.Addr { return network(i).Addr().Next().Next() }
+func hostAddress(i int) netip.Addr { return hostNetwork(i).Addr().Next().Next() }
 
-// Hub is the interface of the switch towards a worker, or with as many as there are workers towards the server.
+// Hub returns the switch's interface to a worker or, for the number of workers, to the server.
 func (c *Card) Hub(host int) *netlab.Interface {
 	if host == c.hosts.Workers {
 		return c.out.A
@@ -185,27 +190,28 @@ func (c *Card) Hub(host int) *netlab.Interface {
 	return c.in[host].B
 }
 
-// marker is a plane that tells passing ACKs how full it is.
+// marker is a plane that writes its fill level into passing ACKs.
 type marker interface {
 	AttachMark(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
 }
 
-// Route is the network of a host, whose own end of the cable is A. Hub is the switch's address in it.
+// Route is the network of a host, at end A of the cable. Hub is the switch's address in it.
 type Route struct {
 	To  netip.Prefix
 	Hub netip.Addr
 	By  *netlab.Cable
 }
 
-// forwarder is a plane that passes packets on between hosts until what it returns is closed, and tells passing ACKs how full it is.
+// forwarder is a plane that forwards packets between hosts until its result is closed, and writes its fill level
+// into passing ACKs.
 type forwarder interface {
 	Forward(server *netlab.Interface, routes []Route) (io.Closer, error)
 }
 
-// routes are those to all hosts.
-func (c *Card) routes() (all []Route) {
+// listRoutes returns the routes to all hosts.
+func (c *Card) listRoutes() (all []Route) {
 	for i, cable := range append(slices.Clone(c.in), &netlab.Cable{A: c.out.B, B: c.out.A}) {
-		to := network(i)
+		to := hostNetwork(i)
 		all = append(all, Route{To: to, Hub: to.Addr().Next(), By: cable})
 	}
 	return all

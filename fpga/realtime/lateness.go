@@ -9,13 +9,13 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Thresholds beyond which a run's ages say more of the pacer than of the queue.
+// Limits beyond which a run's ages reflect the pacer more than the queue.
 const (
 	LatePercent  = 25 // of the service time, for the 99th percentile of lateness
-	StallPercent = 2  // of the busy time, for all stalls together
+	StallPercent = 2  // of the busy time, for the sum of all stalls
 )
 
-// histogram counts durations in ns, in buckets that are 1/16 of their value wide.
+// histogram counts durations in ns, in buckets with a width of 1/16 of their value.
 type histogram struct {
 	buckets [61 << fineBits]uint64
 	n       uint64
@@ -39,8 +39,8 @@ func bucketOf(v uint64) int {
 	return (shift+1)<<fineBits + int(v>>shift&(1<<fineBits-1))
 }
 
-// top is the greatest value of a bucket.
-func top(bucket int) int64 {
+// bucketMax returns the largest value of a bucket.
+func bucketMax(bucket int) int64 {
 	if bucket < 1<<fineBits {
 		return int64(bucket)
 	}
@@ -48,32 +48,34 @@ func top(bucket int) int64 {
 	return int64((1<<fineBits+bucket&(1<<fineBits-1)+1)<<shift) - 1
 }
 
-// quantile is a value that a share of the durations does not exceed, at most 1/16 too great; 0 of none.
+// quantile returns a value not exceeded by a share of the durations, at most 1/16 too large, or 0 if there are
+// none.
 func (h *histogram) quantile(share float64) int64 {
 	want, seen := uint64(share*float64(h.n)), uint64(0)
 	for i, n := range h.buckets {
 		if seen += n; n > 0 && seen >= want {
-			return min(top(i), h.max)
+			return min(bucketMax(i), h.max)
 		}
 	}
 	return h.max
 }
 
-// pacing is how well frames left in time, since it was cleared.
+// pacing has the timing of departures since it was cleared.
 type pacing struct {
 	late     histogram
 	busyNS   int64 // sum of service times
-	stallNS  int64 // sum of what frames were late by more than LatePercent of their service time
+	stallNS  int64 // sum of latenesses above LatePercent of the service time
 	stalls   int64
-	area     float64 // half the sum of squares of what is in stallNS
+	area     float64 // half the sum of squares of the latenesses in stallNS
 	firstNS  int64   // when the first frame was due
-	laterNS  float64 // sum of how much later the others were
-	unsent   int64   // frames that the interface refused
-	firstErr error   // of these
+	laterNS  float64 // sum of the delays of the others relative to the first
+	unsent   int64   // frames rejected by the interface
+	firstErr error   // error of the first
 }
 
-// sent books a frame that took serviceNS, was due at an instant and left at another. It says whether that was a stall.
-func (p *pacing) sent(serviceNS, dueNS, leftNS int64) (stall bool) {
+// recordSent records a frame with a service time of serviceNS that was due at one instant and left at another. It
+// reports whether that was a stall.
+func (p *pacing) recordSent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	if p.late.n == 0 {
 		p.firstNS = dueNS
 	}
@@ -89,8 +91,8 @@ func (p *pacing) sent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	return stall
 }
 
-// tell says how a run went that began at an instant, and why its ages must be withheld if they must.
-func (p *pacing) tell(zeroNS int64) *fpga.Pacing {
+// report summarizes a run that began at zeroNS. It sets Withheld if the ages must be withheld.
+func (p *pacing) report(zeroNS int64) *fpga.Pacing {
 	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
 		StallAreaNS2: p.area,
 		LatenessNS:   olaf.Quantiles{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}

@@ -53,9 +53,9 @@ func TestWithheld(t *testing.T) {
 				late = c.late[i]
 			}
 			due := 7e9 + int64(i)*1_000_000
-			p.sent(1_000_000, due, due+late)
+			p.recordSent(1_000_000, due, due+late)
 		}
-		told := p.tell(6e9)
+		told := p.report(6e9)
 		if c.frames > 0 && told.DueNS != 1e9+float64(c.frames-1)*500_000 {
 			t.Errorf("%s: due at %v on the average", c.name, told.DueNS)
 		}

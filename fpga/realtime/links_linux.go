@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Links hold the time of links of some rate in front of cables that have none: of each, frames leave one after the other, when their
-// last bits would be out. One thread keeps the time of all.
+// Links emulates links of given rates in front of cables without one. The frames of a link leave one after another,
+// when their last bits would. One thread times all links.
 type Links struct {
 	clock clock
 	quit  atomic.Bool
@@ -28,24 +28,24 @@ type Links struct {
 // LinkConfig is one direction of a link.
 type LinkConfig struct {
 	Rate     olaf.Rate
-	Overhead olaf.Size     // on the line beside each frame
-	Delay    olaf.Duration // beside what the cable takes
-	Loss     float64       // share of frames that vanish, 0 to 1, drawn by their numbers
-	Seed     uint64        // of these draws
+	Overhead olaf.Size     // line bytes added to each frame
+	Delay    olaf.Duration // added to the cable's delay
+	Loss     float64       // share of lost frames, 0 to 1, drawn by frame number
+	Seed     uint64        // of the draws
 }
 
-// LinkCounts are what all links counted.
+// LinkCounts are the counts of all links.
 type LinkCounts struct {
-	Frames uint64 // handed over
-	Bytes  uint64 // of these, without what is beside a frame
-	Lost   uint64 // of these, by a draw
+	Frames uint64 // frames accepted
+	Bytes  uint64 // of these, without overhead
+	Lost   uint64 // of these, dropped by a draw
 	Sent   uint64
-	Unsent uint64 // that the interface refused
-	Why    error  // of the first of these
-	Waits  uint64 // that have not left yet
+	Unsent uint64 // rejected by the interface
+	Why    error  // error of the first rejected frame
+	Waits  uint64 // frames that have not left yet
 }
 
-// link is one direction of one.
+// link is one direction of a link.
 type link struct {
 	out    *netlab.Socket
 	clock  engine.Clock
@@ -53,41 +53,42 @@ type link struct {
 	loss   uint64
 	salt   uint64
 	frames uint64
-	free   int64 // ps of the clock, when all that was handed over will be out
+	free   int64 // ps, when all accepted frames will have left
 	line   []held
-	first  int   // of the line that has not left
-	end    int64 // ps, when its last bit is out
-	behind int64 // ps, when the frame before was out
+	first  int   // index of the first waiting frame in line
+	end    int64 // ps, when its last bit has left
+	behind int64 // ps, when the previous frame left
 }
 
-// held is a frame that waits.
+// held is a waiting frame.
 type held struct {
 	bytes []byte
-	ticks int64 // ps that it takes
-	came  int64 // ps
+	ticks int64 // ps, transmission time
+	came  int64 // ps, arrival
 }
 
 const psPerNS = int64(olaf.Nanosecond)
 
-// OpenLinks starts the thread; Close ends it.
+// OpenLinks starts the thread; Close stops it.
 func OpenLinks() *Links {
-	l := &Links{clock: clock{zero: time.Now()}, done: make(chan struct{})} // which counts from 0, so that there is room for ps
+	// The clock counts from 0, to leave room for ps.
+	l := &Links{clock: clock{zero: time.Now()}, done: make(chan struct{})}
 	go l.run()
 	return l
 }
 
-// Add makes a link whose frames leave by a socket, and says its number. It is the only one that sends there.
-func (l *Links) Add(out *netlab.Socket, c LinkConfig) int {
+// AddLink adds a link whose frames leave by a socket, and returns its number. The socket must have no other sender.
+func (l *Links) AddLink(out *netlab.Socket, c LinkConfig) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.links = append(l.links, &link{
-		out: out, clock: engine.Picoseconds(c.Rate, c.Overhead), delay: int64(c.Delay) / psPerNS,
+		out: out, clock: engine.PicosecondClock(c.Rate, c.Overhead), delay: int64(c.Delay) / psPerNS,
 		loss: uint64(c.Loss * (1 << 63)), salt: splitmix.Mix(c.Seed),
 	})
 	return len(l.links) - 1
 }
 
-// Send hands a frame over, which is copied, and says how long from now its last bit will be out.
+// Send copies a frame to a link and returns the time until its last bit has left.
 func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	now := l.clock.now() * psPerNS
 	l.mu.Lock()
@@ -100,20 +101,20 @@ func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	l.count.Bytes += uint64(len(frame))
 	lost := k.loss > 0 && splitmix.Mix(k.salt+k.frames)>>1 < k.loss
 	h := held{ticks: ticks, came: now}
-	if lost { // it takes its time
+	if lost { // a lost frame takes its time, too
 		l.count.Lost++
 	} else {
-		h.bytes = append(l.room(), frame...)
+		h.bytes = append(l.takeBuffer(), frame...)
 		l.count.Waits++
 	}
 	k.line = append(k.line, h)
 	if len(k.line)-k.first == 1 {
-		k.begin()
+		k.startFirst()
 	}
 	return olaf.Duration(k.free - now)
 }
 
-func (l *Links) room() []byte {
+func (l *Links) takeBuffer() []byte {
 	n := len(l.spare)
 	if n == 0 {
 		return nil
@@ -123,51 +124,51 @@ func (l *Links) room() []byte {
 	return b[:0]
 }
 
-// begin puts the first of the line on the wire.
-func (k *link) begin() {
+// startFirst puts the first waiting frame on the wire.
+func (k *link) startFirst() {
 	h := &k.line[k.first]
 	k.end = max(h.came, k.behind) + h.ticks
 }
 
-// leaves is when the frame that is on the wire goes to the cable, in ns.
-func (k *link) leaves() int64 { return k.end/psPerNS + k.delay }
+// departureNS returns when the frame on the wire goes to the cable, in ns.
+func (k *link) departureNS() int64 { return k.end/psPerNS + k.delay }
 
 // run serves all links until quit.
 func (l *Links) run() {
 	defer close(l.done)
 	OwnThread(Output)
 	for !l.quit.Load() {
-		if wait := l.serve(); wait > 2*leastNapNS {
-			nap(min(wait-leastNapNS, restNS))
+		if wait := l.sendDue(); wait > 2*leastNapNS {
+			napFor(min(wait-leastNapNS, restNS))
 		} else if wait > 0 {
-			l.clock.spin(wait)
+			l.clock.spinFor(wait)
 		}
 	}
 }
 
-// restNS is how long the thread sleeps at most: what is handed over meanwhile may be due before what waits.
+// restNS is the maximum sleep: a frame accepted meanwhile may be due before the waiting ones.
 const restNS = 40_000
 
-// serve sends what is due and says how many ns later the next one is.
-func (l *Links) serve() (wait int64) {
+// sendDue sends the due frames and returns the ns until the next one.
+func (l *Links) sendDue() (wait int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.now()
 	next := now + 2*restNS
 	for _, k := range l.links {
-		for k.first < len(k.line) && k.leaves() <= now {
-			l.send(k)
+		for k.first < len(k.line) && k.departureNS() <= now {
+			l.sendFirst(k)
 			now = l.clock.now()
 		}
 		if k.first < len(k.line) {
-			next = min(next, k.leaves())
+			next = min(next, k.departureNS())
 		}
 	}
 	return next - now
 }
 
-// send lets the first of a line go to its cable.
-func (l *Links) send(k *link) {
+// sendFirst sends the first frame of a line to its cable.
+func (l *Links) sendFirst(k *link) {
 	h := k.line[k.first]
 	k.line[k.first] = held{}
 	if k.first++; k.first == len(k.line) {
@@ -185,30 +186,30 @@ func (l *Links) send(k *link) {
 		}
 		l.count.Waits--
 		l.spare = append(l.spare, h.bytes)
-		if l.stats.sent(h.ticks/psPerNS, k.leaves(), now) { // see pacer.finish
+		if l.stats.recordSent(h.ticks/psPerNS, k.departureNS(), now) { // see pacer.finishFrame
 			k.behind = (now - k.delay) * psPerNS
 		}
 	}
 	if k.first < len(k.line) {
-		k.begin()
+		k.startFirst()
 	}
 }
 
-// Counts are what was counted so far.
+// Counts returns the counts so far.
 func (l *Links) Counts() LinkCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-// Pacing is how well frames left in time.
+// Pacing returns the timing of departures.
 func (l *Links) Pacing() *fpga.Pacing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stats.tell(0)
+	return l.stats.report(0)
 }
 
-// Close ends the thread. What waits is given up; the sockets are their owners'.
+// Close stops the thread and discards waiting frames. The sockets are left open.
 func (l *Links) Close() error {
 	l.quit.Store(true)
 	<-l.done

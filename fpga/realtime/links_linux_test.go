@@ -40,7 +40,7 @@ func TestLinksHoldTheirRate(t *testing.T) {
 	l := OpenLinks()
 	defer l.Close()
 	const frames, size = 40, 976 // 1 ms each at 8 Mbps with 24 B beside a frame
-	link := l.Add(from, LinkConfig{Rate: 8 * olaf.Mbps, Overhead: 24, Delay: 5 * olaf.Millisecond, Loss: 0.25, Seed: 3})
+	link := l.AddLink(from, LinkConfig{Rate: 8 * olaf.Mbps, Overhead: 24, Delay: 5 * olaf.Millisecond, Loss: 0.25, Seed: 3})
 	began := time.Now()
 	for i := range frames {
 		f := make([]byte, size)

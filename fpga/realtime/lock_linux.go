@@ -2,21 +2,21 @@ package realtime
 
 import "sync/atomic"
 
-// Lock is a mutex whose waiters stay on their thread. One of package sync lets the scheduler wake them, by way of threads that
+// Lock is a mutex whose waiters stay on their thread. A sync.Mutex is woken by the scheduler through threads that
 // other programs may keep from running. It is held for microseconds. The zero Lock is free.
 type Lock struct{ held atomic.Bool }
 
-// triesAwake is how often a waiter looks before it sleeps, so that whoever holds the lock can run on its processor.
+// triesAwake is how often a waiter polls before it sleeps, so that a lock holder on its processor can run.
 const triesAwake = 1000
 
-// Lock waits until nobody holds it.
+// Lock waits until the lock is free and takes it.
 func (l *Lock) Lock() {
 	for tries := 0; !l.held.CompareAndSwap(false, true); tries++ {
 		if tries >= triesAwake {
-			nap(leastNapNS)
+			napFor(leastNapNS)
 		}
 	}
 }
 
-// Unlock lets the next one have it.
+// Unlock frees the lock.
 func (l *Lock) Unlock() { l.held.Store(false) }

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// measureNS is how long is measured, measureLanes how many lanes frames have meanwhile, and measureWindow how many of them are
-// under way: fewer than fit the queue.
+// measureNS is the duration of the measurement, measureLanes the number of lanes per frame, and measureWindow the
+// number of frames in flight, fewer than fit the queue.
 const (
 	measureNS     = 500_000_000
 	patientNS     = 40 * measureNS
@@ -25,23 +25,23 @@ const (
 	measureWindow = 4
 )
 
-// Carry is how many frames a second came through senders, plane and pacer, side by side and as fast as they could, for half a
-// second when the card was opened.
+// Carry returns the frames per second that senders, plane and pacer processed together at full speed, in the half
+// second measured by Open.
 func (c *Card) Carry() int64 { return c.carry }
 
-// Rates are frames a second that each would carry if nobody else were there.
+// Rates are the frames per second that each part could process alone.
 type Rates struct {
-	Senders int64 // with what the kernel does for a frame until it is decided
-	Program int64 // alone, on one frame again and again; 0 where there is none
+	Senders int64 // including the kernel's work until the decision
+	Program int64 // on the same frame repeatedly; 0 without a program
 	Pacer   int64
 }
 
-// Rates are those of the half second in which Carry was measured.
+// Rates returns the rates from the measurement of Carry.
 func (c *Card) Rates() Rates { return c.rates }
 
-// measure sends and serves as fast as it goes, and forgets all of it.
-func (c *Card) measure() error {
-	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // of a block that nobody has
+// measureRates sends and serves at full speed, and then discards all frames and counts.
+func (c *Card) measureRates() error {
+	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // from a reserved block
 	if err := c.SetSenders([]xdp.Sender{{Address: address}}); err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (c *Card) measure() error {
 	defer holdCollector()()
 	var m measurement
 	var ended sync.WaitGroup
-	ended.Go(func() { m.refused = c.send(address, &m) })
-	ended.Go(func() { c.serve(&m) })
+	ended.Go(func() { m.refused = c.sendUpdates(address, &m) })
+	ended.Go(func() { c.serveOutput(&m) })
 	ended.Wait()
 	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / m.tookNS
 	if c.carry == 0 {
@@ -64,20 +64,20 @@ func (c *Card) measure() error {
 	}
 	c.rates = Rates{Senders: perSecond(m.sendNS, m.sent), Pacer: perSecond(m.serveNS, m.served.Load())}
 	if p, ok := c.plane.(timed); ok {
-		if c.rates.Program, err = c.cost(p, address); err != nil {
+		if c.rates.Program, err = c.measureProgram(p, address); err != nil {
 			return err
 		}
 	}
-	return c.forget()
+	return c.clearMeasured()
 }
 
-// timed is a plane that can say what it takes for a frame.
+// timed is a plane that can measure its time per frame.
 type timed interface {
 	Cost(frame []byte) (time.Duration, error)
 }
 
-// cost is how many frames a second a plane decides about.
-func (c *Card) cost(p timed, from netip.Addr) (int64, error) {
+// measureProgram returns the frames per second that a plane can decide on.
+func (c *Card) measureProgram(p timed, from netip.Addr) (int64, error) {
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()},
 		&olaf.Update{Count: 1, Lanes: measureLanes}, nil); err != nil {
@@ -87,7 +87,7 @@ func (c *Card) cost(p timed, from netip.Addr) (int64, error) {
 	return perSecond(int64(d), 1), err
 }
 
-// perSecond is how often something happens that took ns for n times; 0 where nothing is known.
+// perSecond returns the rate of n events in ns, or 0 if ns is not positive.
 func perSecond(ns, n int64) int64 {
 	if ns <= 0 {
 		return 0
@@ -95,22 +95,22 @@ func perSecond(ns, n int64) int64 {
 	return n * int64(olaf.Second/olaf.Nanosecond) / ns
 }
 
-// measurement is what the two threads share. The sender ends it: nobody else runs in time beside them.
+// measurement is shared by the two threads. The sender ends it, because no other thread would run in time.
 type measurement struct {
 	stop    atomic.Bool
 	served  atomic.Int64
 	tookNS  int64
 	refused error
 
-	begun        bool // what follows is the sender's
+	begun        bool // the following fields belong to the sender
 	beganNS      int64
 	sent, sendNS int64
-	serveNS      int64 // the pacer's, while it had something to do
+	serveNS      int64 // the pacer's, while it had work
 }
 
-// goesOn says whether the measurement does, which begins with the first frame that was served: on a machine that is busy with other
-// things it is waited for.
-func (m *measurement) goesOn(now int64) bool {
+// continues reports whether the measurement continues. It begins with the first served frame; on a busy machine
+// that may take long.
+func (m *measurement) continues(now int64) bool {
 	if m.served.Load() == 0 {
 		return now-m.beganNS < patientNS
 	}
@@ -120,8 +120,8 @@ func (m *measurement) goesOn(now int64) bool {
 	return now-m.beganNS < measureNS
 }
 
-// send sends one sender's updates, a few ahead of what was served. One that got lost is not waited for very long.
-func (c *Card) send(from netip.Addr, m *measurement) error {
+// sendUpdates sends one sender's updates, a few ahead of those served. It waits only briefly for a lost one.
+func (c *Card) sendUpdates(from netip.Addr, m *measurement) error {
 	OwnThread(Senders)
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{192, 0, 2, 2}}
@@ -129,10 +129,10 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 	lost := int64(0)
 	m.beganNS = c.clock.now()
 	defer func() { m.tookNS = c.clock.now() - m.beganNS }()
-	for n := int64(0); m.goesOn(c.clock.now()); n++ {
-		if !c.room(n-lost, m) {
+	for n := int64(0); m.continues(c.clock.now()); n++ {
+		if !c.waitForRoom(n-lost, m) {
 			lost = n - m.served.Load()
-			nap(napNS) // frames may wait for threads of the kernel that come after all of ours
+			napFor(napNS) // frames may wait for kernel threads with lower priority than ours
 		}
 		u := olaf.Update{Seq: uint32(n), Count: 1, Lanes: measureLanes}
 		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
@@ -148,95 +148,95 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 	return nil
 }
 
-// room waits until few enough of n frames are under way, and says whether that happened.
-func (c *Card) room(n int64, m *measurement) bool {
+// waitForRoom waits until few enough of n frames are in flight. It returns false on a timeout.
+func (c *Card) waitForRoom(n int64, m *measurement) bool {
 	patience := c.clock.now() + napNS
 	for n-m.served.Load() >= measureWindow {
 		if c.clock.now() > patience {
 			return false
 		}
-		yield()
+		yieldThread()
 	}
 	return true
 }
 
-// serve takes frames out and sends them, without holding any time.
-func (c *Card) serve(m *measurement) {
+// serveOutput takes frames from the queue and sends them without pacing.
+func (c *Card) serveOutput(m *measurement) {
 	OwnThread(Output)
 	c.pacer.output = engine.Output{}
 	last := c.clock.now()
 	for !m.stop.Load() {
 		switch before := c.clock.now(); {
-		case c.pacer.step():
+		case c.pacer.stepOutput():
 			last = c.clock.now()
 			m.serveNS += last - before
 		case before-last > eagerNS:
-			nap(idleNS)
+			napFor(idleNS)
 		default:
-			c.clock.spin(pauseNS)
+			c.clock.spinFor(pauseNS)
 		}
 		m.served.Store(int64(c.pacer.stats.late.n))
 	}
 }
 
-// forget empties queue, log and counters of what was measured.
-func (c *Card) forget() error {
+// clearMeasured removes the measurement's frames, decisions and counts.
+func (c *Card) clearMeasured() error {
 	c.mu.Lock()
 	err := c.plane.Run(false)
 	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if err := c.flush(); err != nil {
+	if err := c.flushQueue(); err != nil {
 		return err
 	}
 	c.pacer.sending = false
 	if err := c.SetSenders(nil); err != nil {
 		return err
 	}
-	if err := c.adopt(c.configured()); err != nil {
+	if err := c.adoptConfig(c.readQueueConfig()); err != nil {
 		return err
 	}
 	return c.clearCounters()
 }
 
-// timely is how many frames a second an output is measured to serve in time: on a quiet machine nearly all runs at that tell their ages, at
-// twice as much two of three (docs/notes/kernel.md).
+// timely is the frame rate that an output is known to serve in time: on a quiet machine nearly all runs report
+// their ages at it, at twice the rate two of three (docs/notes/kernel.md).
 const timely = 5000
 
-// carries refuses what this machine can't carry, of however few frames: half of what it does at full speed is as much as leaves it time to be
-// on time. What it says instead changes what is too fast and nothing else.
-func (c *Card) carries(limit int64, l *load) *regfile.Reason {
+// checkLoad refuses loads beyond half of the machine's full speed, which leaves time to be punctual, however few
+// frames they have. Its advice changes only the rates that are too high.
+func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 	if limit == 0 || c.backend.AnyRate {
 		return nil
 	}
-	out := c.configured().output
+	out := c.readQueueConfig().output
 	served := int64(0)
 	if out.Rate != 0 {
 		served = perSecond(serviceNS(out, olaf.Size(l.size)), 1)
 	}
-	offered := l.offered()
+	offered := l.framesPerSecond()
 	if max(offered, served) <= limit {
 		return nil
 	}
-	return regfile.Unfit(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
-		2*limit, roundDown(l.rate(limit)), olaf.Size(l.size), nearest(l.offers()), serving(out),
-		l.instead(offered, served, limit), int64(1/fitting(offered, served, limit))+1, timely))
+	return regfile.UnfitCommand(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
+		2*limit, roundDown(l.rateOf(limit)), olaf.Size(l.size), roundNearest(l.offeredRate()), describeOutput(out),
+		l.suggestFlags(offered, served, limit), int64(1/fittingShare(offered, served, limit))+1, timely))
 }
 
-func serving(out engine.Output) string {
+func describeOutput(out engine.Output) string {
 	if out.Rate == 0 {
 		return "the output contains no time"
 	}
-	return fmt.Sprintf("the output serves %v", nearest(out.Rate.Rate()))
+	return fmt.Sprintf("the output serves %v", roundNearest(out.Rate.Rate()))
 }
 
-// instead are the flags of a run that is carried.
-func (l *load) instead(offered, served, limit int64) string {
+// suggestFlags returns the flags of a run that the machine can carry.
+func (l *load) suggestFlags(offered, served, limit int64) string {
 	rate, out := offered, served
 	switch {
-	case offered > limit && served > limit, served == 0: // the queue is as full as it would have been
-		share := fitting(offered, served, limit)
+	case offered > limit && served > limit, served == 0: // keeps the queue's fill level
+		share := fittingShare(offered, served, limit)
 		rate, out = int64(share*float64(offered)), int64(share*float64(served))
 	case offered > limit:
 		rate = limit
@@ -244,21 +244,21 @@ func (l *load) instead(offered, served, limit int64) string {
 		out = timely
 	}
 	var flags []string
-	if rate != offered && l.bursts == 1 { // all of it comes at once, at whatever rate on the average
+	if rate != offered && l.bursts == 1 { // all frames come at once, whatever the average rate
 		flags = append(flags, "--burst 1")
 	}
 	if rate != offered {
-		flags = append(flags, fmt.Sprintf("--rate %v", roundDown(l.rate(rate))))
+		flags = append(flags, fmt.Sprintf("--rate %v", roundDown(l.rateOf(rate))))
 	}
 	if out != served {
-		flags = append(flags, fmt.Sprintf("--out-rate %v", roundDown(l.rate(out))))
+		flags = append(flags, fmt.Sprintf("--out-rate %v", roundDown(l.rateOf(out))))
 	}
 	return strings.Join(flags, " ")
 }
 
-// fitting is by which share of its rates a run fits a machine that takes limit frames a second, with an output that is in time. One that
-// serves without holding any time, at rate 0, has as much to do as is offered.
-func fitting(offered, served, limit int64) float64 {
+// fittingShare returns the factor by which a run's rates fit a machine with a capacity of limit frames per second
+// and an output that is in time. An unpaced output, at rate 0, has to serve what is offered.
+func fittingShare(offered, served, limit int64) float64 {
 	output := served
 	if output == 0 {
 		output = offered
@@ -266,7 +266,7 @@ func fitting(offered, served, limit int64) float64 {
 	return min(float64(limit)/float64(max(offered, served)), timely/float64(output))
 }
 
-// roundDown leaves the first two digits of a rate.
+// roundDown keeps the first two digits of a rate.
 func roundDown(r olaf.Rate) olaf.Rate {
 	unit := olaf.Rate(1)
 	for r/unit >= 100 {
@@ -275,8 +275,8 @@ func roundDown(r olaf.Rate) olaf.Rate {
 	return r / unit * unit
 }
 
-// nearest is a rate to three digits, as whoever asked for it wrote it: frames and counters hold it a little less exactly.
-func nearest(r olaf.Rate) olaf.Rate {
+// roundNearest rounds a rate to three digits, to show it as the user wrote it.
+func roundNearest(r olaf.Rate) olaf.Rate {
 	unit := olaf.Rate(1)
 	for r/unit >= 1000 {
 		unit *= 10

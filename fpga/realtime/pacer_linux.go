@@ -8,28 +8,28 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// pacer serves the output: it takes the head, waits until its last bit would be out, and sends it. It runs on a thread of its own
-// until quit.
+// pacer serves the output: it starts the head, waits until its last bit would have left, and sends it. It runs on a
+// separate thread until quit.
 type pacer struct {
 	card *Card
 	out  *netlab.Socket
-	hop  []byte // hardware addresses that frames get, the server's and the switch's; nil where they have them
+	hop  []byte // MAC addresses for frames, the server's and the switch's; nil if frames already have them
 	quit atomic.Bool
 	done chan struct{}
 
-	// What follows is guarded by the card's lock.
+	// Guarded by the card's lock.
 	output  engine.Output
 	frozen  bool
 	sending bool
-	flushed bool // what was on the wire is gone
+	flushed bool // the frame on the wire was flushed
 	stats   pacing
 
-	// The thread's own.
-	frame  [2][]byte // on the wire, and the next
+	// Used by the thread only.
+	frame  [2][]byte // frame on the wire, and the next one
 	size   olaf.Size
-	end    int64 // when the last bit is out
-	waited int64 // for how long it lay there before this thread looked, which no output would have let it
-	behind int64 // when the frame before was out; 0 where the output was idle or stalled since
+	end    int64 // when the last bit has left
+	waited int64 // time that the frame waited for this thread, not for the output
+	behind int64 // when the previous frame left; 0 after idling or a stall
 }
 
 func newPacer(c *Card, out *netlab.Socket) *pacer {
@@ -40,7 +40,7 @@ func newPacer(c *Card, out *netlab.Socket) *pacer {
 	return p
 }
 
-// serviceNS is how long a frame takes on the wire.
+// serviceNS returns the transmission time of a frame in ns.
 func serviceNS(out engine.Output, size olaf.Size) int64 {
 	rate := out.Rate
 	if rate == 0 {
@@ -50,44 +50,45 @@ func serviceNS(out engine.Output, size olaf.Size) int64 {
 	return bits * int64(olaf.Second/olaf.Nanosecond) / int64(rate.Rate())
 }
 
-// Idle output looks for work, soon after the last frame again and again, later less often.
+// Polling intervals of an idle output: short after a frame, later longer.
 const (
 	eagerNS = 2_000_000
-	pauseNS = 2_000 // between two looks, in which whoever decides gets the lock
+	pauseNS = 2_000 // between two polls, so that deciding threads get the lock
 	idleNS  = 20_000
 )
 
-// run serves until quit.
+// run serves the output until quit.
 func (p *pacer) run() {
 	defer close(p.done)
 	OwnThread(Output)
-	var last int64 // when there was something to do
+	var last int64 // when there was work last
 	for !p.quit.Load() {
-		if p.step() {
+		if p.stepOutput() {
 			last = p.card.clock.now()
 			continue
 		}
 		if p.card.clock.now()-last > eagerNS {
-			nap(idleNS)
+			napFor(idleNS)
 			continue
 		}
-		p.card.clock.spin(pauseNS)
+		p.card.clock.spinFor(pauseNS)
 	}
 }
 
-// step starts a frame, or waits for the end of the one on the wire and sends it. It says whether there was anything to do.
-func (p *pacer) step() bool {
+// stepOutput starts a frame, or waits for the end of the frame on the wire and sends it. It reports whether there
+// was work.
+func (p *pacer) stepOutput() bool {
 	if !p.sending {
-		return p.begin()
+		return p.startHead()
 	}
-	if !p.card.clock.until(p.end, outputSpinNS, &p.quit) {
+	if !p.card.clock.waitUntil(p.end, outputSpinNS, &p.quit) {
 		return false
 	}
-	return p.finish()
+	return p.finishFrame()
 }
 
-// begin starts the head, if one waits.
-func (p *pacer) begin() bool {
+// startHead starts the head, if one waits.
+func (p *pacer) startHead() bool {
 	c := p.card
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,23 +97,24 @@ func (p *pacer) begin() bool {
 	}
 	x, frame, err := c.plane.Turn(false, true, p.frame[0][:cap(p.frame[0])])
 	if err != nil {
-		c.fail(err)
+		c.recordFailure(err)
 		return false
 	}
 	if !x.Started {
 		p.behind = 0
 		return false
 	}
-	p.took(int64(x.AppendedNS), len(frame), x.Update.Size())
+	p.putOnWire(int64(x.AppendedNS), len(frame), x.Update.Size())
 	return true
 }
 
-// took puts a frame on the wire that waited since appended: it begins when it came, or when the one before was out.
-func (p *pacer) took(appended int64, n int, size olaf.Size) {
+// putOnWire starts a frame that has waited since appended. Its transmission begins on its arrival or when the
+// previous frame left.
+func (p *pacer) putOnWire(appended int64, n int, size olaf.Size) {
 	now := p.card.clock.now()
 	from := max(appended, p.behind)
 	p.waited = 0
-	if p.behind == 0 && now-from > senderSpinNS { // it waited for us, not for the output
+	if p.behind == 0 && now-from > senderSpinNS { // it waited for this thread, not for the output
 		p.waited, from = now-from, now
 	}
 	p.sending, p.flushed = true, false
@@ -120,8 +122,8 @@ func (p *pacer) took(appended int64, n int, size olaf.Size) {
 	p.end = from + serviceNS(p.output, size)
 }
 
-// finish sends the frame whose last bit is out, releases it and starts the next.
-func (p *pacer) finish() bool {
+// finishFrame sends the frame whose last bit has left, releases it and starts the next.
+func (p *pacer) finishFrame() bool {
 	c := p.card
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +139,7 @@ func (p *pacer) finish() bool {
 	err := p.out.Send(p.frame[0])
 	x, next, turned := c.plane.Turn(true, true, p.frame[1][:cap(p.frame[1])])
 	if turned != nil {
-		c.fail(turned)
+		c.recordFailure(turned)
 		return false
 	}
 	if err != nil {
@@ -146,23 +148,23 @@ func (p *pacer) finish() bool {
 			p.stats.firstErr = err
 		}
 	}
-	// Small lateness is made up for, so that it does not add up; after a stall the output goes on from now.
+	// Small lateness is made up for, so that it does not accumulate. After a stall the output continues from now.
 	p.behind = p.end
-	if p.stats.sent(serviceNS(p.output, p.size), p.end-p.waited, now) {
+	if p.stats.recordSent(serviceNS(p.output, p.size), p.end-p.waited, now) {
 		p.behind = now
 	}
 	p.sending = false
 	if x.Started {
 		p.frame[0], p.frame[1] = p.frame[1][:len(next)], p.frame[0][:cap(p.frame[0])]
-		p.took(int64(x.AppendedNS), len(next), x.Update.Size())
+		p.putOnWire(int64(x.AppendedNS), len(next), x.Update.Size())
 		return true
 	}
 	p.frame[0] = p.frame[0][:cap(p.frame[0])]
 	return true
 }
 
-// freeze stops the clock of the output or lets it go on; the card's lock is held.
-func (p *pacer) freeze(on bool, frozenNS int64) {
+// setFreeze stops or resumes the clock of the output. The caller must hold the card's lock.
+func (p *pacer) setFreeze(on bool, frozenNS int64) {
 	p.frozen = on
 	if !on && p.sending {
 		p.end += frozenNS

@@ -9,44 +9,45 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Plane decides about frames: xdp.Queue is one. Frames come to it by the interface that it is attached to; it is asked for what
-// leaves, by one caller at a time.
+// Plane decides on frames; xdp.Queue is one. It receives frames through the interface to which it is attached.
+// Departures are requested by one caller at a time.
 type Plane interface {
-	// SetSenders replaces the table of workers; a frame sees the old one or the new one.
+	// SetSenders replaces the table of workers; each frame sees either the old or the new one.
 	SetSenders([]xdp.Sender) error
-	// Configure and Reset need an empty queue that does not run. Reset begins to number decisions anew.
+	// Configure and Reset need an empty, stopped queue. Reset restarts the numbering of decisions.
 	Configure(xdp.Settings) error
 	Reset() error
 	Run(on bool) error
-	// Turn releases the frame on the wire and starts the head, as asked, which is written into buf.
+	// Turn releases the frame on the wire and starts the head, each if requested. The started frame is written to
+	// buf.
 	Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error)
 	Flush() (xdp.Exchange, error)
 	Inspect(index int, buf []byte) (xdp.Exchange, error)
-	// Latch takes the counters since it was last called; see xdp.Queue.
+	// Latch returns the counts since its last call; see xdp.Queue.
 	Latch(clear bool) (xdp.Exchange, map[string]uint64, error)
 	Cluster(olaf.ClusterID) (xdp.ClusterCounts, error)
-	// Decisions hands out what was decided since the last call.
+	// Decisions visits the decisions since its last call.
 	Decisions(visit func(*xdp.Decision)) error
 	Attach(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
 	Close() error
 }
 
-// Backend is a kind of planes.
+// Backend is a kind of plane.
 type Backend struct {
 	Kind    string // of fpga.Identity
-	Address string // that opens the device again
-	Build   string // what decides, in a word
+	Address string // address that opens the device again
+	Build   string // name of what decides
 	Mode    xdp.Mode
-	Rights  []netlab.Right // to load its planes
-	// Forwards says that its planes pass packets on between hosts themselves; else the kernel of the switch does.
+	Rights  []netlab.Right // needed to load its planes
+	// Forwards is set if its planes forward packets between hosts; otherwise the switch's kernel does.
 	Forwards bool
-	// LogBytes is the room of the decision log, a power of two and pages; 0 is what a run of every length has room in.
+	// LogBytes is the size of the decision log, a power of two and whole pages; 0 is enough for runs of any length.
 	LogBytes int
-	// AnyRate lets frames come as fast as descriptors say, which is for tests: the times of what is beyond the machine are not kept.
+	// AnyRate, for tests, disables the check of the offered rate; beyond the machine's capacity times are not kept.
 	AnyRate bool
-	// Load makes the plane of a discipline; Disciplines are those that there are.
+	// Load creates the plane of a discipline; Disciplines lists the available ones.
 	Load        func(discipline string, b xdp.Build) (Plane, error)
 	Disciplines []string
-	// Programs are those that hosts can wait for; nil of a backend that has none.
+	// Programs lists the programs available to closed-loop hosts.
 	Programs []program.Description
 }

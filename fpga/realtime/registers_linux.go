@@ -11,15 +11,15 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// queueConfig is what the idle registers of the queue say.
+// queueConfig is the queue's configuration from its idle registers.
 type queueConfig struct {
-	discipline uint32 // as in the register
+	discipline uint32 // register value
 	settings   xdp.Settings
 	output     engine.Output
 }
 
-// engine is the configuration by which the engine decides the same.
-func (q *queueConfig) engine() engine.Config {
+// engineConfig returns the configuration of an engine that makes the same decisions.
+func (q *queueConfig) engineConfig() engine.Config {
 	s := &q.settings
 	return engine.Config{
 		Slots: s.Depth, Clusters: builtClusters, FreeSlotOnStart: s.FreeSlotOnStart, RewardFilter: s.RewardFilter,
@@ -27,7 +27,7 @@ func (q *queueConfig) engine() engine.Config {
 	}
 }
 
-func (c *Card) configured() queueConfig {
+func (c *Card) readQueueConfig() queueConfig {
 	mode := c.file.Reg(regmap.QueueMode)
 	q := queueConfig{
 		discipline: mode & regmap.QueueModeDisciplineMask,
@@ -45,8 +45,8 @@ func (c *Card) configured() queueConfig {
 	return q
 }
 
-// capabilities are the options of the build. Engine cycles are what the machine takes; who is inside an update is in the log of
-// decisions; a server answers only where there is one.
+// capabilities returns the capability bits of the build. Engine cycles are those of the machine, contributors are
+// in the decision log, and there is no server model.
 func (b *Backend) capabilities() uint32 {
 	bits := regmap.CommonCapabilitiesFreeOnStart | regmap.CommonCapabilitiesLanes
 	if b.builtPrograms() != 1 {
@@ -55,14 +55,14 @@ func (b *Backend) capabilities() uint32 {
 	return bits
 }
 
-// behaviour is what the registers do.
+// behaviour defines the effects of the card's registers.
 var behaviour = &regfile.Behaviour[*Card]{
 	Name: "realtime", Live: live, Limits: limits, Effects: effects, Commands: commands,
-	QueueBusy:     func(c *Card) bool { return c.enabled || !c.empty() },
+	QueueBusy:     func(c *Card) bool { return c.enabled || !c.isEmpty() },
 	GeneratorBusy: func(c *Card) bool { return c.generator.busy() },
 }
 
-// live are the registers that show the state of the card; all others read what is stored.
+// live lists registers that show the state of the card; all others read their stored value.
 var live = map[uint32]func(*Card) uint32{
 	regmap.CommonCycles: func(c *Card) uint32 {
 		now := uint64(c.cycle(c.clock.now()))
@@ -70,68 +70,68 @@ var live = map[uint32]func(*Card) uint32{
 		return uint32(now)
 	},
 	regmap.CommonErrors: func(c *Card) uint32 {
-		c.heed()
+		c.raiseEvents()
 		return c.file.Reg(regmap.CommonErrors)
 	},
 	regmap.QueueErrors: func(c *Card) uint32 {
-		c.heed()
+		c.raiseEvents()
 		return c.file.Reg(regmap.QueueErrors)
 	},
 	regmap.QueueStatus: (*Card).queueStatus,
 	regmap.QueueOccupancy: func(c *Card) uint32 {
-		x := c.state()
-		return uint32(c.occupied(&x))
+		x := c.viewState()
+		return uint32(c.countOccupied(&x))
 	},
-	regmap.QueueActiveClusters: func(c *Card) uint32 { return uint32(c.state().Active) },
-	regmap.QueuePeakOccupancy:  func(c *Card) uint32 { return uint32(max(c.state().Peak, c.total.peak)) },
+	regmap.QueueActiveClusters: func(c *Card) uint32 { return uint32(c.viewState().Active) },
+	regmap.QueuePeakOccupancy:  func(c *Card) uint32 { return uint32(max(c.viewState().Peak, c.total.peak)) },
 	regmap.GeneratorState: func(c *Card) uint32 {
-		c.heed()
+		c.raiseEvents()
 		return c.generatorState()
 	},
 	regmap.GeneratorEvents: func(c *Card) uint32 {
-		c.heed()
+		c.raiseEvents()
 		return c.file.Reg(regmap.GeneratorEvents)
 	},
-	regmap.CommonRole:           regfile.Constant[*Card](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
+	regmap.CommonRole:           regfile.ConstantRegister[*Card](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
 	regmap.CommonCapabilities:   func(c *Card) uint32 { return c.backend.capabilities() },
 	regmap.CommonBuildHash:      (*Card).buildHash,
-	regmap.CommonClockHz:        regfile.Constant[*Card](uint32(clockHz)),
-	regmap.CommonMaxPacketBytes: regfile.Constant[*Card](uint32(olaf.FrameSize(maxLanes))),
-	regmap.QueueBuiltSlots:      regfile.Constant[*Card](builtSlots),
-	regmap.QueueBuiltClusters:   regfile.Constant[*Card](builtClusters),
-	regmap.QueueBuiltLanes:      regfile.Constant[*Card](maxLanes),
+	regmap.CommonClockHz:        regfile.ConstantRegister[*Card](uint32(clockHz)),
+	regmap.CommonMaxPacketBytes: regfile.ConstantRegister[*Card](uint32(olaf.FrameSize(maxLanes))),
+	regmap.QueueBuiltSlots:      regfile.ConstantRegister[*Card](builtSlots),
+	regmap.QueueBuiltClusters:   regfile.ConstantRegister[*Card](builtClusters),
+	regmap.QueueBuiltLanes:      regfile.ConstantRegister[*Card](maxLanes),
 	regmap.ModelNext: func(c *Card) uint32 {
 		if c.backend.builtPrograms() == 1 {
 			return 0
 		}
 		return regmap.AggregatorBase
 	},
-	regmap.AggregatorBuiltSlots:    regfile.Constant[*Card](builtSegments),
+	regmap.AggregatorBuiltSlots:    regfile.ConstantRegister[*Card](builtSegments),
 	regmap.AggregatorBuiltPrograms: func(c *Card) uint32 { return c.backend.builtPrograms() },
-	regmap.AggregatorBuiltLanes:    regfile.Constant[*Card](maxLanes),
-	regmap.AggregatorOccupied:      func(c *Card) uint32 { return c.front.occupied() },
-	regmap.AggregatorPeakOccupied:  func(c *Card) uint32 { return c.front.most() },
+	regmap.AggregatorBuiltLanes:    regfile.ConstantRegister[*Card](maxLanes),
+	regmap.AggregatorOccupied:      func(c *Card) uint32 { return c.front.readOccupied() },
+	regmap.AggregatorPeakOccupied:  func(c *Card) uint32 { return c.front.peakOccupied() },
 }
 
-// limits are the ranges of registers whose value is a number.
+// limits lists the ranges of numeric registers.
 var limits = map[uint32]func(*Card) (low, high uint32){
-	regmap.QueueDepth:            between(1, builtSlots),
-	regmap.QueueLimiterIncrement: between(1, uint32(engine.Line)),
-	regmap.QueueLimiterOverhead:  between(0, engine.MaxOverheadBytes),
-	regmap.QueueDequeueCycles:    between(0, 0),
-	regmap.QueueMergeCycles:      between(0, 0),
-	regmap.QueueClusterIndex:     between(0, builtClusters-1),
-	regmap.QueueInspectIndex:     between(0, builtSlots),
+	regmap.QueueDepth:            fixedLimits(1, builtSlots),
+	regmap.QueueLimiterIncrement: fixedLimits(1, uint32(engine.Line)),
+	regmap.QueueLimiterOverhead:  fixedLimits(0, engine.MaxOverheadBytes),
+	regmap.QueueDequeueCycles:    fixedLimits(0, 0),
+	regmap.QueueMergeCycles:      fixedLimits(0, 0),
+	regmap.QueueClusterIndex:     fixedLimits(0, builtClusters-1),
+	regmap.QueueInspectIndex:     fixedLimits(0, builtSlots),
 
-	regmap.AggregatorH:            between(1, 1<<16-1),
-	regmap.AggregatorInspectIndex: between(0, builtSegments),
+	regmap.AggregatorH:            fixedLimits(1, 1<<16-1),
+	regmap.AggregatorInspectIndex: fixedLimits(0, builtSegments),
 }
 
-func between(low, high uint32) func(*Card) (uint32, uint32) {
+func fixedLimits(low, high uint32) func(*Card) (uint32, uint32) {
 	return func(*Card) (uint32, uint32) { return low, high }
 }
 
-// effects are what writing a register does beside storing the value; a reason means that nothing was done.
+// effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
 var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.GeneratorControl: func(_ *Card, v uint32) *regfile.Reason {
 		if v&regmap.GeneratorControlWire != 0 {
@@ -140,7 +140,7 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 		return nil
 	},
 	regmap.QueueMode: func(c *Card, v uint32) *regfile.Reason {
-		kind, known := engine.Coded(v & regmap.QueueModeDisciplineMask)
+		kind, known := engine.FindByCode(v & regmap.QueueModeDisciplineMask)
 		if !known || !slices.Contains(c.backend.Disciplines, kind.Name) {
 			return regfile.BadValue("there is no such discipline")
 		}
@@ -150,16 +150,16 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 		return nil
 	},
 	regmap.QueueControl: func(c *Card, v uint32) *regfile.Reason {
-		return refusal(c.control(v&regmap.QueueControlEnable != 0, v&regmap.QueueControlFreeze != 0))
+		return refusalReason(c.setControl(v&regmap.QueueControlEnable != 0, v&regmap.QueueControlFreeze != 0))
 	},
 	regmap.QueueInspectIndex: func(c *Card, v uint32) *regfile.Reason {
 		if !c.frozen {
 			c.file.Raise(regmap.QueueErrors, regmap.QueueErrorsNotFrozen)
 			return regfile.BadState("freeze the queue first")
 		}
-		return refusal(c.inspect(v))
+		return refusalReason(c.inspectSlot(v))
 	},
-	regmap.QueueClusterIndex: func(c *Card, v uint32) *regfile.Reason { return refusal(c.selectCluster(v)) },
+	regmap.QueueClusterIndex: func(c *Card, v uint32) *regfile.Reason { return refusalReason(c.selectCluster(v)) },
 	regmap.AggregatorProgram: func(c *Card, v uint32) *regfile.Reason {
 		if c.backend.builtPrograms()>>v&1 == 0 {
 			return regfile.BadValue("no program of that code is built")
@@ -181,69 +181,70 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	},
 }
 
-func refusal(err error) *regfile.Reason {
+func refusalReason(err error) *regfile.Reason {
 	if err == nil {
 		return nil
 	}
 	return regfile.BadState(err.Error())
 }
 
-// commands are what command registers do, lowest bit first.
+// commands execute writes to command registers, lowest bit first.
 var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
-	regmap.CommonCommand: func(c *Card, v uint32) *regfile.Reason { return refusal(c.command(v)) },
+	regmap.CommonCommand: func(c *Card, v uint32) *regfile.Reason { return refusalReason(c.runCommand(v)) },
 	regmap.QueueCommand: func(c *Card, v uint32) *regfile.Reason {
 		if v&regmap.QueueCommandFlush == 0 {
 			return nil
 		}
-		c.front.clear()
-		return refusal(c.flush())
+		c.front.clearSums()
+		return refusalReason(c.flushQueue())
 	},
 	regmap.AggregatorCommand: func(c *Card, v uint32) *regfile.Reason {
 		if v&regmap.AggregatorCommandClear != 0 {
-			c.front.clear()
+			c.front.clearSums()
 		}
 		return nil
 	},
 	regmap.GeneratorCommand: func(c *Card, v uint32) *regfile.Reason {
-		c.heed()
+		c.raiseEvents()
 		if v == regmap.GeneratorCommandArm && c.file.Reg(regmap.AggregatorProgram) != 0 {
 			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no update of the generator passes it; choose pass")
 		}
-		return c.generator.command(v)
+		return c.generator.runCommand(v)
 	},
 }
 
-func (c *Card) command(v uint32) error {
+func (c *Card) runCommand(v uint32) error {
 	var errs []error
 	if v&regmap.CommonCommandSnapshot != 0 {
-		errs = append(errs, c.snapshot())
+		errs = append(errs, c.latchRegisters())
 	}
 	if v&regmap.CommonCommandClear != 0 {
 		errs = append(errs, c.clearCounters())
 	}
 	if v&regmap.CommonCommandReset != 0 {
-		errs = append(errs, c.reset())
+		errs = append(errs, c.resetBlocks())
 	}
 	return errors.Join(errs...)
 }
 
-// reset returns everything but time and tables to what it was after Open.
-func (c *Card) reset() error {
-	c.generator.halt()
+// resetBlocks restores the state after Open, except for time and tables.
+func (c *Card) resetBlocks() error {
+	c.generator.stopThread()
 	c.generator.state.Store(idle)
-	if err := errors.Join(c.control(false, false), c.flush(), c.clearCounters()); err != nil {
+	if err := errors.Join(c.setControl(false, false), c.flushQueue(), c.clearCounters()); err != nil {
 		return err
 	}
-	c.front.end()
+	c.front.endLoop()
 	c.file.Reset()
 	c.generator.events.Store(0)
-	return c.adopt(c.configured())
+	return c.adoptConfig(c.readQueueConfig())
 }
 
-// control obeys queue.control. Configuration that changed while the queue was off takes effect when it is enabled.
-func (c *Card) control(enable, freeze bool) error {
-	if enable && !c.enabled && c.empty() {
-		if err := c.adopt(c.configured()); err != nil {
+// setControl applies a write to queue.control. Configuration changed while the queue was off takes effect when it
+// is enabled.
+func (c *Card) setControl(enable, freeze bool) error {
+	if enable && !c.enabled && c.isEmpty() {
+		if err := c.adoptConfig(c.readQueueConfig()); err != nil {
 			return err
 		}
 	}
@@ -257,16 +258,16 @@ func (c *Card) control(enable, freeze bool) error {
 	}
 	c.enabled = enable
 	if now := c.clock.now(); freeze != c.frozen {
-		c.pacer.freeze(freeze, now-c.frozenAt)
+		c.pacer.setFreeze(freeze, now-c.frozenAt)
 		c.frozen, c.frozenAt = freeze, now
 	}
 	return nil
 }
 
-// heed raises what the threads and the plane noticed since the last look.
-func (c *Card) heed() {
+// raiseEvents raises the events noticed by the threads and the plane since its last call.
+func (c *Card) raiseEvents() {
 	if c.generator.state.Load() != running {
-		c.generator.collect()
+		c.generator.resumeCollector()
 	}
 	if events := c.generator.events.Swap(0); events != 0 {
 		c.file.Raise(regmap.GeneratorEvents, events)
@@ -280,15 +281,15 @@ func (c *Card) heed() {
 	}
 }
 
-func (c *Card) empty() bool {
-	x := c.state()
-	frames, _ := inside(&x)
+func (c *Card) isEmpty() bool {
+	x := c.viewState()
+	frames, _ := queuedCount(&x)
 	return frames == 0
 }
 
 func (c *Card) queueStatus() uint32 {
 	var s uint32
-	empty := c.empty()
+	empty := c.isEmpty()
 	for _, b := range []struct {
 		on  bool
 		bit uint32
@@ -305,26 +306,27 @@ func (c *Card) queueStatus() uint32 {
 	return s
 }
 
-// Read32 reads a register. An address without one gives fpga.ErrAddress and the placeholder that a card would answer.
+// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
+// fpga.ErrAddress.
 func (c *Card) Read32(addr uint32) (uint32, error) {
 	v, err := c.file.Read32(addr)
 	if err == nil {
-		err = c.fault()
+		err = c.firstFailure()
 	}
 	return v, err
 }
 
 // Write32 writes a register; see fpga/regfile.
 func (c *Card) Write32(addr, value uint32) error {
-	if err := c.fault(); err != nil {
+	if err := c.firstFailure(); err != nil {
 		return err
 	}
 	return c.file.Write32(addr, value)
 }
 
-// WriteBurst writes all words to one address, in order. The memory proxy takes them at once; it takes all or none.
+// WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.
 func (c *Card) WriteBurst(addr uint32, words []uint32) error {
-	if err := c.fault(); err != nil {
+	if err := c.firstFailure(); err != nil {
 		return err
 	}
 	return c.file.WriteBurst(addr, words)

@@ -153,7 +153,7 @@ func inspect(t *testing.T, c *Card) {
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
 		c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 	ctx := within(t)
-	for x := c.state(); x.Leaving < 0 || x.Waiting < 1; x = c.state() {
+	for x := c.viewState(); x.Leaving < 0 || x.Waiting < 1; x = c.viewState() {
 		must(t, c.Sleep(ctx, olaf.Millisecond))
 	}
 	must(t, c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze))
@@ -172,7 +172,7 @@ func inspect(t *testing.T, c *Card) {
 
 // TestRefusedRate asks for more than the machine carries, of many frames and of few, and is told what it does. Bursts that are far apart are carried.
 func TestRefusedRate(t *testing.T) {
-	c := open(t, Kernel(xdp.Native))
+	c := open(t, KernelBackend(xdp.Native))
 	for _, w := range []struct {
 		name string
 		workload
@@ -219,19 +219,19 @@ func TestInstead(t *testing.T) {
 		{29_000_000, 0, 70_000, 7, 0, "--rate 10Mbps"},       // at rate 0 what is offered is served
 		{29_000_000, 19_500_000, 3000, 7, 2017, "--rate 6.1Mbps --out-rate 4.1Mbps"},
 	} {
-		share := fitting(c.offered, c.served, c.limit)
+		share := fittingShare(c.offered, c.served, c.limit)
 		offered, served := int64(share*float64(c.offered)+0.5), int64(share*float64(c.served)+0.5)
 		if served != c.output || offered > c.limit {
 			t.Errorf("%+v: share %g, offered %d, served %d", c, share, offered, served)
 		}
 		l := load{size: 256, bursts: c.bursts}
-		if got := l.instead(c.offered, c.served, c.limit); got != c.says {
+		if got := l.suggestFlags(c.offered, c.served, c.limit); got != c.says {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
 	for r, want := range map[olaf.Rate]olaf.Rate{199_999_488: 200_000_000, 2_999_900: 3_000_000, 72_345_000: 72_300_000,
 		999_960_000: 1_000_000_000, 17: 17} {
-		if got := nearest(r); got != want {
+		if got := roundNearest(r); got != want {
 			t.Errorf("%v is told as %v", r, got)
 		}
 	}
@@ -272,7 +272,7 @@ func TestFramesUnderWay(t *testing.T) {
 			c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 		var state uint32
 		for c.generator.state.Load() == running {
-			if n, _ := c.generator.counted(false); never && n.SentPackets > 0 {
+			if n, _ := c.generator.readCounters(false); never && n.SentPackets > 0 {
 				must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStop))
 				break
 			}
@@ -295,7 +295,7 @@ func TestFramesUnderWay(t *testing.T) {
 			t.Errorf("state %d after %d ns", state, waited)
 		}
 		asked := c.clock.now()
-		must(t, c.settled())
+		must(t, c.waitSettled())
 		if waited := c.clock.now() - asked; waited > arriveNS/2 {
 			t.Errorf("what is given up is waited for again, %d ns", waited)
 		}

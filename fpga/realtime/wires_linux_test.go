@@ -48,7 +48,7 @@ func TestWires(t *testing.T) {
 			if !bytes.HasPrefix(frame, slices.Concat(c.Server().MAC, c.out.A.MAC)) {
 				t.Errorf("a frame came to the server's interface %v as % x", c.Server().MAC, frame[:12])
 			}
-			sent := c.generator.encode(frame, &c.generator.flows[0], new(regmap.Descriptor), 256, 0)
+			sent := c.generator.encodeFrame(frame, &c.generator.flows[0], new(regmap.Descriptor), 256, 0)
 			if !bytes.HasPrefix(sent, slices.Concat(c.in[0].B.MAC, c.Workers().MAC)) {
 				t.Errorf("a frame leaves for the switch's interface %v as % x", c.in[0].B.MAC, sent[:12])
 			}

@@ -10,24 +10,24 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// witness takes up what the plane logs, and lets the engine decide the same.
+// witness reads the plane's log and repeats its decisions in the engine.
 type witness struct {
 	replayer *xdp.Replayer
 	arrivals []xdp.Decision
-	beyond   uint64 // arrivals that were not kept
+	beyond   uint64 // arrivals beyond keptArrivals
 }
 
-// keptArrivals bounds the memory of a queue that is never enabled anew.
+// keptArrivals limits the memory for a queue that is never re-enabled.
 const keptArrivals = 1 << 22
 
-// begin forgets what was decided before.
-func (w *witness) begin(discipline string, q queueConfig) (err error) {
+// reset discards earlier decisions.
+func (w *witness) reset(discipline string, q queueConfig) (err error) {
 	w.arrivals, w.beyond = w.arrivals[:0], 0
-	w.replayer, err = xdp.NewReplayer(discipline, q.engine())
+	w.replayer, err = xdp.NewReplayer(discipline, q.engineConfig())
 	return err
 }
 
-func (w *witness) take(d *xdp.Decision) {
+func (w *witness) addDecision(d *xdp.Decision) {
 	w.replayer.Add(d)
 	switch {
 	case d.Kind != xdp.Arrival:
@@ -38,25 +38,25 @@ func (w *witness) take(d *xdp.Decision) {
 	}
 }
 
-// listen takes up what was decided since the last time. It takes no lock, which the pacer would wait for while this thread does
-// not run: whoever changes the plane is who listens.
-func (c *Card) listen() error {
+// readDecisions reads the decisions since its last call. It takes no lock, because the pacer would wait for it
+// while this thread does not run. The thread that changes the plane must be the one that calls it.
+func (c *Card) readDecisions() error {
 	if c.plane == nil || c.witness.replayer == nil {
 		return nil
 	}
-	return c.plane.Decisions(c.witness.take)
+	return c.plane.Decisions(c.witness.addDecision)
 }
 
-// Decisions compares what was decided since the queue was enabled with the engine.
+// Decisions compares the decisions since the queue was enabled with the engine.
 func (c *Card) Decisions() (*olaf.Decisions, error) {
-	if err := c.latch(false); err != nil {
+	if err := c.latchPlane(false); err != nil {
 		return nil, err
 	}
-	if err := c.listen(); err != nil {
+	if err := c.readDecisions(); err != nil {
 		return nil, err
 	}
-	x := c.state() // of an instant when the log was read; more may be decided meanwhile where traffic goes on
-	if err := c.listen(); err != nil {
+	x := c.viewState() // state at an instant; under traffic more decisions may follow
+	if err := c.readDecisions(); err != nil {
 		return nil, err
 	}
 	found := c.witness.replayer.Compare(x.Number)
@@ -67,22 +67,22 @@ func (c *Card) Decisions() (*olaf.Decisions, error) {
 	return d, nil
 }
 
-// Unlogged is how many decisions found no room in the log since the counters were cleared: of what came after the first of them nothing is
-// checked.
+// Unlogged returns the number of decisions that did not fit the log since the counters were cleared. Decisions
+// after the first of them are not checked.
 func (c *Card) Unlogged() uint64 { return c.total.unlogged }
 
-// Pacing is how well frames left in time since the counters were cleared.
+// Pacing returns the timing of departures since the counters were cleared.
 func (c *Card) Pacing() *fpga.Pacing { return c.pacing() }
 
 func (c *Card) pacing() *fpga.Pacing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pacer.stats.tell(c.generator.zero.Load())
+	return c.pacer.stats.report(c.generator.zero.Load())
 }
 
-// Arrivals are the updates since the queue was enabled, in the order in which it decided.
+// Arrivals returns the updates since the queue was enabled, in the order of decisions.
 func (c *Card) Arrivals() ([]fpga.Arrival, error) {
-	if err := c.listen(); err != nil {
+	if err := c.readDecisions(); err != nil {
 		return nil, err
 	}
 	w, zero := &c.witness, c.generator.zero.Load()
@@ -100,20 +100,20 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	return out, nil
 }
 
-// Faults are other reasons why a run must not be used, what explains the others first: cables that are gone or down, programs that were taken off,
-// frames that an interface refused, or that were lost on a cable.
+// Faults returns other reasons why a run must not be used, root causes first: missing cables or cables that are
+// down, detached programs, frames rejected by an interface or lost on a cable.
 func (c *Card) Faults() (faults []string) {
-	if err := c.Intact(); err != nil {
+	if err := c.CheckIntact(); err != nil {
 		faults = append(faults, err.Error())
 	}
-	for _, cable := range c.cables() {
+	for _, cable := range c.allCables() {
 		for _, end := range cable.Ends() {
 			if s, err := end.State(); err == nil && !s.Up {
 				faults = append(faults, fmt.Sprintf("the cable %s is down at %s", c.nameOf(cable), end.Node.Name()))
 			}
 		}
 	}
-	if _, err := c.generator.counted(false); err != nil {
+	if _, err := c.generator.readCounters(false); err != nil {
 		faults = append(faults, fmt.Sprintf("the workers' interface refused frames: %v", err))
 	}
 	c.mu.Lock()
@@ -123,8 +123,8 @@ func (c *Card) Faults() (faults []string) {
 		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v",
 			olaf.Plural(unsent, "frame"), err))
 	}
-	for _, cable := range c.cables() { // a redirect to a peer that does not listen loses frames without a word
-		if lost, err := c.underway(cable); err == nil && lost != 0 {
+	for _, cable := range c.allCables() { // a redirect to a peer that does not listen loses frames silently
+		if lost, err := c.inFlightOn(cable); err == nil && lost != 0 {
 			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"),
 				cable.A.Node.Name(), cable.B.Node.Name()))
 		}
@@ -132,21 +132,22 @@ func (c *Card) Faults() (faults []string) {
 	return faults
 }
 
-// cables are all of them, the server's last.
-func (c *Card) cables() []*netlab.Cable { return append(slices.Clone(c.in), c.out) }
+// allCables returns all cables, the server's last.
+func (c *Card) allCables() []*netlab.Cable { return append(slices.Clone(c.in), c.out) }
 
-// Intact says whether all cables are there, with the programs on them. The error matches fpga.ErrGone of a cable, fpga.ErrDoubtful of a program.
-func (c *Card) Intact() error {
-	for _, cable := range c.cables() {
+// CheckIntact returns an error if a cable or a program is missing. The error matches fpga.ErrGone for a cable,
+// fpga.ErrDoubtful for a program.
+func (c *Card) CheckIntact() error {
+	for _, cable := range c.allCables() {
 		for _, end := range cable.Ends() {
 			if _, err := end.State(); err != nil {
-				return c.gone(cable)
+				return c.goneError(cable)
 			}
 		}
 	}
-	return c.Attached()
+	return c.CheckAttached()
 }
 
-func (c *Card) gone(cable *netlab.Cable) error {
+func (c *Card) goneError(cable *netlab.Cable) error {
 	return fmt.Errorf("%w: the cable %s was taken away in the middle of the run", fpga.ErrGone, c.nameOf(cable))
 }

@@ -1,6 +1,6 @@
-// Package regfile is the register map as a device answers it that holds its registers in software: what can be read and
-// written, what is refused and which error bits that sets, the generator's memories behind their proxy, and the replication
-// block. What a register does beside holding its value, its device says.
+// Package regfile implements the register map for devices that keep their registers in software. It covers access
+// rules, refused writes and their error bits, the generator's memories behind their proxy, and the replication
+// block. Each device adds the effects of its registers.
 package regfile
 
 import (
@@ -10,60 +10,61 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Limits of the memories, as every device of ours has them.
+// Memory limits shared by all software devices.
 const (
 	Flows     = 1 << 16
 	Templates = 16
 	Groups    = 1 << 16
 	Members   = 1 << 16
-	// MaxDescriptors is how many descriptors have a 32-bit word address.
+	// MaxDescriptors is the number of descriptors that a 32-bit word address can reach.
 	MaxDescriptors = 1 << 28
 )
 
-// Behaviour is what the registers of a kind of devices do, C being a device: by address, where they do more than hold a value.
+// Behaviour maps register addresses to the effects of one kind of device; C is the device. A register that is not
+// listed only stores its value.
 type Behaviour[C any] struct {
-	Name string // begins the errors
-	// Live are the registers that show the state of the device.
+	Name string // prefix of error messages
+	// Live lists registers that show the state of the device.
 	Live map[uint32]func(C) uint32
-	// Limits are the ranges of registers whose value is a number.
+	// Limits lists the ranges of numeric registers.
 	Limits map[uint32]func(C) (low, high uint32)
-	// Effects are what writing a register does beside storing the value; a reason means that nothing was done.
+	// Effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
 	Effects map[uint32]func(C, uint32) *Reason
-	// Commands are what command registers do.
+	// Commands execute writes to command registers.
 	Commands map[uint32]func(C, uint32) *Reason
-	// QueueBusy and GeneratorBusy say whether the registers that configure them must hold still.
+	// QueueBusy and GeneratorBusy report whether the block's configuration registers are locked.
 	QueueBusy, GeneratorBusy func(C) bool
 }
 
-// Reason is why a write is refused: the bit in common.errors, the error it matches, and words for the user.
+// Reason explains a refused write: the bit in common.errors, the error to match, and a message for the user.
 type Reason struct {
 	Bit  uint32
 	Kind error
 	Why  string
-	Full bool // Why says all that a user needs: what he asked for is refused, whichever register told it
+	Full bool // the message is Why alone, without register and value
 }
 
-// BadState is the reason of a write for which it is not the time.
+// BadState returns the reason for a write that the current state forbids.
 func BadState(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why}
 }
 
-// BadValue is the reason of a write that can never be.
+// BadValue returns the reason for a write that is never valid.
 func BadValue(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why}
 }
 
-// Unfit is the reason of a command that can't be obeyed for what the user asked for.
-func Unfit(why string) *Reason {
+// UnfitCommand returns the reason for a command that cannot run with the user's settings.
+func UnfitCommand(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why, Full: true}
 }
 
-// Constant is a live register that never changes.
-func Constant[C any](v uint32) func(C) uint32 { return func(C) uint32 { return v } }
+// ConstantRegister returns a live register that always reads v.
+func ConstantRegister[C any](v uint32) func(C) uint32 { return func(C) uint32 { return v } }
 
-// File is the registers of one device. It is not safe for concurrent use.
+// File is the register file of one device. It is not safe for concurrent use.
 type File[C any] struct {
-	// Memories are the generator's, Replication the multicast groups written by registers.
+	// Memories are the generator's; Replication has the multicast groups written by registers.
 	Memories    Memories
 	Replication Replication
 
@@ -75,13 +76,14 @@ type File[C any] struct {
 	closed       bool
 }
 
-// New makes the registers of a device, all 0 until Reset. descriptors is how many its memory holds.
+// New returns the register file of a device, all 0 until Reset. descriptors is the capacity of the descriptor
+// memory.
 func New[C any](b *Behaviour[C], device C, l *Layout, descriptors int) File[C] {
 	return File[C]{behaviour: b, device: device, layout: l, regs: make([]uint32, layoutWords),
 		Memories: newMemories(descriptors)}
 }
 
-// Reset returns registers, memories and groups to their reset values.
+// Reset restores the reset values of registers and clears memories and groups.
 func (f *File[C]) Reset() {
 	clear(f.regs)
 	for i := range f.layout {
@@ -99,39 +101,39 @@ func (f *File[C]) Reset() {
 // Close makes every later access fail with fpga.ErrGone.
 func (f *File[C]) Close() { f.closed = true }
 
-// Closed is the error of an access to a closed device, nil before.
-func (f *File[C]) Closed() error {
+// CheckOpen returns an error that matches fpga.ErrGone if the file is closed.
+func (f *File[C]) CheckOpen() error {
 	if f.closed {
 		return fmt.Errorf("%s: closed: %w", f.behaviour.Name, fpga.ErrGone)
 	}
 	return nil
 }
 
-// Reg is the stored value of a register that exists.
-func (f *File[C]) Reg(addr uint32) uint32 { return f.regs[word(addr)] }
+// Reg returns the stored value of an existing register.
+func (f *File[C]) Reg(addr uint32) uint32 { return f.regs[wordIndex(addr)] }
 
-// Set stores a value.
-func (f *File[C]) Set(addr, value uint32) { f.regs[word(addr)] = value }
+// Set stores a value without any check.
+func (f *File[C]) Set(addr, value uint32) { f.regs[wordIndex(addr)] = value }
 
-// Raise sets bits.
-func (f *File[C]) Raise(addr, bits uint32) { f.regs[word(addr)] |= bits }
+// Raise sets bits in a register.
+func (f *File[C]) Raise(addr, bits uint32) { f.regs[wordIndex(addr)] |= bits }
 
-// Reg64 is the stored value of a wide register.
+// Reg64 returns the stored value of a 64-bit register.
 func (f *File[C]) Reg64(addr uint32) uint64 { return uint64(f.Reg(addr+4))<<32 | uint64(f.Reg(addr)) }
 
-// Set64 stores a wide value.
+// Set64 stores the value of a 64-bit register.
 func (f *File[C]) Set64(addr uint32, v uint64) {
 	f.Set(addr, uint32(v))
 	f.Set(addr+4, uint32(v>>32))
 }
 
-// find looks an address up; a miss is counted as an error of the device.
+// find returns the layout entry at addr. For an unknown address it also sets the device's error bit.
 func (f *File[C]) find(addr uint32) (*entry, error) {
-	if err := f.Closed(); err != nil {
+	if err := f.CheckOpen(); err != nil {
 		return nil, err
 	}
-	if addr%4 == 0 && addr >= FirstAddress && word(addr) < layoutWords {
-		if e := &f.layout[word(addr)]; e.register != nil {
+	if addr%4 == 0 && addr >= FirstAddress && wordIndex(addr) < layoutWords {
+		if e := &f.layout[wordIndex(addr)]; e.register != nil {
 			return e, nil
 		}
 	}
@@ -140,7 +142,8 @@ func (f *File[C]) find(addr uint32) (*entry, error) {
 	return nil, fmt.Errorf("%s: %w at %#x", f.behaviour.Name, fpga.ErrAddress, addr)
 }
 
-// Read32 reads a register. An address without one gives fpga.ErrAddress and the placeholder that a card would answer.
+// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
+// fpga.ErrAddress.
 func (f *File[C]) Read32(addr uint32) (uint32, error) {
 	e, err := f.find(addr)
 	if err != nil {
@@ -152,11 +155,11 @@ func (f *File[C]) Read32(addr uint32) (uint32, error) {
 	if read, ok := f.behaviour.Live[addr]; ok {
 		return read(f.device), nil
 	}
-	return f.stored(addr), nil
+	return f.readStored(addr), nil
 }
 
-// stored is what the file itself knows of a register.
-func (f *File[C]) stored(addr uint32) uint32 {
+// readStored returns a register's value if the file can answer it without the device.
+func (f *File[C]) readStored(addr uint32) uint32 {
 	switch addr {
 	case regmap.CommonErrorAddress:
 		return f.errorAddress
@@ -180,7 +183,7 @@ func (f *File[C]) stored(addr uint32) uint32 {
 	return f.Reg(addr)
 }
 
-// refuse books a refused write of an existing register and words the error.
+// refuse sets the error bits for a refused write and formats the error.
 func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 	f.Raise(regmap.CommonErrors, r.Bit)
 	f.errorAddress = addr
@@ -188,10 +191,10 @@ func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 	switch e.block.Name {
 	case "queue":
 		f.Raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
-		f.Raise(regmap.QueueErrors, pick(isState, regmap.QueueErrorsState, regmap.QueueErrorsValue))
+		f.Raise(regmap.QueueErrors, chooseBit(isState, regmap.QueueErrorsState, regmap.QueueErrorsValue))
 	case "generator":
 		f.Raise(regmap.CommonErrors, regmap.CommonErrorsGenerator)
-		f.Raise(regmap.GeneratorEvents, pick(isState, regmap.GeneratorEventsRefused, regmap.GeneratorEventsValue))
+		f.Raise(regmap.GeneratorEvents, chooseBit(isState, regmap.GeneratorEventsRefused, regmap.GeneratorEventsValue))
 	case "replication":
 		f.Raise(regmap.CommonErrors, regmap.CommonErrorsReplication)
 	case "aggregator":
@@ -203,21 +206,21 @@ func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 	return fmt.Errorf("%s: write %#x to %s: %w: %s", f.behaviour.Name, value, e.name(), r.Kind, r.Why)
 }
 
-func pick(first bool, a, b uint32) uint32 {
+func chooseBit(first bool, a, b uint32) uint32 {
 	if first {
 		return a
 	}
 	return b
 }
 
-// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and gives
-// fpga.ErrRefused; one to a read-only register or to none gives fpga.ErrAddress.
+// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and
+// returns fpga.ErrRefused. A write to a read-only register or an unknown address returns fpga.ErrAddress.
 func (f *File[C]) Write32(addr, value uint32) error {
 	e, err := f.find(addr)
 	if err != nil {
 		return err
 	}
-	r := f.forbids(e, addr, value)
+	r := f.checkWrite(e, addr, value)
 	if r == nil {
 		r = f.write(e, addr, value)
 	}
@@ -227,7 +230,7 @@ func (f *File[C]) Write32(addr, value uint32) error {
 	return nil
 }
 
-// WriteBurst writes all words to one address, in order. The memory proxy takes them at once; it takes all or none.
+// WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.
 func (f *File[C]) WriteBurst(addr uint32, words []uint32) error {
 	if addr != regmap.GeneratorMemData {
 		for _, w := range words {
@@ -247,7 +250,7 @@ func (f *File[C]) WriteBurst(addr uint32, words []uint32) error {
 	return nil
 }
 
-// limit is the range of a register whose value is a number.
+// limit returns the range of a numeric register.
 func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 	if limit, ok := f.behaviour.Limits[addr]; ok {
 		low, high = limit(f.device)
@@ -274,8 +277,8 @@ func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 	return 0, 0, false
 }
 
-// forbids holds a write against what the map says of the register.
-func (f *File[C]) forbids(e *entry, addr, value uint32) *Reason {
+// checkWrite checks a write against the map's access rules and limits. It returns nil if the write is allowed.
+func (f *File[C]) checkWrite(e *entry, addr, value uint32) *Reason {
 	r := e.register
 	if r.Access == regmap.ReadOnly {
 		return &Reason{Bit: regmap.CommonErrorsReadOnly, Kind: fpga.ErrAddress, Why: "the register is read-only"}
@@ -295,11 +298,11 @@ func (f *File[C]) forbids(e *entry, addr, value uint32) *Reason {
 	return nil
 }
 
-// write does what an allowed write does.
+// write carries out an allowed write.
 func (f *File[C]) write(e *entry, addr, value uint32) *Reason {
 	switch e.register.Access {
 	case regmap.ClearOnOne:
-		f.regs[word(addr)] &^= value
+		f.regs[wordIndex(addr)] &^= value
 		return nil
 	case regmap.Command:
 		return f.command(addr, value)
@@ -312,7 +315,7 @@ func (f *File[C]) write(e *entry, addr, value uint32) *Reason {
 	return f.store(addr, value)
 }
 
-// store puts a value where it belongs.
+// store stores a value and updates dependent registers.
 func (f *File[C]) store(addr, value uint32) *Reason {
 	switch addr {
 	case regmap.GeneratorMemData:
@@ -331,7 +334,7 @@ func (f *File[C]) store(addr, value uint32) *Reason {
 	return nil
 }
 
-// command obeys a command register.
+// command runs a write to a command register.
 func (f *File[C]) command(addr, value uint32) *Reason {
 	switch addr {
 	case regmap.ReplicationCommand:

@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// The generator's memories, as mem_select numbers them.
+// Values of generator.mem_select.
 const (
 	DescriptorMemory = iota
 	FlowMemory
 	TemplateMemory
 )
 
-// Memories are the generator's.
+// Memories are the generator's memories, indexed by mem_select.
 type Memories [3]Memory
 
 func newMemories(descriptors int) Memories {
@@ -24,7 +24,7 @@ func newMemories(descriptors int) Memories {
 
 func (m *Memories) descriptors() uint32 { return m[DescriptorMemory].limit / regmap.DescriptorWords }
 
-// Descriptor reads descriptor n, and says whether it was loaded.
+// Descriptor reads descriptor n into d. It reports whether the descriptor was loaded.
 func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 	at, memory := n*regmap.DescriptorWords, &m[DescriptorMemory]
 	if at+regmap.DescriptorWords > uint64(memory.loaded) {
@@ -33,12 +33,12 @@ func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 	if w := memory.View(uint32(at), regmap.DescriptorWords); w != nil {
 		d.Get(w)
 	} else {
-		*d = regmap.Descriptor{} // a hole between loaded pages
+		*d = regmap.Descriptor{} // gap between loaded pages
 	}
 	return true
 }
 
-// Flow reads flow n; one that was never written is not enabled.
+// Flow reads flow n. A flow that was never written is disabled.
 func (m *Memories) Flow(n int, f *regmap.Flow) {
 	*f = regmap.Flow{}
 	if w := m[FlowMemory].View(uint32(n*regmap.FlowWords), regmap.FlowWords); w != nil {
@@ -46,7 +46,7 @@ func (m *Memories) Flow(n int, f *regmap.Flow) {
 	}
 }
 
-// Lanes reads a template into lanes; template 0 is built in.
+// Lanes fills lanes from a template; template 0 is built in.
 func (m *Memories) Lanes(template int, lanes []int32) {
 	for j := range lanes {
 		if template == 0 {
@@ -57,10 +57,10 @@ func (m *Memories) Lanes(template int, lanes []int32) {
 	}
 }
 
-// FlowUsable says whether frames of a flow can be sent.
+// FlowUsable reports whether frames of a flow can be sent.
 func FlowUsable(f *regmap.Flow) bool { return f.Enable && f.Template < Templates }
 
-// FrameLength is how long the frame of a descriptor is, in bytes, and whether there are such frames.
+// FrameLength returns the length of a descriptor's frame in bytes, and whether that length is valid.
 func FrameLength(d *regmap.Descriptor, f *regmap.Flow) (size int, ok bool) {
 	if size = int(d.Length); size == 0 {
 		size = int(f.Length)
@@ -68,7 +68,7 @@ func FrameLength(d *regmap.Descriptor, f *regmap.Flow) (size int, ok bool) {
 	return size, size >= olaf.HeaderBytes && size <= int(olaf.MaxFrame) && size%olaf.LaneBytes == 0
 }
 
-// memory is the one behind the generator's proxy.
+// memory returns the memory selected by mem_select.
 func (f *File[C]) memory() *Memory { return &f.Memories[f.Reg(regmap.GeneratorMemSelect)] }
 
 func (f *File[C]) readMemory() uint32 {

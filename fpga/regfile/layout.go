@@ -2,22 +2,22 @@ package regfile
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// The blocks lie side by side, so one array finds the register of an address.
+// The blocks are contiguous, so one array maps addresses to registers.
 const (
 	FirstAddress = regmap.CommonBase
 	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - FirstAddress) / 4
-	// EndAddress is the first one behind all blocks.
+	// EndAddress is the first address after all blocks.
 	EndAddress = FirstAddress + 4*layoutWords
 )
 
-// Layout is the register at every word; it never changes and may be shared by devices of one build.
+// Layout maps every word to its register. It never changes and may be shared by devices of one build.
 type Layout [layoutWords]entry
 
-// entry is one word of the map.
+// entry describes one word of the map.
 type entry struct {
-	register *regmap.Register // nil where nothing answers
+	register *regmap.Register // nil if there is no register
 	block    *regmap.Block
-	high     bool // the upper word of a 64-bit register
+	high     bool // upper word of a 64-bit register
 	writable uint32
 }
 
@@ -30,18 +30,18 @@ func (e *entry) reset() uint32 {
 	return uint32(e.register.Reset)
 }
 
-// NewLayout is that of a build with some capabilities.
+// NewLayout returns the layout of a build with the given capabilities.
 func NewLayout(capabilities uint32) *Layout {
 	l := new(Layout)
 	for _, b := range regmap.BuiltBlocks(capabilities) {
 		for i := range b.Registers {
 			r := &b.Registers[i]
 			for off := uint32(0); off < r.Bytes(); off += 4 {
-				l[word(b.Base+r.Offset+off)] = entry{r, &b, off == 4, r.Writable()}
+				l[wordIndex(b.Base+r.Offset+off)] = entry{r, &b, off == 4, r.Writable()}
 			}
 		}
 	}
 	return l
 }
 
-func word(addr uint32) uint32 { return (addr - FirstAddress) / 4 }
+func wordIndex(addr uint32) uint32 { return (addr - FirstAddress) / 4 }

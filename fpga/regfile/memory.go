@@ -5,19 +5,19 @@ import (
 	"hash/crc32"
 )
 
-// pageWords is the unit in which memory is taken; every record but a template divides it.
+// pageWords is the allocation unit. It is a multiple of the size of every record except templates.
 const pageWords = 1 << 16
 
-// Memory is words behind the proxy. Pages are taken when they are first written; all else reads 0.
+// Memory is a word memory behind the proxy. Pages are allocated on first write; unallocated words read 0.
 type Memory struct {
 	pages  [][]uint32
-	limit  uint32 // words that the build has
+	limit  uint32 // size of the memory in words
 	loaded uint32 // one past the highest word written
 }
 
 func newMemory(words int) Memory { return Memory{limit: uint32(words)} }
 
-// Clear forgets the contents and keeps the pages.
+// Clear erases the contents and keeps the pages allocated.
 func (m *Memory) Clear() {
 	for _, p := range m.pages {
 		clear(p)
@@ -25,7 +25,7 @@ func (m *Memory) Clear() {
 	m.loaded = 0
 }
 
-// write stores words from at on, or says that they do not fit.
+// write stores words starting at at. It reports whether they fit.
 func (m *Memory) write(at uint32, words []uint32) bool {
 	if uint64(at)+uint64(len(words)) > uint64(m.limit) {
 		return false
@@ -49,7 +49,7 @@ func (m *Memory) page(i uint32) []uint32 {
 	return m.pages[i]
 }
 
-// View is up to n words from at on within one page; nil where nothing was ever written.
+// View returns up to n words starting at at, within one page, or nil if the page was never written.
 func (m *Memory) View(at, n uint32) []uint32 {
 	i := at / pageWords
 	if at >= m.loaded || i >= uint32(len(m.pages)) || m.pages[i] == nil {
@@ -59,7 +59,7 @@ func (m *Memory) View(at, n uint32) []uint32 {
 	return m.pages[i][at:min(at+n, pageWords)]
 }
 
-// Word is one word.
+// Word returns the word at at.
 func (m *Memory) Word(at uint32) uint32 {
 	if v := m.View(at, 1); v != nil {
 		return v[0]
@@ -67,7 +67,7 @@ func (m *Memory) Word(at uint32) uint32 {
 	return 0
 }
 
-// crc is the CRC-32 of the first n words as little-endian bytes.
+// crc returns the CRC-32 of the first n words as little-endian bytes.
 func (m *Memory) crc(n uint32) uint32 {
 	var (
 		sum   uint32

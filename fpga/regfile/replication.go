@@ -2,18 +2,18 @@ package regfile
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Replication holds the multicast groups written by registers: worker id in bits 15:0, port in 23:16.
+// Replication stores the multicast groups written by registers: worker id in bits 15:0, port in 23:16.
 type Replication struct {
 	groups map[uint32][]uint32
 }
 
-// Clear forgets all groups.
+// Clear removes all groups.
 func (r *Replication) Clear() { r.groups = map[uint32][]uint32{} }
 
-// Group is the members of one; none where it was not written.
+// Group returns the members of a group, or nil if it was not written.
 func (r *Replication) Group(group uint32) []uint32 { return r.groups[group] }
 
-// resize sets how many members a group has.
+// resize sets the number of members in a group.
 func (r *Replication) resize(group, n uint32) {
 	if n == 0 {
 		delete(r.groups, group)
@@ -24,7 +24,7 @@ func (r *Replication) resize(group, n uint32) {
 	r.groups[group] = members
 }
 
-// group is the members that the replication block's index points to.
+// group returns the members of the group selected by group_index.
 func (f *File[C]) group() []uint32 { return f.Replication.Group(f.Reg(regmap.ReplicationGroupIndex)) }
 
 func (f *File[C]) readMember() uint32 {

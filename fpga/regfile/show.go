@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ShowSlot fills the inspector's registers. state has the bits that say whether there is a frame, and whether it leaves; appended
-// is when its slot was filled, in cycles.
+// ShowSlot fills the inspector's registers. state has the bits for a valid and a departing frame; appended is the
+// cycle at which the slot was filled.
 func (f *File[C]) ShowSlot(state uint32, u *olaf.Update, appended uint64) {
 	if u.Flags&olaf.Retransmission != 0 {
 		state |= regmap.QueueInspectStateRetransmission
@@ -25,7 +25,7 @@ func (f *File[C]) ShowSlot(state uint32, u *olaf.Update, appended uint64) {
 	f.Set64(regmap.QueueInspectAppended, appended)
 }
 
-// Cluster is what was counted of one cluster.
+// Cluster has the counts of one cluster.
 type Cluster struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
@@ -33,10 +33,10 @@ type Cluster struct {
 	LastDeparture    uint64 // in cycles, 0 for none
 }
 
-// classRegisters are where the cluster bank has each class.
+// classRegisters has the address of each class in the cluster bank.
 var classRegisters = func() (at [engine.Classes]uint32) {
 	for class := range at {
-		if ref, err := regmap.Lookup("queue.cluster_" + engine.Class(class).String()); err == nil {
+		if ref, err := regmap.FindRegister("queue.cluster_" + engine.Class(class).String()); err == nil {
 			at[class] = ref.Address()
 		}
 	}
@@ -56,8 +56,8 @@ func (f *File[C]) ShowCluster(c *Cluster) {
 	f.Set64(regmap.QueueClusterLastDeparture, c.LastDeparture)
 }
 
-// ShowPartial fills the inspector of the program in front of the queue: with a partial sum, whose first contribution came in some cycle,
-// or with nothing where p is nil.
+// ShowPartial fills the inspector of the program in front of the queue. since is the cycle of the first
+// contribution. If p is nil, all registers read 0.
 func (f *File[C]) ShowPartial(p *aggregator.Partial, since uint64) {
 	for _, at := range partialRegisters {
 		f.Set(at, 0)
@@ -65,7 +65,7 @@ func (f *File[C]) ShowPartial(p *aggregator.Partial, since uint64) {
 	if p == nil {
 		return
 	}
-	newest := olaf.Contributor{GenNS: p.NewestNS} // of a loop's slot nobody knows whose it is
+	newest := olaf.Contributor{GenNS: p.NewestNS} // the contributors of a closed loop's slot are unknown
 	if len(p.Inside) > 0 {
 		newest = p.Inside[len(p.Inside)-1]
 	}

@@ -11,7 +11,7 @@ import (
 func TestEveryClassHasItsRegister(t *testing.T) {
 	seen := map[uint32]bool{}
 	for class, at := range classRegisters {
-		if ref, _, ok := regmap.At(at); !ok || ref.Register.Name != "cluster_"+engine.Class(class).String() || seen[at] {
+		if ref, _, ok := regmap.RegisterAt(at); !ok || ref.Register.Name != "cluster_"+engine.Class(class).String() || seen[at] {
 			t.Errorf("class %v is at %#x", engine.Class(class), at)
 		}
 		seen[at] = true

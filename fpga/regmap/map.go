@@ -13,11 +13,12 @@ const (
 	VersionPatch = 0
 )
 
-// Placeholder is what a live register slave of the shell answers at an offset that it does not implement.
+// Placeholder is the answer of a live register slave of the shell at an address without a register.
 const Placeholder = 0xDEADBEEF
 
-// header is how every block starts: a list from common that ends with 0, so that software finds what was built.
-func header(kind, next uint32) []Register {
+// blockHeader returns the first registers of a block. They form a list that starts at common and ends with 0, by
+// which software finds the built blocks.
+func blockHeader(kind, next uint32) []Register {
 	return []Register{
 		{Name: "type", Offset: 0x000, Access: ReadOnly, Reset: uint64(kind),
 			Doc: "Four letters that say which block this is."},
@@ -28,9 +29,9 @@ func header(kind, next uint32) []Register {
 	}
 }
 
-// lastHeader is that of a block after which another one comes in some builds only.
+// lastHeader returns the header of a block whose successor exists in some builds only.
 func lastHeader(kind, next uint32) []Register {
-	h := header(kind, next)
+	h := blockHeader(kind, next)
 	h[2].Built = true
 	return h
 }
@@ -43,7 +44,7 @@ var versionFields = []Field{
 	{Name: "patch", Hi: 15, Lo: 0, Doc: "Repairs."},
 }
 
-func join(parts ...[]Register) []Register {
+func joinRegisters(parts ...[]Register) []Register {
 	var out []Register
 	for _, p := range parts {
 		out = append(out, p...)
@@ -51,8 +52,8 @@ func join(parts ...[]Register) []Register {
 	return out
 }
 
-// bank lays 64-bit counters one after the other from offset.
-func bank(offset uint32, counters ...Register) []Register {
+// counterBank lays out 64-bit counters one after another from offset.
+func counterBank(offset uint32, counters ...Register) []Register {
 	for i := range counters {
 		counters[i].Offset = offset + uint32(8*i)
 		counters[i].Wide, counters[i].Counter, counters[i].Access = true, true, ReadOnly
@@ -60,9 +61,9 @@ func bank(offset uint32, counters ...Register) []Register {
 	return counters
 }
 
-// window is a bank whose content the block's index register selects.
-func window(offset uint32, values ...Register) []Register {
-	values = bank(offset, values...)
+// indexedWindow lays out a bank whose content is selected by the block's index register.
+func indexedWindow(offset uint32, values ...Register) []Register {
+	values = counterBank(offset, values...)
 	for i := range values {
 		values[i].Counter, values[i].Built = false, true
 	}
@@ -136,8 +137,8 @@ var blocks = []Block{
 				Doc: "Address of the newest refused access; 0 when there was none."},
 		}},
 	{Name: "queue", Base: 0x101000, Size: 0x1000,
-		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.", Registers: join(
-			header(0x4F4C5155, 0x102000),
+		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.", Registers: joinRegisters(
+			blockHeader(0x4F4C5155, 0x102000),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,
 					Doc: "Slots in this build; the limit of depth."},
@@ -233,7 +234,7 @@ var blocks = []Block{
 				{Name: "cluster_index", Offset: 0x0C0, Access: ReadWrite,
 					Doc: "Which cluster the cluster registers show, below built_clusters; writing it latches them."},
 			},
-			window(0x0C8,
+			indexedWindow(0x0C8,
 				Register{Name: "cluster_in", Doc: "Updates of the cluster that reached the queue."},
 				Register{Name: "cluster_appended", Doc: "Of these, appended."},
 				Register{Name: "cluster_aggregated", Doc: "Of these, merged."},
@@ -247,7 +248,7 @@ var blocks = []Block{
 				Register{Name: "cluster_last_departure", Unit: "cycles",
 					Doc: "When the last one left, in common.cycles; 0 when none did."},
 			),
-			bank(0x200,
+			counterBank(0x200,
 				Register{Name: "snapshot_cycle", Unit: "cycles", Doc: "common.cycles at the snapshot."},
 				Register{Name: "covered_cycles", Unit: "cycles", Doc: "Cycles since the last clear."},
 				Register{Name: "in", Unit: "updates",
@@ -299,8 +300,8 @@ var blocks = []Block{
 			),
 		)},
 	{Name: "replication", Base: 0x102000, Size: 0x1000,
-		Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.", Registers: join(
-			header(0x4F4C5250, 0x103000),
+		Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.", Registers: joinRegisters(
+			blockHeader(0x4F4C5250, 0x103000),
 			[]Register{
 				{Name: "built_groups", Offset: 0x00C, Access: ReadOnly, Built: true,
 					Doc: "Group ids run from 0 to this minus 1."},
@@ -324,8 +325,8 @@ var blocks = []Block{
 			},
 		)},
 	{Name: "generator", Base: 0x103000, Size: 0x1000,
-		Doc: "Packet generator: fires descriptors at absolute cycle times. Idle registers and its memories are writable only while it is neither armed nor running.", Registers: join(
-			header(0x4F4C5047, 0x104000),
+		Doc: "Packet generator: fires descriptors at absolute cycle times. Idle registers and its memories are writable only while it is neither armed nor running.", Registers: joinRegisters(
+			blockHeader(0x4F4C5047, 0x104000),
 			[]Register{
 				{Name: "built_flows", Offset: 0x00C, Access: ReadOnly, Built: true,
 					Doc: "Flow entries, at most 65,536."},
@@ -398,7 +399,7 @@ var blocks = []Block{
 				{Name: "mem_crc", Offset: 0x09C, Access: ReadOnly, Built: true,
 					Doc: "CRC-32 (IEEE 802.3) of the words as little-endian bytes."},
 			},
-			bank(0x200,
+			counterBank(0x200,
 				Register{Name: "sent_packets", Unit: "packets", Doc: "Packets sent since the last clear."},
 				Register{Name: "sent_bytes", Unit: "B", Doc: "L2 bytes of these."},
 				Register{Name: "late_packets", Unit: "packets",
@@ -408,7 +409,7 @@ var blocks = []Block{
 			),
 		)},
 	{Name: "model", Base: 0x104000, Size: 0x1000,
-		Doc: "The parameter server behind the queue, where no real one is (capability server_model).", Registers: join(
+		Doc: "The parameter server behind the queue, where no real one is (capability server_model).", Registers: joinRegisters(
 			lastHeader(0x4F4C4D4F, 0x105000),
 			[]Register{
 				{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What the server does.", Fields: []Field{
@@ -419,8 +420,8 @@ var blocks = []Block{
 			},
 		)},
 	{Name: "aggregator", Base: 0x105000, Size: 0x1000, Needs: 1 << 6,
-		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: join(
-			header(0x41474752, 0),
+		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: joinRegisters(
+			blockHeader(0x41474752, 0),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,
 					Doc: "Segments in this build; with a program clusters run from 0 to this minus 1."},
@@ -477,7 +478,7 @@ var blocks = []Block{
 				{Name: "inspect_since", Offset: 0x0A0, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles",
 					Doc: "When the first contribution came, in common.cycles."},
 			},
-			bank(0x200, slices.Concat(ledgerCounters(), []Register{
+			counterBank(0x200, slices.Concat(ledgerCounters(), []Register{
 				{Name: "carried_vectors", Unit: "vectors",
 					Doc: "Contributions that were held at the last clear; they add to what came in."},
 				{Name: "dropped_vectors", Unit: "vectors",
@@ -491,10 +492,10 @@ var blocks = []Block{
 		)},
 }
 
-// LedgerCounters is how many counters a program may declare.
+// LedgerCounters is the number of counters that a program may declare.
 const LedgerCounters = 32
 
-// ledgerCounters are the registers of a program's counters, which its own description names.
+// ledgerCounters returns the registers for a program's counters, which the program's description names.
 func ledgerCounters() []Register {
 	counters := make([]Register, LedgerCounters)
 	for i := range counters {

@@ -20,20 +20,20 @@ const (
 	FlagNotOlaf                           // another UDP port: bypassed
 )
 
-// MaxDescriptorTime is the last cycle a descriptor can name: 13 days of run clock.
+// MaxDescriptorTime is the last cycle of a descriptor: 13 days of run clock.
 const MaxDescriptorTime = 1<<48 - 1
 
 // Descriptor is one packet to send.
 type Descriptor struct {
 	Time     uint64 // cycles on the run clock, at most MaxDescriptorTime
 	Flow     uint16
-	Length   uint16 // L2 bytes; 0 takes the flow's
+	Length   uint16 // L2 bytes; 0 means the flow's
 	Flags    uint16
 	Sequence uint32
 	Reward   int32 // Q24.8
 }
 
-// Put writes d into the first DescriptorWords words of w. Time is cut to 48 bits.
+// Put writes d into the first DescriptorWords words of w. Time is truncated to 48 bits.
 func (d *Descriptor) Put(w []uint32) {
 	_ = w[DescriptorWords-1]
 	w[0] = uint32(d.Time)
@@ -55,18 +55,18 @@ func (d *Descriptor) Get(w []uint32) {
 	d.Reward = int32(w[4])
 }
 
-// Flow is one sender: its addresses, what its header claims, and what its frames look like.
+// Flow is one sender: its addresses, the identity in its headers, and the shape of its frames.
 type Flow struct {
 	SourceIP, DestIP     [4]byte
 	SourceMAC, DestMAC   [6]byte
 	SourcePort, DestPort uint16
-	Cluster              olaf.ClusterID // claimed in the header; the tables decide
+	Cluster              olaf.ClusterID // in the header; the tables decide
 	Worker               olaf.WorkerID
-	Length               uint16 // L2 bytes of a frame whose descriptor gives none
+	Length               uint16 // L2 bytes of a frame whose descriptor has length 0
 	Template             uint16
 	Enable               bool
-	// With the capability wire_formats: whose frames they are, 0 for OLAF's and otherwise the code of a program, the type of
-	// service of their IPv4 headers, and which segment of the vector their lanes are.
+	// With the capability wire_formats: Format is 0 for OLAF's frames or the code of a program, ToS the type of
+	// service in the IPv4 headers, Seg the position of the lanes in the vector.
 	Format uint8
 	ToS    uint8
 	Seg    uint64
@@ -95,12 +95,12 @@ func (f *Flow) Put(w []uint32) {
 // Get reads f from the first words of w.
 func (f *Flow) Get(w []uint32) {
 	_ = w[FlowWords-1]
-	f.SourceIP, f.DestIP = octets(w[0]), octets(w[1])
+	f.SourceIP, f.DestIP = splitOctets(w[0]), splitOctets(w[1])
 	f.DestPort, f.SourcePort = uint16(w[2]), uint16(w[2]>>16)
 	f.Worker, f.Cluster = olaf.WorkerID(w[3]), olaf.ClusterID(w[3]>>16)
 	f.Length, f.Template = uint16(w[4]), uint16(w[4]>>16)
-	f.SourceMAC = mac(uint64(w[5])<<16 | uint64(w[6]>>16))
-	f.DestMAC = mac(uint64(w[6]&0xFFFF)<<32 | uint64(w[7]))
+	f.SourceMAC = macBytes(uint64(w[5])<<16 | uint64(w[6]>>16))
+	f.DestMAC = macBytes(uint64(w[6]&0xFFFF)<<32 | uint64(w[7]))
 	f.Enable, f.Format, f.ToS = w[8]&1 != 0, uint8(w[8]>>8), uint8(w[8]>>16)
 	f.Seg = uint64(w[10])<<32 | uint64(w[9])
 }
@@ -109,12 +109,14 @@ func be32(a [4]byte) uint32 {
 	return uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
 }
 
-func octets(v uint32) [4]byte { return [4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)} }
+func splitOctets(v uint32) [4]byte {
+	return [4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
+}
 
 func mac48(a [6]byte) uint64 {
 	return uint64(a[0])<<40 | uint64(a[1])<<32 | uint64(a[2])<<24 | uint64(a[3])<<16 | uint64(a[4])<<8 | uint64(a[5])
 }
 
-func mac(v uint64) [6]byte {
+func macBytes(v uint64) [6]byte {
 	return [6]byte{byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
 }

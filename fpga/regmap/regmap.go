@@ -1,9 +1,10 @@
-// Package regmap is the register map of the OLAF blocks, described once. Go constants (registers.go), the SystemVerilog
-// header (olaf_regs.svh) and docs/reference/registers.md are generated from it; the twin, the RTL and a card obey it alike.
+// Package regmap describes the register map of the OLAF blocks. The Go constants (registers.go), the SystemVerilog
+// header (olaf_regs.svh) and docs/reference/registers.md are generated from it. The twin, the RTL and a card
+// implement the same map.
 //
-// Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box starts at 0x100000. Registers are
-// 32 bit, little-endian; a 64-bit register is two words, low word first. Whatever grows with a job is reached through an
-// index and a data window, or through the generator's memory proxy, so that no address range caps it.
+// Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box starts at 0x100000. Registers
+// are 32 bit, little-endian; a 64-bit register is two words, low word first. Data that grows with a job is accessed
+// through an index and a data window, or through the generator's memory proxy, so no address range limits it.
 package regmap
 
 import (
@@ -18,7 +19,7 @@ import (
 
 //go:generate go run ./gen
 
-// Access says what reading and writing a register do.
+// Access defines the effects of reading and writing a register.
 type Access uint8
 
 const (
@@ -26,7 +27,7 @@ const (
 	ReadOnly Access = iota
 	// ReadWrite registers read back what was written.
 	ReadWrite
-	// ClearOnOne registers hold sticky bits; writing 1 clears a bit.
+	// ClearOnOne registers contain sticky bits; writing 1 clears a bit.
 	ClearOnOne
 	// Command registers act on the bits written as 1 and read as 0.
 	Command
@@ -34,7 +35,7 @@ const (
 
 var accessNames = [...]string{"RO", "RW", "W1C", "CMD"}
 
-// String is the abbreviation used in docs/reference/registers.md.
+// String returns the abbreviation used in docs/reference/registers.md.
 func (a Access) String() string { return accessNames[a] }
 
 // Block is a power-of-two window of registers at a fixed BAR2 offset.
@@ -43,7 +44,7 @@ type Block struct {
 	Base uint32 // BAR2 byte offset
 	Size uint32 // bytes, a power of two
 	Doc  string
-	// Needs is the bit of common.capabilities without which nothing answers there; 0 for a block of every build.
+	// Needs is the bit of common.capabilities for the block; 0 if every build has it.
 	Needs     uint32
 	Registers []Register
 }
@@ -55,14 +56,14 @@ type Register struct {
 	Wide   bool   // 64 bit: the low word is at Offset, the high word at Offset+4
 	Access Access
 	Reset  uint64
-	// Built says that the value is fixed by the bitstream or the state of the card, and that Reset means nothing.
+	// Built marks a value fixed by the bitstream or the state of the card; Reset is then meaningless.
 	Built bool
-	// Idle says that the register takes writes only while its block is disabled and empty (queue) or not running
-	// (generator); otherwise the write is refused and an error bit set.
+	// Idle marks a register that is writable only while its block is disabled and empty (queue) or not running
+	// (generator). Otherwise the write is refused and an error bit set.
 	Idle bool
-	// Counter says that the register belongs to the snapshot bank, Gauge that its value may fall from one to the next.
+	// Counter marks a register of the snapshot bank, Gauge one whose value may fall between snapshots.
 	Counter, Gauge bool
-	Unit           string // of the whole value; empty for bit fields and plain numbers
+	Unit           string // of the value; empty for bit fields and plain numbers
 	Doc            string
 	Fields         []Field
 }
@@ -92,15 +93,15 @@ type RecordField struct {
 	Doc    string
 }
 
-// Mask is the field's bits in place.
-func (f Field) Mask() uint32 { return mask(f.Hi, f.Lo) }
+// Mask returns the field's bits in place.
+func (f Field) Mask() uint32 { return bitMask(f.Hi, f.Lo) }
 
-// Mask is the field's bits in place within its word.
-func (f RecordField) Mask() uint32 { return mask(f.Hi, f.Lo) }
+// Mask returns the field's bits in place within its word.
+func (f RecordField) Mask() uint32 { return bitMask(f.Hi, f.Lo) }
 
-func mask(hi, lo uint8) uint32 { return uint32(1<<(hi+1)-1) &^ uint32(1<<lo-1) }
+func bitMask(hi, lo uint8) uint32 { return uint32(1<<(hi+1)-1) &^ uint32(1<<lo-1) }
 
-// Bytes is how much address space r takes.
+// Bytes returns the size of r in the address space.
 func (r *Register) Bytes() uint32 {
 	if r.Wide {
 		return 8
@@ -108,7 +109,7 @@ func (r *Register) Bytes() uint32 {
 	return 4
 }
 
-// Writable is the mask of bits of the low word that a write may set: all of a register without fields.
+// Writable returns the mask of bits in the low word that a write may set: all for a register without fields.
 func (r *Register) Writable() uint32 {
 	if r.Access == ReadOnly {
 		return 0
@@ -129,25 +130,26 @@ type Ref struct {
 	Register *Register
 }
 
-// Name is the register's full name, such as queue.control.
+// Name returns the register's full name, such as queue.control.
 func (r Ref) Name() string { return r.Block.Name + "." + r.Register.Name }
 
-// Address is the BAR2 byte offset of the (low) word.
+// Address returns the BAR2 byte offset of the (low) word.
 func (r Ref) Address() uint32 { return r.Block.Base + r.Register.Offset }
 
-// Blocks is the whole map, by address. The caller gets a copy of the list; the registers are shared and not to be changed.
-func Blocks() []Block { return append([]Block(nil), blocks...) }
+// AllBlocks returns the complete map, by address. The list is a copy; the registers are shared and must not be
+// changed.
+func AllBlocks() []Block { return append([]Block(nil), blocks...) }
 
-// BuiltBlocks are those that answer on a card with the given common.capabilities.
+// BuiltBlocks returns the blocks of a card with the given common.capabilities.
 func BuiltBlocks(capabilities uint32) []Block {
-	return slices.DeleteFunc(Blocks(), func(b Block) bool { return b.Needs&^capabilities != 0 })
+	return slices.DeleteFunc(AllBlocks(), func(b Block) bool { return b.Needs&^capabilities != 0 })
 }
 
-// Records is the layout of every memory behind the generator's proxy.
-func Records() []Record { return append([]Record(nil), records...) }
+// AllRecords returns the layout of the memories behind the generator's proxy.
+func AllRecords() []Record { return append([]Record(nil), records...) }
 
-// Lookup finds a register by its full name (queue.control). The error proposes names that contain what was asked for.
-func Lookup(name string) (Ref, error) {
+// FindRegister finds a register by its full name (queue.control). The error suggests similar names.
+func FindRegister(name string) (Ref, error) {
 	block, register, _ := strings.Cut(name, ".")
 	for i := range blocks {
 		b := &blocks[i]
@@ -179,8 +181,8 @@ func Lookup(name string) (Ref, error) {
 	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl device reg list' names them", name)
 }
 
-// At finds the register that answers at a BAR2 byte offset and whether that is the high word of a 64-bit one.
-func At(addr uint32) (ref Ref, high, ok bool) {
+// RegisterAt finds the register at a BAR2 byte offset. high is set for the high word of a 64-bit register.
+func RegisterAt(addr uint32) (ref Ref, high, ok bool) {
 	for i := range blocks {
 		b := &blocks[i]
 		if addr < b.Base || addr-b.Base >= b.Size {
@@ -203,7 +205,7 @@ type FieldValue struct {
 	Text  string // the value's name in an enumeration, else the number
 }
 
-// Decode splits the value of r into its fields, highest bit first as declared.
+// Decode splits a value of r into its fields, in declared order.
 func (r *Register) Decode(value uint32) []FieldValue {
 	out := make([]FieldValue, 0, len(r.Fields))
 	for i := range r.Fields {
@@ -218,13 +220,13 @@ func (r *Register) Decode(value uint32) []FieldValue {
 	return out
 }
 
-// fixed says how many bits of a value in a unit are behind the point, and what the unit is of what that gives.
+// fixed maps units of fixed-point values to the number of fraction bits and the unit for display.
 var fixed = map[string]struct {
 	bits int
 	unit string
 }{"B/cycle in 8.24": {24, "B/cycle"}, "Q24.8": {8, ""}}
 
-// Text is the value of r in its unit: a block's type as its four letters, fixed point as a number.
+// Text formats a value of r with its unit: a block's type as its four letters, fixed point as a number.
 func (r *Register) Text(value uint64) string {
 	if f, ok := fixed[r.Unit]; ok {
 		return strings.TrimSpace(strconv.FormatFloat(float64(value)/float64(uint64(1)<<f.bits), 'f', -1, 64) + " " +
@@ -247,7 +249,7 @@ type Writer interface {
 	Write32(addr uint32, value uint32) error
 }
 
-// Read64 reads a 64-bit register, low word first. Counters hold still between snapshots, so two reads suffice.
+// Read64 reads a 64-bit register, low word first. Counters are constant between snapshots, so two reads suffice.
 func Read64(r Reader, addr uint32) (uint64, error) {
 	low, err := r.Read32(addr)
 	if err != nil {
@@ -265,8 +267,8 @@ func Write64(w Writer, addr uint32, value uint64) error {
 	return w.Write32(addr+4, uint32(value>>32))
 }
 
-// check says what is wrong with the description itself; a test calls it.
-func check() error {
+// validateMap checks the description for overlaps, misaligned registers and missing docs. A test calls it.
+func validateMap() error {
 	for i := range blocks {
 		b := &blocks[i]
 		if bits.OnesCount32(b.Size) != 1 || b.Base%b.Size != 0 {

@@ -9,11 +9,11 @@ import (
 )
 
 func TestMapIsConsistent(t *testing.T) {
-	if err := check(); err != nil {
+	if err := validateMap(); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, b := range Blocks() {
+	for _, b := range AllBlocks() {
 		if seen[b.Name] {
 			t.Errorf("block %s twice", b.Name)
 		}
@@ -22,13 +22,13 @@ func TestMapIsConsistent(t *testing.T) {
 }
 
 func TestBlocksFormAList(t *testing.T) {
-	all := Blocks()
+	all := AllBlocks()
 	for i, b := range all {
 		next := uint64(0)
 		if i+1 < len(all) {
 			next = uint64(all[i+1].Base)
 		}
-		ref, err := Lookup(b.Name + ".next")
+		ref, err := FindRegister(b.Name + ".next")
 		if err != nil || ref.Register.Reset != next {
 			t.Errorf("%s.next = %#x, want %#x (%v)", b.Name, ref.Register.Reset, next, err)
 		}
@@ -36,14 +36,14 @@ func TestBlocksFormAList(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	ref, err := Lookup("queue.control")
+	ref, err := FindRegister("queue.control")
 	if err != nil || ref.Address() != QueueControl || ref.Name() != "queue.control" {
 		t.Fatalf("got %v %v", ref, err)
 	}
-	if _, err := Lookup("dropped"); err == nil || !strings.Contains(err.Error(), "queue.cluster_dropped_full") {
+	if _, err := FindRegister("dropped"); err == nil || !strings.Contains(err.Error(), "queue.cluster_dropped_full") {
 		t.Errorf("no proposal in %v", err)
 	}
-	if _, err := Lookup("nothing.like.it"); err == nil {
+	if _, err := FindRegister("nothing.like.it"); err == nil {
 		t.Error("found what is not there")
 	}
 }
@@ -63,7 +63,7 @@ func TestAt(t *testing.T) {
 		{0xFFFFFFFC, "", false},
 	}
 	for _, c := range cases {
-		ref, high, ok := At(c.addr)
+		ref, high, ok := RegisterAt(c.addr)
 		if ok != (c.name != "") || high != c.high || ok && ref.Name() != c.name {
 			t.Errorf("At(%#x) = %v %v %v, want %q", c.addr, ref, high, ok, c.name)
 		}
@@ -71,7 +71,7 @@ func TestAt(t *testing.T) {
 }
 
 func TestDecodeNamesValues(t *testing.T) {
-	ref, _ := Lookup("queue.mode")
+	ref, _ := FindRegister("queue.mode")
 	got := map[string]string{}
 	for _, f := range ref.Register.Decode(QueueModeDisciplineOlaf | QueueModeProvenance) {
 		got[f.Field.Name] = f.Text
@@ -84,7 +84,7 @@ func TestDecodeNamesValues(t *testing.T) {
 
 // field reads one described field from the words of a record.
 func field(t interface{ Fatalf(string, ...any) }, record, name string, words []uint32) uint32 {
-	for _, r := range Records() {
+	for _, r := range AllRecords() {
 		for _, f := range r.Fields {
 			if r.Name == record && f.Name == name {
 				return words[f.Word] & f.Mask() >> f.Lo

@@ -25,21 +25,21 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrUnreachable says that no agent answers at an address.
+// ErrUnreachable: no agent answers at the address.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 
-// ErrDenied says that an agent's socket is another user's.
+// ErrDenied: the agent's socket belongs to another user.
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
-// ErrInUse says that another client writes to the device.
+// ErrInUse: another client writes to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
-// Options shape a session.
+// Options configure a session.
 type Options struct {
 	ReadOnly bool
-	Local    bool          // the agent is part of this process: the device keeps its own address and kind
+	Local    bool          // the agent is part of this process: the device keeps its address and kind
 	TLS      *tls.Config   // nil for unix sockets and loopback
-	Patience time.Duration // for one answer; 0 is 30 s
+	Patience time.Duration // timeout for one answer; 0 means 30 s
 }
 
 // Device is a device behind an agent. It is not safe for concurrent use.
@@ -53,7 +53,7 @@ type Device struct {
 	offers   greeting // of the server
 
 	request, reply []byte
-	counters       map[uint32]uint32 // what the last snapshot latched; empty when it is not known
+	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
 	inside         [2][]olaf.Contributor
 	side           int
 	failed         error
@@ -67,7 +67,8 @@ var (
 	_ fpga.ArrivalLog  = (*Device)(nil)
 )
 
-// Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrDenied, ErrInUse or ErrProtocol.
+// Dial opens a session with the agent at HOST:PORT or unix:PATH. The error matches ErrUnreachable, ErrDenied,
+// ErrInUse or ErrProtocol.
 func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -134,8 +135,8 @@ func dialError(ctx context.Context, target string, err error) error {
 	return fmt.Errorf("%s: %w: %s; 'olafctl device serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
 }
 
-// denied says whether a socket is there that this user may not use, or is in a folder that this user may not enter. The error of a dialled
-// connection does not tell: it is text.
+// isDenied reports whether the target is a socket, or in a folder, that this user may not access. The connection's
+// error does not show that.
 func denied(target string) bool {
 	path, ok := strings.CutPrefix(target, "unix:")
 	if !ok {
@@ -148,7 +149,7 @@ func denied(target string) bool {
 	return errors.Is(err, fs.ErrPermission)
 }
 
-// exchange sends d.request and waits for d.reply. An agent that is silent for too long is given up.
+// roundTrip sends d.request and waits for d.reply. It gives up if the agent does not answer in time.
 func (d *Device) exchange() error {
 	d.watchdog.Reset(d.patience)
 	defer d.watchdog.Stop()
@@ -158,8 +159,8 @@ func (d *Device) exchange() error {
 	return d.stream.RecvMsg(&d.reply)
 }
 
-// ask does one request. A connection that broke is a device that is gone: what happened meanwhile cannot be known, so that
-// nothing is asked again.
+// sendRequest makes one request. After a broken connection the device counts as gone: the state of the request is
+// unknown, so nothing is repeated.
 func (d *Device) ask() (reader, error) {
 	if d.failed != nil {
 		return reader{}, d.failed
@@ -180,13 +181,13 @@ func (d *Device) put(values ...uint32) {
 	}
 }
 
-// Identity is the served device's, with its address here.
+// Identity returns the served device's identity, with its address here.
 func (d *Device) Identity() fpga.Identity { return d.identity }
 
-// HasTap says whether the agent hands out what reached the parameter server.
+// HasTap reports whether the agent provides the updates that reached the parameter server.
 func (d *Device) HasTap() bool { return d.offers.Tap }
 
-// Read32 reads a register. What the last snapshot latched came with it and is not asked for again.
+// Read32 reads a register. Values latched by the last snapshot came with it and need no request.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	if v, ok := d.counters[addr]; ok && d.failed == nil {
 		return v, nil
@@ -200,7 +201,7 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	return r.u32(), r.whole()
 }
 
-// whole says that an answer held what it should.
+// checkComplete returns an error if an answer is too short or too long.
 func (r *reader) whole() error {
 	if !r.done() {
 		return fmt.Errorf("%w: a broken answer", ErrProtocol)
@@ -226,7 +227,7 @@ func (d *Device) Write32(addr, value uint32) error {
 	return r.whole()
 }
 
-// WriteBurst writes words to one address, a million at most in one exchange.
+// WriteBurst writes words to one address, at most a million per request.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	for len(words) > 0 {
 		n := min(len(words), maxBurstWords)
@@ -245,10 +246,10 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	return d.failed
 }
 
-// sleepSlice is the longest sleep of one exchange, so that a context that ends is noticed and the session stays usable.
+// sleepSlice is the longest sleep per request, so that a canceled context is noticed and the session stays usable.
 const sleepSlice = 100 * olaf.Millisecond
 
-// Sleep lets time of the device pass.
+// Sleep lets device time pass.
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	for first := true; first || t > 0; first = false {
 		if err := ctx.Err(); err != nil {
@@ -269,8 +270,8 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	return nil
 }
 
-// Drain appends the updates delivered since the last call. Contributors are valid until the next one. A connection that
-// breaks shows at the next access to a register.
+// Drain appends the updates delivered since its last call. Contributors are valid until the next call. A broken
+// connection is reported by the next register access.
 func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	d.begin(opDrain)
 	r, err := d.ask()
@@ -296,7 +297,7 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// Capture is what the agent's tap says of the last run; nil where it captures nothing by itself.
+// Capture returns the capture report of the agent's tap for the last run, or nil if the tap makes none.
 func (d *Device) Capture() (*fpga.Capture, error) {
 	if !d.offers.Captures {
 		return nil, d.failed
@@ -305,7 +306,7 @@ func (d *Device) Capture() (*fpga.Capture, error) {
 	return c, d.document(opCapture, c)
 }
 
-// PortCounts are those of the agent's device; none where it has no ports.
+// PortCounts returns the port counts of the agent's device, or none if it has no ports.
 func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	if !d.offers.Ports {
 		return nil, d.failed
@@ -314,13 +315,13 @@ func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	return counts, err
 }
 
-// AddsUpdates says whether the programs of the agent's device add up what its generator sends, as far as the agent knows of such.
+// AddsUpdates reports whether the programs of the agent's device sum the generator's updates.
 func (d *Device) AddsUpdates() bool { return !d.offers.Waits }
 
-// LogsArrivals says whether the agent's device knows what reached its queue.
+// LogsArrivals reports whether the agent's device logs arrivals at its queue.
 func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
 
-// Arrivals are those of the agent's device, a million at most in one exchange.
+// Arrivals returns the arrivals logged by the agent's device, at most a million per request.
 func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	if !d.offers.Arrivals {
 		return nil, fmt.Errorf("%w: %s does not log what reached its queue", fpga.ErrRefused, d.identity.Address)
@@ -346,7 +347,7 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	return all, nil
 }
 
-// document asks for something that comes as JSON.
+// requestJSON requests a JSON document.
 func (d *Device) document(op byte, into any) error {
 	d.begin(op)
 	r, err := d.ask()
@@ -359,11 +360,11 @@ func (d *Device) document(op byte, into any) error {
 	return nil
 }
 
-// closePatience is how long an agent has to say goodbye. Who does not wait for it finds the device lent to himself, as on a busy
-// machine.
+// closePatience is the time for an agent to end the session. Without waiting, the next session of the same client
+// might find the device in use, as on a busy machine.
 const closePatience = 10 * time.Second
 
-// Close ends the session; the device stays with the agent as it is. A second Close does nothing.
+// Close ends the session; the device keeps its state at the agent. A second Close does nothing.
 func (d *Device) Close() error {
 	if d.closed {
 		return nil
@@ -373,7 +374,7 @@ func (d *Device) Close() error {
 		d.failed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
 		d.watchdog.Reset(min(d.patience, closePatience))
 		if d.stream.CloseSend() == nil {
-			_ = d.stream.RecvMsg(&d.reply) // the end of the stream: somebody else may write now
+			_ = d.stream.RecvMsg(&d.reply) // end of the stream: another client may write now
 		}
 	}
 	d.watchdog.Stop()

@@ -21,29 +21,29 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// Tap hands out the updates delivered since the last call; capture.Tap is one.
+// Tap returns the updates delivered since its last call; capture.Tap is one.
 type Tap interface {
 	Drain(buf []olaf.Observation) []olaf.Observation
 }
 
-// Server lends one device to clients. Accesses are done one at a time.
+// Server offers one device to clients. It executes one access at a time.
 type Server struct {
 	mu       sync.Mutex
 	device   fpga.Device
-	tap      Tap // nil where nothing captures
+	tap      Tap // nil without a capture
 	writer   string
-	silence  func() time.Duration // for how long nothing came from the writer
-	fired    bool                 // the writer armed or started the generator, and did not stop it
-	counters []uint32             // addresses that a snapshot latches; nil before the first
+	silence  func() time.Duration // time since the writer's last message
+	fired    bool                 // the writer armed or started the generator and did not stop it
+	counters []uint32             // addresses latched by a snapshot; nil before the first
 	seen     []olaf.Observation
 }
 
-// NewServer lends d, and what tap sees if it is not nil. Whoever uses d beside the server does so under Do.
+// NewServer offers d, and the updates of tap if not nil. Other code must use d under Do only.
 func NewServer(d fpga.Device, tap Tap) *Server {
 	return &Server{device: d, tap: tap}
 }
 
-// latched finds the addresses that a snapshot latches on this device.
+// findCounters finds the addresses that a snapshot latches on this device.
 func (s *Server) latched() error {
 	if s.counters != nil {
 		return nil
@@ -69,7 +69,7 @@ func (s *Server) Do(f func()) {
 	f()
 }
 
-// Register offers the service on a gRPC server.
+// Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	stream := streamDesc
 	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.session(stream) }
@@ -77,7 +77,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 		Streams: []grpc.StreamDesc{stream}}, s)
 }
 
-// session serves one client until it leaves.
+// serveSession serves one client until it leaves.
 func (s *Server) session(stream grpc.ServerStream) (err error) {
 	var request []byte
 	if err := stream.RecvMsg(&request); err != nil {
@@ -97,7 +97,7 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	id := s.device.Identity()
 	_, captures := s.tap.(fpga.Capturer)
 	_, ports := s.device.(fpga.PortCounter)
-	_, arrivals := fpga.LogOf(s.device)
+	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
 		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
 		Waits: !fpga.AddsUpdates(s.device),
@@ -124,13 +124,13 @@ func clientName(ctx context.Context) string {
 	switch {
 	case !ok:
 		return "somebody"
-	case p.Addr.Network() == "unix": // whose clients have no address
+	case p.Addr.Network() == "unix": // clients have no address
 		return "another program on its host"
 	}
 	return p.Addr.String()
 }
 
-// claim takes the right to write, or returns who has it, and for how long nothing came from there.
+// claimWriter takes the right to write, or returns the name of its holder and for how long that was silent.
 func (s *Server) claim(who string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,21 +141,23 @@ func (s *Server) claim(who string, silence func() time.Duration) (other string, 
 	return s.writer, s.silence()
 }
 
-// release gives the right to write back. A writer who is lost, as one that was killed, can't end what it started any more, so
-// that the generator is stopped here and the next one finds a card at rest. One that takes its leave may let it run.
+// releaseWriter returns the right to write. If the writer was lost, for example killed, it cannot stop what it
+// started, so the generator is stopped for the next client. A writer that closes its session may leave the
+// generator running.
 func (s *Server) release(lost bool) {
 	s.Do(func() {
 		if lost && s.fired {
-			_ = s.device.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort) // a card that is gone shows to the next one
+			// A card that is gone is reported to the next client.
+			_ = s.device.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
 		}
 		s.writer, s.fired = "", false
 	})
 }
 
-// errReadOnly is what a session gets that asked for reading alone.
+// errReadOnly is returned for writes in a read-only session.
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 
-// answer does one request and appends its answer to b.
+// answerRequest executes one request and appends its answer to b.
 func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) []byte {
 	r := reader{b: request}
 	op := r.u8()
@@ -193,10 +195,10 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 	return appendStatus(b, errBroken)
 }
 
-// errBroken is what a request gets that holds too little, too much, or what the device has not.
+// errBroken is returned for a request that is too short, too long, or not supported by the device.
 var errBroken = fmt.Errorf("%w: a broken request", ErrProtocol)
 
-// tell answers a request for what the device noted meanwhile.
+// answerLog answers a request for data collected by the device.
 func (s *Server) tell(op byte, b []byte, r *reader) []byte {
 	switch op {
 	case opDrain:
@@ -215,17 +217,17 @@ func (s *Server) tell(op byte, b []byte, r *reader) []byte {
 		}
 	case opArrivals:
 		first := r.u32()
-		if log, ok := fpga.LogOf(s.device); ok && r.done() {
+		if log, ok := fpga.FindArrivalLog(s.device); ok && r.done() {
 			return appendArrivals(b, log, int(first))
 		}
 	}
 	return appendStatus(b, errBroken)
 }
 
-// done says that a request held what it should, and nothing more.
+// atEnd reports whether all of a message was read and it was not too short.
 func (r *reader) done() bool { return !r.short && len(r.b) == 0 }
 
-// moving says whether a read changes what the next one sees.
+// movesIndex reports whether a read advances an index.
 func moving(request []byte) bool {
 	r := reader{b: request}
 	r.u8()
@@ -233,10 +235,12 @@ func moving(request []byte) bool {
 	return addr == regmap.GeneratorMemData || addr == regmap.ReplicationMemberData
 }
 
-// write answers a snapshot with all that it latched, so that the client need not ask.
+// writeRegister writes a register. It answers a snapshot with all latched values, so that the client need not
+// request them.
 func (s *Server) write(b []byte, addr, value uint32) []byte {
 	if addr == regmap.GeneratorCommand {
-		s.fired = value&(regmap.GeneratorCommandArm|regmap.GeneratorCommandStart) != 0 // also where it is declined, which changes nothing
+		// Also set if the command is refused, which does no harm.
+		s.fired = value&(regmap.GeneratorCommandArm|regmap.GeneratorCommandStart) != 0
 	}
 	from := len(b)
 	b = appendStatus(b, s.device.Write32(addr, value))
@@ -244,19 +248,19 @@ func (s *Server) write(b []byte, addr, value uint32) []byte {
 		return b
 	}
 	if s.latched() != nil {
-		return b[:from+1] // the client will ask, and be told
+		return b[:from+1] // the client will request them and get the error
 	}
 	for _, c := range s.counters {
 		v, err := s.device.Read32(c)
 		if err != nil {
-			return b[:from+1] // the client will ask, and be told
+			return b[:from+1] // the client will request them and get the error
 		}
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c), v)
 	}
 	return b
 }
 
-// appendJSON answers with a document, or with the error of who should have made it.
+// appendJSON answers with a document, or with the error from making it.
 func appendJSON(b []byte, document any, err error) []byte {
 	var text []byte
 	if err == nil {
@@ -265,7 +269,7 @@ func appendJSON(b []byte, document any, err error) []byte {
 	return append(appendStatus(b, err), text...)
 }
 
-// appendArrivals answers with arrivals from the first one on.
+// appendArrivals answers with the arrivals from first on.
 func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	all, err := log.Arrivals()
 	b = appendStatus(b, err)

@@ -1,8 +1,8 @@
-// Package remote is a device on another process's hands: registers, time and the tap of a card or twin over gRPC.
+// Package remote accesses a device in another process: registers, time and the tap of a card or twin over gRPC.
 //
-// A session is one stream. Requests and answers are small byte strings in order, so that an access costs one exchange and
-// a burst, a snapshot of all counters or everything that a tap saw costs one as well. One session may write; sessions that
-// only read stand beside it. The messages are our own: no generated code, a version in the greeting, and every length is
+// A session is one stream. Requests and answers are short byte strings in order. An access takes one round trip,
+// and so does a burst, a snapshot of all counters, or all updates seen by a tap. One session may write; read-only
+// sessions can run in parallel. Messages need no generated code, the greeting has a version, and every length is
 // checked.
 package remote
 
@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Version of the protocol. Client and server must agree: a client that does not ask how well an agent captured would take
-// its numbers for better than they are.
+// Version of the protocol. Client and server must agree: a client that ignores an agent's capture report would
+// overrate its numbers.
 const Version = 2
 
 // Limits of one message.
@@ -32,7 +32,7 @@ const (
 	maxArrivals     = 1 << 20
 )
 
-// ErrProtocol says that the other side does not speak this protocol, or another version of it.
+// ErrProtocol: the other side does not speak this version of the protocol.
 var ErrProtocol = olaf.NewError(olaf.Device, "not an olafctl device agent")
 
 const (
@@ -42,7 +42,7 @@ const (
 
 var streamDesc = grpc.StreamDesc{StreamName: methodName, ServerStreams: true, ClientStreams: true}
 
-// codec hands byte strings through.
+// codec passes byte strings through.
 type codec struct{}
 
 const codecName = "olafctl-bytes"
@@ -68,16 +68,16 @@ func (codec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// greeting is the first message in each direction, as JSON, so that other versions can at least be told apart.
+// greeting is the first message in each direction. It is JSON, so that other versions can be recognized.
 type greeting struct {
 	Version  int            `json:"version"`
-	ReadOnly bool           `json:"read_only,omitempty"` // asked for by a client
+	ReadOnly bool           `json:"read_only,omitempty"` // requested by the client
 	Identity *fpga.Identity `json:"identity,omitempty"`  // of the server's device
-	Tap      bool           `json:"tap,omitempty"`       // the server hands out observations
-	Captures bool           `json:"captures,omitempty"`  // the tap tells how well it captured
-	Ports    bool           `json:"ports,omitempty"`     // the device counts at network ports
-	Arrivals bool           `json:"arrivals,omitempty"`  // the device knows what reached its queue
-	Waits    bool           `json:"waits,omitempty"`     // its programs are for hosts that wait alone, and no update passes one
+	Tap      bool           `json:"tap,omitempty"`       // the server provides observations
+	Captures bool           `json:"captures,omitempty"`  // the tap reports how well it captured
+	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
+	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
+	Waits    bool           `json:"waits,omitempty"`     // its programs serve closed-loop hosts only
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -90,7 +90,7 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	}
 	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
 		unicode.IsControl) {
-		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // people are shown them
+		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // shown to users
 	}
 	return g, nil
 }
@@ -102,16 +102,16 @@ const (
 	opBurst = 'b' // address, words…
 	opSleep = 's' // ps, 64 bit
 	opDrain = 'd' // answer: observations
-	// Asked only of a server whose greeting offers them, as few devices have them.
+	// Used only if the server's greeting offers them.
 	opCapture  = 'c' // answer: fpga.Capture as JSON
 	opPorts    = 'p' // answer: list of fpga.Port as JSON
-	opArrivals = 'l' // number of the first; answer: how many there are, and, as observations, those that fit
+	opArrivals = 'l' // index of the first; answer: total number, and as many observations as fit
 )
 
-// errElse is what all other errors of a device match on this side, so that they keep at least their kind.
+// errElse is matched by all other device errors.
 var errElse = olaf.NewError(olaf.Device, "the device failed")
 
-// Answers start with one of these; all but the first go on with words for people.
+// Answers start with one of these; all but the first continue with an error text.
 var statuses = []struct {
 	code byte
 	kind error
@@ -120,7 +120,7 @@ var statuses = []struct {
 
 const statusDone, statusError = '+', 'e'
 
-// appendStatus starts an answer. Words follow an error, after their length.
+// appendStatus starts an answer. For an error, its length and text follow.
 func appendStatus(b []byte, err error) []byte {
 	if err == nil {
 		return append(b, statusDone)
@@ -137,7 +137,7 @@ func appendStatus(b []byte, err error) []byte {
 	return append(b, text...)
 }
 
-// remoteError is an error that happened on the other side.
+// remoteError is an error of the other side.
 type remoteError struct {
 	text string
 	kind error
@@ -146,7 +146,7 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.kind }
 
-// reader takes numbers off a message. After the first one that is not there, all are 0 and short is set.
+// reader reads numbers from a message. After the end all are 0 and short is set.
 type reader struct {
 	b     []byte
 	short bool
@@ -170,7 +170,7 @@ func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(4)) }
 
 func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.bytes(8)) }
 
-// status reads how an answer starts.
+// readStatus reads the start of an answer.
 func (r *reader) status() error {
 	code := r.u8()
 	if code == statusDone && !r.short {
@@ -188,11 +188,11 @@ func (r *reader) status() error {
 	return fmt.Errorf("%w: a broken answer", ErrProtocol)
 }
 
-// Observations and their contributors have fixed sizes.
+// Observations and contributors have fixed sizes.
 const (
 	observationBytes = 8 + 8 + 8 + 4 + 4 + 4*2 + 1 + 4
 	contributorBytes = 8 + 4 + 2
-	noContributors   = ^uint32(0) // no provenance log, which is something else than an empty one
+	noContributors   = ^uint32(0) // no provenance log, unlike an empty one
 )
 
 func appendObservation(b []byte, o *olaf.Observation) []byte {
@@ -219,7 +219,7 @@ func appendObservation(b []byte, o *olaf.Observation) []byte {
 	return b
 }
 
-// observation reads one; contributors are appended to arena.
+// readObservation reads one observation; contributors are appended to arena.
 func (r *reader) observation(o *olaf.Observation, arena *[]olaf.Contributor) {
 	u := &o.Update
 	o.At, o.Queued = olaf.Time(r.u64()), olaf.Duration(r.u64())
@@ -241,6 +241,6 @@ func (r *reader) observation(o *olaf.Observation, arena *[]olaf.Contributor) {
 	}
 	o.Contributors = (*arena)[from:len(*arena):len(*arena)]
 	if n == 0 {
-		o.Contributors = []olaf.Contributor{} // not nil, even where the arena is
+		o.Contributors = []olaf.Contributor{} // not nil, even if the arena is
 	}
 }

@@ -28,34 +28,34 @@ import (
 
 //go:generate go run ./gen
 
-// sources is everything that is compiled, beside the header of the register map.
+// sources has all files to compile, except the header of the register map.
 //
 //go:embed sv/*.sv sim/harness.cpp sim/olaf_sim.sv sim/lint.vlt
 var sources embed.FS
 
 var (
-	// ErrTools says that a program is missing that builds the simulation.
+	// ErrTools: a program needed to build the simulation is missing.
 	ErrTools = olaf.NewError(olaf.Device, "a tool is missing")
-	// ErrBuild says that the simulation could not be built.
+	// ErrBuild: the simulation could not be built.
 	ErrBuild = olaf.NewError(olaf.Failed, "the RTL can't be built")
-	// ErrSize says that the logic does not exist in such a size.
+	// ErrSize: the logic does not support the size.
 	ErrSize = olaf.NewError(olaf.Usage, "the RTL is not built in that size")
 )
 
-// Build is the size of the logic. The zero value of a field takes its default.
+// Build is the size of the logic. A field of 0 selects its default.
 type Build struct {
-	Slots       int // updates that wait, 1 … 4,096; default 64
+	Slots       int // capacity in updates, 1 … 4,096; default 64
 	Clusters    int // 1 … 65,536; default 1,024
 	FrameBytes  int // longest frame, 64 … 9,600; default 9,036
-	Ports       int // read ports of the memory of gradients: 1, or 2, the default
+	Ports       int // read ports of the gradient memory, 1 or 2; default 2
 	Descriptors int // of the generator, 1 … 2^20; default 32,768
 	Flows       int // of the generator, 1 … 65,536; default 1,024
 }
 
-// templates of the generator, of which the first is built in.
+// templates is the number of the generator's templates; the first is built in.
 const templates = 16
 
-// sizes are the numbers of a Build: the word in an address, the parameter of the RTL, the range and the default.
+// sizes lists the fields of a Build: name in an address, RTL parameter, range and default.
 var sizes = []struct {
 	word, parameter  string
 	low, high, usual int
@@ -69,7 +69,7 @@ var sizes = []struct {
 	{"flows", "FLOWS", 1, 1 << 16, 1024, func(b *Build) *int { return &b.Flows }},
 }
 
-// ParseBuild reads the sizes that an address names: ports=1,slots=8; empty is the default. The error matches ErrSize.
+// ParseBuild parses the sizes in an address: ports=1,slots=8; empty is the default. The error matches ErrSize.
 func ParseBuild(text string) (Build, error) {
 	var b Build
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
@@ -79,7 +79,7 @@ func ParseBuild(text string) (Build, error) {
 			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part,
 				sizeWords())
 		}
-		if n == 0 { // which would stand for the default
+		if n == 0 { // 0 would select the default
 			return b, fmt.Errorf("%w: %s is 0; leave it out for the usual size", ErrSize, word)
 		}
 		*b.field(word) = n
@@ -111,7 +111,7 @@ func (b *Build) defaults() {
 	}
 }
 
-// Validate says what is out of range. The error matches ErrSize.
+// Validate returns an error for the first size out of range. The error matches ErrSize.
 func (b *Build) Validate() error {
 	for _, s := range sizes {
 		if n := *s.of(b); n < s.low || n > s.high {
@@ -121,7 +121,7 @@ func (b *Build) Validate() error {
 	return nil
 }
 
-// name is what an address says after its scheme: the sizes that are not the default.
+// addressName returns the part of the address after its scheme: the sizes that differ from the default.
 func (b *Build) name() string {
 	var parts []string
 	for _, s := range sizes {
@@ -132,14 +132,14 @@ func (b *Build) name() string {
 	return strings.Join(parts, ",")
 }
 
-// What the logic is clocked by, and what its simulation is: every change of clk is a clock there, as an evaluation of the other edge
-// finds nothing to do and still takes its time.
+// The clock edge of the logic and of its simulation. The simulation treats every change of clk as a clock, because
+// evaluating the other edge would take time without effect.
 const (
 	clocked      = "@(posedge clk)"
 	clockedTwice = "@(edge clk)"
 )
 
-// files are the sources by name, as they are laid out for the compiler. Verilog comes in the order of files: packages first.
+// listSources returns the sources by name, and the order in which they are compiled: packages come first.
 func files() (names []string, content map[string][]byte) {
 	content = map[string][]byte{"olaf_regs.sv": regmap.Verilog}
 	err := fs.WalkDir(sources, ".", func(p string, d fs.DirEntry, err error) error {
@@ -151,7 +151,7 @@ func files() (names []string, content map[string][]byte) {
 		return err
 	})
 	if err != nil {
-		panic(err) // the files are part of this program
+		panic(err) // the files are embedded
 	}
 	names = []string{"lint.vlt", "olaf_pkg.sv", "olaf_regs.sv"}
 	err = fs.WalkDir(sources, "sv", func(p string, d fs.DirEntry, err error) error {
@@ -166,7 +166,7 @@ func files() (names []string, content map[string][]byte) {
 	return append(names, "olaf_sim.sv", "harness.cpp"), content
 }
 
-// sourcesHash is the SHA-256 of all sources, of which the first 32 bits are in common.build_hash.
+// sourcesHash is the SHA-256 of all sources; its first 32 bits are in common.build_hash.
 var sourcesHash = sync.OnceValue(func() string {
 	names, content := files()
 	h := sha256.New()
@@ -181,16 +181,16 @@ const (
 	programName = "olaf-rtl"
 	makefile    = "V" + topName + ".mk"
 	topName     = "olaf_sim"
-	buildTime   = 15 * time.Minute // at most
+	buildTime   = 15 * time.Minute // maximum
 )
 
-// flags of Verilator. Signals start as what costs least: everything that matters is reset.
+// flags are Verilator's flags. Signals start with the cheapest value, because all that matter are reset.
 var flags = []string{
 	"--cc", "--exe", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--top-module", topName, "-Mdir",
 	"build", "-o", programName,
 }
 
-// arguments are those of Verilator for b.
+// verilatorArgs returns Verilator's arguments for b.
 func (b *Build) arguments() []string {
 	names, _ := files()
 	args := slices.Clone(flags)
@@ -200,8 +200,8 @@ func (b *Build) arguments() []string {
 	return append(append(args, fmt.Sprintf("-GBUILD_HASH=32'h%s", sourcesHash()[:8])), names...)
 }
 
-// program is the path of the simulation of this build, which is made where the cache does not have it. A build is found by
-// the hash of its sources, its sizes and its compilers, so that one which is out of date is never found.
+// findProgram returns the path of the simulation of this build. It builds the program if the cache does not have
+// it. The cache key is a hash of sources, sizes and compilers, so an outdated build is never found.
 func (c *Config) program(ctx context.Context) (string, error) {
 	tools, err := compilers()
 	if err != nil {
@@ -227,14 +227,14 @@ func (c *Config) program(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// usable says whether a finished program is there.
+// isUsable reports whether there is a finished program.
 func usable(program string) bool {
 	info, err := os.Stat(program)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 && info.Size() > 0
 }
 
-// compilers are the programs that build the simulation: where each lies, and since when, which takes no time to find out. The error
-// matches ErrTools.
+// findCompilers returns a description of the build tools by path, size and time, which is fast to determine. The
+// error matches ErrTools.
 func compilers() (string, error) {
 	var all strings.Builder
 	for _, tool := range []string{"verilator", "make", "c++"} {
@@ -254,10 +254,11 @@ func compilers() (string, error) {
 	return all.String(), nil
 }
 
-// lockStep is how often a process looks whether another one's build is done.
+// lockStep is the interval for polling another process's build.
 const lockStep = 100 * time.Millisecond
 
-// make builds in a folder of its own and moves what came out to its place. Of several processes one builds.
+// buildProgram builds in a temporary folder and moves the result to its place. Only one of several processes
+// builds.
 func (c *Config) make(ctx context.Context, folder, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
@@ -269,13 +270,13 @@ func (c *Config) make(ctx context.Context, folder, program string) error {
 		return err
 	}
 	defer lock.Close()
-	if usable(program) { // another one made it meanwhile
+	if usable(program) { // another process has built it
 		return nil
 	}
 	if c.Building != nil {
 		c.Building()
 	}
-	left, _ := filepath.Glob(filepath.Join(folder, "build-*")) // by processes that were killed: the lock is ours
+	left, _ := filepath.Glob(filepath.Join(folder, "build-*")) // from killed processes: we have the lock
 	for _, old := range left {
 		_ = os.RemoveAll(old)
 	}
@@ -300,14 +301,14 @@ func (c *Config) make(ctx context.Context, folder, program string) error {
 	return os.Rename(built, program)
 }
 
-// What the C++ compiler is told of everything that runs in each clock, and once there are notes of where time goes.
+// Compiler flags for code that runs in each clock, and for the second build with a profile.
 const (
 	optimize = "-O2 -fno-strict-aliasing"
 	profiled = "-fprofile-use -fprofile-partial-training -Wno-missing-profile"
 )
 
-// compile makes the program twice: so that it notes where its time goes, and then in the light of a stream that saturates it,
-// which is worth a third of the speed. With a compiler that leaves no notes of that kind it is as it would be without.
+// compileTwice builds the program twice, the second time with a profile of the first under a saturating stream,
+// which makes it a third faster. If the compiler writes no profile, the second build does without.
 func (c *Config) compile(ctx context.Context, folder string) (program string, err error) {
 	program = filepath.Join(folder, programName)
 	build := func(how string) error {
@@ -336,7 +337,7 @@ func (c *Config) compile(ctx context.Context, folder string) (program string, er
 	return program, build(how)
 }
 
-// runTool runs a tool in a folder. The error has the line of its output that says what was wrong.
+// runTool runs a tool in a folder. The error includes the first error line of its output.
 func runTool(ctx context.Context, folder, tool string, args ...string) error {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir, cmd.WaitDelay = folder, time.Second
@@ -362,7 +363,7 @@ func waitFor(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// firstError is the line of a compiler's output that says what was wrong.
+// firstError returns the first error line of a compiler's output.
 func firstError(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for _, line := range lines {

@@ -17,36 +17,36 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// protocol is the version that both sides speak (docs/notes/rtl.md, Protocol).
+// protocol is the protocol version (docs/notes/rtl.md, Protocol).
 const protocol = 1
 
-// child is the simulation as a process. Whatever goes wrong with it ends it, and all later use says so.
+// child is the simulation's process. Any failure ends it, and all later calls return that failure.
 type child struct {
 	cmd      *exec.Cmd
 	to, from *os.File
 	in       *bufio.Reader
-	held     int  // bytes of in that were handed out
-	said     tail // on standard error
+	held     int  // bytes of in already returned
+	said     tail // standard error
 	patience time.Duration
 	heard    listener
 	failed   error
 
 	cycle  int64 // device time
-	clocks int64 // of the logic, those included in which no time passes
+	clocks int64 // clocks of the logic, including those in which no time passes
 }
 
-// listener takes what the child reports while time passes.
+// listener receives the child's reports while time passes.
 type listener interface {
-	// worker answers who sends from an address.
+	// worker looks up the sender with an address.
 	worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
-	// report is told a record: its kind and its content, which is valid during the call.
+	// report receives a record: its kind and its content, which is valid during the call.
 	report(kind byte, record []byte)
 }
 
-// clocksPerSecond is less than what any machine simulates.
+// clocksPerSecond is a lower bound on the simulation speed.
 const clocksPerSecond = 20_000
 
-// start runs the program and makes sure that it speaks our protocol. The error matches fpga.ErrGone.
+// startChild runs the program and checks the protocol version. The error matches fpga.ErrGone.
 func start(program string, patience time.Duration, heard listener) (*child, error) {
 	c := &child{patience: patience, heard: heard}
 	ours, theirs, err := pipes()
@@ -75,7 +75,7 @@ func start(program string, patience time.Duration, heard listener) (*child, erro
 	return c, nil
 }
 
-// pipes are our ends and the child's, each to read and to write.
+// makePipes returns the parent's and the child's ends, each to read and to write.
 func pipes() (ours, theirs [2]*os.File, err error) {
 	if theirs[0], ours[1], err = os.Pipe(); err != nil {
 		return ours, theirs, fmt.Errorf("rtl: %w", err)
@@ -93,7 +93,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// tail keeps the end of what a program said.
+// tail keeps the end of a program's output.
 type tail struct{ bytes.Buffer }
 
 const tailBytes = 4096
@@ -105,10 +105,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.Buffer.Write(p[max(0, len(p)-tailBytes):])
 }
 
-// errClosed is what a closed card says.
+// errClosed is returned by a closed card.
 var errClosed = fmt.Errorf("rtl: closed: %w", fpga.ErrGone)
 
-// close ends the child, which ends when its input does.
+// close closes the child's input, which ends it.
 func (c *child) close() error {
 	if c.failed == nil {
 		c.failed = errClosed
@@ -117,7 +117,7 @@ func (c *child) close() error {
 	return nil
 }
 
-// endTime is how long a child that was told to end may take.
+// endTime is the time that a child may take to end.
 const endTime = 2 * time.Second
 
 func (c *child) end() {
@@ -128,7 +128,7 @@ func (c *child) end() {
 	_ = c.from.Close()
 }
 
-// fail ends a child with which something went wrong.
+// failWith ends a child after an error.
 func (c *child) fail(err error) error {
 	if c.failed != nil {
 		return c.failed
@@ -149,7 +149,7 @@ func (c *child) fail(err error) error {
 	return c.failed
 }
 
-// send hands a command over, and gives the child its patience plus what so many clocks take for an answer.
+// sendCommand sends a command. The child's deadline is its patience plus the time for the given number of clocks.
 func (c *child) send(command []byte, clocks int64) error {
 	if c.failed != nil {
 		return c.failed
@@ -161,21 +161,21 @@ func (c *child) send(command []byte, clocks int64) error {
 	return nil
 }
 
-// expect sets the deadline of the next answer.
+// setDeadline sets the deadline of the next answer.
 func (c *child) expect(clocks int64) {
 	until := time.Now().Add(c.patience + time.Duration(clocks)*time.Second/clocksPerSecond)
 	_ = c.from.SetReadDeadline(until)
 	_ = c.to.SetWriteDeadline(until)
 }
 
-// next is the next n bytes, valid until the next call.
+// nextBytes returns the next n bytes, valid until the next call.
 func (c *child) next(n int) ([]byte, error) {
 	_, _ = c.in.Discard(c.held) // it is buffered
 	c.held = 0
 	return c.longer(n)
 }
 
-// longer is the same bytes as next gave, and more.
+// peekMore returns the bytes of the last nextBytes, extended to n.
 func (c *child) longer(n int) ([]byte, error) {
 	b, err := c.in.Peek(n)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *child) longer(n int) ([]byte, error) {
 	return b, nil
 }
 
-// ask sends a command and waits for an answer of n bytes.
+// request sends a command and waits for an answer of n bytes.
 func (c *child) ask(command []byte, n int, clocks int64) ([]byte, error) {
 	if err := c.send(command, clocks); err != nil {
 		return nil, err
@@ -224,15 +224,15 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 	return b[0], nil
 }
 
-// forget drops what the child knows of sources.
+// forgetSources clears the child's cache of source lookups.
 func (c *child) forget() error { return c.send([]byte{'k'}, 0) }
 
-// watch says what is reported while time passes, as bits; frames always are.
+// setReports selects the reports made while time passes, as bits; frames are always reported.
 func (c *child) watch(what uint32) error {
 	return c.send(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)
 }
 
-// run lets cycles pass and tells the listener what is reported.
+// runCycles lets cycles pass and passes reports to the listener.
 func (c *child) run(cycles int64, untilRest bool) error {
 	command := binary.LittleEndian.AppendUint64([]byte{'g'}, uint64(cycles))
 	command = append(command, 0)
@@ -251,7 +251,7 @@ func (c *child) run(cycles int64, untilRest bool) error {
 	return nil
 }
 
-// listen handles records until the one that ends a command, which is size long.
+// readRecords handles records up to the one that ends a command, whose length is size.
 func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
 	for {
 		kind, err := c.next(1)
@@ -277,10 +277,11 @@ func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
 	}
 }
 
-// records are the lengths of what is reported, with its kind; of a frame the length of its bytes stands last, and they follow.
+// records has the lengths of records, including the kind. A frame's record ends with the number of bytes that
+// follow it.
 var records = [256]int{'d': 10, 'l': 18, 'x': 3, 'c': 1, 'f': 30, 'w': 11, 'y': 11}
 
-// hear passes on the record whose kind came.
+// passRecord passes the record of the given kind to the listener.
 func (c *child) hear(kind byte) error {
 	n := records[kind]
 	if n == 0 {
@@ -296,7 +297,7 @@ func (c *child) hear(kind byte) error {
 	return err
 }
 
-// answer tells who sends from an address.
+// answerWorker answers a lookup of a sender.
 func (c *child) answer(source [4]byte, clocks int64) error {
 	cluster, worker, known := c.heard.worker(netip.AddrFrom4(source))
 	command := make([]byte, 1, 5)

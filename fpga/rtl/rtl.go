@@ -1,8 +1,8 @@
-// Package rtl runs the card's own logic: OlafQueue and the packet generator in SystemVerilog (sv), compiled by Verilator
-// into a program that this process starts as a child. It is a backend of fpga.Device in which every cycle is computed by
-// the logic that an FPGA would hold (docs/notes/rtl.md).
+// Package rtl runs the card's logic: OlafQueue and the packet generator in SystemVerilog (sv), compiled by
+// Verilator into a child process. It is a backend of fpga.Device in which every cycle is computed by the logic of
+// an FPGA (docs/notes/rtl.md).
 //
-// VNP4 is no part of it: the child asks for the worker of each source, and Config.Tables answers.
+// VNP4 is not included: the child asks for the worker of each source, and Config.Tables answers.
 package rtl
 
 import (
@@ -17,47 +17,48 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Tables is what VNP4-1 matches. An answer is kept until Version changes.
+// Tables answers the lookups of VNP4-1. Answers are cached until Version changes.
 type Tables interface {
-	// Worker is the action set_worker of the source address, false where the table has no entry.
+	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
+	// entry.
 	Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
 	// Version changes with every change of the contents.
 	Version() uint64
 }
 
-// Config is what is built and what hangs on its ports.
+// Config configures the build and its connections.
 type Config struct {
 	Build
-	// Tables answers VNP4-1; nil knows nobody, so that everything is bypassed.
+	// Tables answers VNP4-1. If nil, all sources are unknown and everything is bypassed.
 	Tables Tables
-	// Cache is the folder of finished builds; empty is the user's.
+	// Cache is the folder of finished builds; empty means the user's.
 	Cache string
-	// Building is told when a build starts, which takes a minute; nil tells nobody.
+	// Building, if set, is called when a build starts, which takes a minute.
 	Building func()
-	// Patience is how long the child may keep silent beside what its work takes; 0 is 20 s.
+	// Patience is the time that the child may be silent in addition to its work; 0 means 20 s.
 	Patience time.Duration
 }
 
-// patience is how long a child may keep silent beside what its work takes.
+// patience is the default of Config.Patience.
 const patience = 20 * time.Second
 
-// Card is one running simulation of the logic. It is not safe for concurrent use.
+// Card is a running simulation of the logic. It is not safe for concurrent use.
 type Card struct {
 	cfg     Config
 	child   *child
 	build   string
-	version uint64 // of the tables that the child knows
+	version uint64 // of the tables cached by the child
 	zero    int64  // cycle at which the generator's run clock was 0
-	earlier int64  // the same of frames that were over at moved
+	earlier int64  // previous value of zero, for frames that ended before moved
 	moved   int64
 	tap     tap
 }
 
 var _ fpga.Device = (*Card)(nil)
 
-// Open starts the logic of cfg in its reset state at cycle 0, after building it where no build is in the cache. The error
-// matches ErrTools where a program is missing for that, ErrBuild where the sources can't be built, and fpga.ErrGone where
-// the child does not answer.
+// Open starts the logic of cfg in its reset state at cycle 0. It builds the logic if the cache has no build. The
+// error matches ErrTools if a program is missing for that, ErrBuild if the sources cannot be built, and
+// fpga.ErrGone if the child does not answer.
 func Open(ctx context.Context, cfg Config) (*Card, error) {
 	cfg.Build.defaults()
 	if err := cfg.Build.Validate(); err != nil {
@@ -73,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 	return c, c.child.watch(reportLog)
 }
 
-// start runs the build from the cache. One that does not even greet was damaged there: it is built again, once.
+// startChild runs the build from the cache. If it does not answer the greeting, it was damaged and is rebuilt once.
 func (c *Card) start(ctx context.Context) error {
 	program, err := c.cfg.program(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *Card) start(ctx context.Context) error {
 	return err
 }
 
-// Identity says which logic this is: the hash of its sources.
+// Identity returns the device's identity; the build is the hash of the sources.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{
 		Address:    "rtl:" + c.cfg.Build.name(),
@@ -106,13 +107,14 @@ func (c *Card) Identity() fpga.Identity {
 // Close ends the child. Every later access fails with fpga.ErrGone.
 func (c *Card) Close() error { return c.child.close() }
 
-// The 250 MHz user box, to which addresses of the logic are relative.
+// The 250 MHz user box, the base of the logic's addresses.
 const (
 	boxBase = 0x100000
 	boxSize = 0x100000
 )
 
-// Read32 reads a register; device time stands. An address without one gives fpga.ErrAddress and what the card answers.
+// Read32 reads a register without advancing time. An unknown address returns the card's answer with
+// fpga.ErrAddress.
 func (c *Card) Read32(addr uint32) (uint32, error) {
 	if addr-boxBase >= boxSize {
 		return regmap.Placeholder, fmt.Errorf("rtl: %w at %#x", fpga.ErrAddress, addr)
@@ -124,7 +126,8 @@ func (c *Card) Read32(addr uint32) (uint32, error) {
 	return value, refusal(response, "read", addr)
 }
 
-// Write32 writes a register; device time stands. The errors are those of the card's answer: fpga.ErrAddress, fpga.ErrRefused.
+// Write32 writes a register without advancing time. The error follows the card's answer: fpga.ErrAddress or
+// fpga.ErrRefused.
 func (c *Card) Write32(addr, value uint32) error {
 	if addr-boxBase >= boxSize {
 		return fmt.Errorf("rtl: %w at %#x", fpga.ErrAddress, addr)
@@ -139,7 +142,7 @@ func (c *Card) Write32(addr, value uint32) error {
 	return c.heed(addr, value)
 }
 
-// heed takes note of writes that move the run clock.
+// trackRunClock updates the run clock after writes that move it.
 func (c *Card) heed(addr, value uint32) error {
 	switch {
 	case addr == regmap.GeneratorCommand && value&regmap.GeneratorCommandStart != 0,
@@ -152,7 +155,7 @@ func (c *Card) heed(addr, value uint32) error {
 	return nil
 }
 
-// runTime is a cycle on the run clock that was in force when something was over.
+// runTime converts a cycle to the run clock that was valid in the cycle over.
 func (c *Card) runTime(cycle, over int64) olaf.Time {
 	if over <= c.moved {
 		return cycleTime(cycle - c.earlier)
@@ -160,7 +163,7 @@ func (c *Card) runTime(cycle, over int64) olaf.Time {
 	return cycleTime(cycle - c.zero)
 }
 
-// WriteBurst writes all words to one address, in order. The memory proxy takes all or none.
+// WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.
 func (c *Card) WriteBurst(addr uint32, words []uint32) error {
 	if addr != regmap.GeneratorMemData {
 		for _, w := range words {
@@ -183,7 +186,7 @@ func (c *Card) WriteBurst(addr uint32, words []uint32) error {
 	return refusal(response, "write to", addr)
 }
 
-// fits says whether the selected memory has room for n words from its address on.
+// checkRoom returns an error if n words do not fit into the selected memory from its address on.
 func (c *Card) fits(n int) error {
 	selected, err := c.Read32(regmap.GeneratorMemSelect)
 	if err != nil {
@@ -209,13 +212,13 @@ const (
 	axiDecErr = 3
 )
 
-// refusal words what the card answered.
+// refusalError converts the card's answer to an error.
 func refusal(response uint8, did string, addr uint32) error {
 	if response == axiOkay {
 		return nil
 	}
 	name := fmt.Sprintf("%#x", addr)
-	ref, _, known := regmap.At(addr)
+	ref, _, known := regmap.RegisterAt(addr)
 	if known {
 		name = ref.Name()
 	}
@@ -229,17 +232,17 @@ func refusal(response uint8, did string, addr uint32) error {
 		fpga.ErrRefused)
 }
 
-// Sleep lets d of the card's time pass, rounded up to whole cycles. It looks at ctx every few thousand cycles; when ctx is
-// done, the context's error is returned.
+// Sleep lets d of device time pass, rounded up to whole cycles. It checks ctx every few thousand cycles and returns
+// its error.
 func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 	cycles := int64(max(d, 0)+olaf.Cycle-1) / int64(olaf.Cycle)
 	return c.run(ctx, cycles, false)
 }
 
-// runAtOnce is how many cycles pass between two looks at the context: a few hundredths of a second.
+// runAtOnce is the number of cycles between two checks of the context: a few hundredths of a second.
 const runAtOnce = 100_000
 
-// run lets cycles pass, or fewer once nothing is under way any more where that is asked for.
+// runCycles lets cycles pass. If untilRest, it stops early when nothing is in flight.
 func (c *Card) run(ctx context.Context, cycles int64, untilRest bool) error {
 	if err := c.refresh(); err != nil {
 		return err
@@ -254,14 +257,14 @@ func (c *Card) run(ctx context.Context, cycles int64, untilRest bool) error {
 			return err
 		}
 		if c.child.cycle < now+part {
-			break // it rests
+			break // it is at rest
 		}
 		cycles -= part
 	}
 	return ctx.Err()
 }
 
-// refresh makes the child forget what it knows of tables that changed.
+// refreshTables clears the child's cache if the tables changed.
 func (c *Card) refresh() error {
 	if c.cfg.Tables == nil {
 		return nil
@@ -273,7 +276,7 @@ func (c *Card) refresh() error {
 	return nil
 }
 
-// worker answers the child's question who sends from an address.
+// worker answers the child's lookup of a sender.
 func (c *Card) worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	if c.cfg.Tables == nil {
 		return 0, 0, false

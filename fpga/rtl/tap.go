@@ -8,16 +8,16 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// tap is what left since the last drain. Contributors come from the provenance log: lists that grow with their slots and
-// leave with their frames.
+// tap has the frames since the last drain. Contributors come from the provenance log: lists that grow with their
+// slots and leave with their frames.
 type tap struct {
 	observations []olaf.Observation
-	inside       [2][]olaf.Contributor // arenas, so that what a drain handed out stays valid until the next one
+	inside       [2][]olaf.Contributor // arenas: the result of a drain stays valid until the next one
 	side         int
 	slots        [][]olaf.Contributor // by slot
-	leaving      [][]olaf.Contributor // of frames that are over, oldest first
+	leaving      [][]olaf.Contributor // of finished frames, oldest first
 	spare        [][]olaf.Contributor
-	cut          int // frames that a flush ended on the bus
+	cut          int // frames cut by a flush
 
 	recording bool
 	packets   []twin.Packet
@@ -25,27 +25,27 @@ type tap struct {
 	laneSide  int
 }
 
-// What the child reports while time passes, as bits; frames it always does.
+// Report bits; frames are always reported.
 const (
 	reportDecisions = 1
-	reportLog       = 2 // of provenance, beside frames
-	reportLanes     = 4 // frames whole
+	reportLog       = 2 // provenance
+	reportLanes     = 4 // complete frames
 	reportBypassed  = 8
 	reportWire      = 16
 )
 
-// Record turns the recording of whole frames off and on.
+// Record turns the recording of complete frames on or off.
 func (c *Card) Record(on bool) {
 	what := uint32(reportLog)
 	if on {
 		what |= reportLanes | reportBypassed
 	}
 	c.tap.recording = on
-	_ = c.child.watch(what) // a child that is gone says so with the next access
+	_ = c.child.watch(what) // an error is returned by the next access
 }
 
-// DrainPackets appends the frames that left since the last DrainPackets to buf, those that bypassed the queue among them, and
-// returns it. There are none unless they are recorded. Lanes are valid until the next DrainPackets.
+// DrainPackets appends the frames that left since the last DrainPackets, including those that bypassed the queue,
+// to buf and returns it. Without recording there are none. Lanes are valid until the next DrainPackets.
 func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
 	t := &c.tap
 	buf = append(buf, t.packets...)
@@ -55,7 +55,7 @@ func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
 	return buf
 }
 
-// packet is a whole frame as a capture shows it.
+// makePacket returns a complete frame as shown in captures.
 func (t *tap) packet(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf.Update, b []byte) twin.Packet {
 	arena := t.lanes[t.laneSide]
 	from := len(arena)
@@ -70,8 +70,9 @@ func (t *tap) packet(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf
 		}}
 }
 
-// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is when the last beat was on
-// the bus, on the generator's run clock. Contributors (nil without provenance) are valid until the next Drain.
+// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is when the last
+// beat was on the bus, on the generator's run clock. Contributors (nil without provenance) are valid until the next
+// Drain.
 func (c *Card) Drain(buf []olaf.Observation) []olaf.Observation {
 	t := &c.tap
 	buf = append(buf, t.observations...)
@@ -81,7 +82,7 @@ func (c *Card) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// report takes what the child tells while time passes.
+// report receives a record from the child.
 func (c *Card) report(kind byte, r []byte) {
 	t := &c.tap
 	switch kind {
@@ -113,7 +114,7 @@ func (c *Card) report(kind byte, r []byte) {
 		}
 	case 'y':
 		b := r[10:]
-		if short := olaf.HeaderBytes - len(b); short > 0 { // a frame on the wire may be, and is shown with zeros behind it
+		if short := olaf.HeaderBytes - len(b); short > 0 { // a damaged frame may be; pad it with zeros
 			b = append(b[:len(b):len(b)], make([]byte, short)...)
 		}
 		u, out := updateOf(b, len(b)), int64(binary.LittleEndian.Uint64(r))
@@ -123,7 +124,7 @@ func (c *Card) report(kind byte, r []byte) {
 
 func cycleTime(cycles int64) olaf.Time { return olaf.Time(cycles * int64(olaf.Cycle)) }
 
-// log books one accepted update.
+// logUpdate records one accepted update.
 func (t *tap) log(class engine.Class, slot uint16, who olaf.Contributor) {
 	list := t.slot(slot)
 	if class != engine.Aggregated {
@@ -136,7 +137,7 @@ func (t *tap) log(class engine.Class, slot uint16, who olaf.Contributor) {
 	*list = append(*list, who)
 }
 
-// slot is the list of a slot, which grows while the slot waits.
+// slotList returns the list of a slot's contributors.
 func (t *tap) slot(slot uint16) *[]olaf.Contributor {
 	for int(slot) >= len(t.slots) {
 		t.slots = append(t.slots, nil)
@@ -144,7 +145,7 @@ func (t *tap) slot(slot uint16) *[]olaf.Contributor {
 	return &t.slots[slot]
 }
 
-// contributors are those of the oldest frame that is over; nil without a log.
+// takeContributors removes and returns the contributors of the oldest finished frame; nil without a log.
 func (t *tap) contributors() []olaf.Contributor {
 	if len(t.leaving) == 0 {
 		return nil
@@ -159,13 +160,13 @@ func (t *tap) contributors() []olaf.Contributor {
 	return arena[from:len(arena):len(arena)]
 }
 
-// frame is one that left for the parameter server.
+// frame is a frame that left for the parameter server.
 type frame struct {
 	over     int64 // cycle in which its last bit was due
 	out      int64 // cycle in which its last beat was on the bus
 	appended int64 // cycle in which its slot was filled
 	update   olaf.Update
-	bytes    []byte // its header, or all of it
+	bytes    []byte // its header, or the complete frame
 }
 
 // Offsets in the header of a frame (docs/reference/semantics.md, Update on the wire).
@@ -179,7 +180,7 @@ const (
 	offReward  = 60
 )
 
-// frameOf reads a record.
+// frameOf decodes a record.
 func frameOf(r []byte) frame {
 	const size, header = 25, 29
 	b := r[header:]
@@ -196,7 +197,7 @@ func frameOf(r []byte) frame {
 	return f
 }
 
-// updateOf is the header of a frame of so many bytes.
+// updateOf decodes the header of a frame of size bytes.
 func updateOf(b []byte, size int) olaf.Update {
 	u := olaf.Update{
 		GenNS:   uint64(binary.BigEndian.Uint16(b[offGen:]))<<32 | uint64(binary.BigEndian.Uint32(b[offGen+2:])),

@@ -9,23 +9,23 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// What a program is trained with: a stream that merges, fills the queue and keeps every beat of the input busy. It is repeated, as
-// a word that is loaded takes many clocks, and the program would be made for loading otherwise.
+// Training stream: it merges, fills the queue and keeps every input beat busy. It is repeated, because loading
+// takes many clocks and the program would otherwise be optimized for loading.
 const (
 	trainFlows    = 12
 	trainClusters = 3
 	trainFrames   = 4000
-	trainCycles   = 5 * trainFrames // of a round: a bit more than its beats
+	trainCycles   = 5 * trainFrames // of a round: slightly more than its beats
 	trainRounds   = 32
-	trainRate     = 20 << 24 // bytes a cycle, 8.24
+	trainRate     = 20 << 24 // bytes per cycle, 8.24
 )
 
-// training tells builds apart that were trained in other ways.
+// trainingKey distinguishes builds with different training.
 func training() string {
 	return fmt.Sprint(trainFlows, trainClusters, trainFrames, trainCycles, trainRounds, trainRate)
 }
 
-// train leads a program through a stream of its own, so that it notes where its time goes.
+// trainProgram runs the training stream on a program, so that it writes a profile.
 func (c *Config) train(ctx context.Context, program string) (err error) {
 	card := &Card{cfg: Config{Build: c.Build, Tables: trainees(min(trainClusters, c.Clusters))}}
 	if card.child, err = start(program, patience, card); err != nil {
@@ -62,12 +62,12 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 	return nil
 }
 
-// round plays what is loaded once.
+// playRound plays the loaded stream once.
 func (c *Card) round(ctx context.Context) error {
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
 		return err
 	}
-	if err := c.Sleep(ctx, 100*olaf.Cycle); err != nil { // for the generator to fetch ahead
+	if err := c.Sleep(ctx, 100*olaf.Cycle); err != nil { // for the generator's prefetch
 		return err
 	}
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart); err != nil {
@@ -76,7 +76,7 @@ func (c *Card) round(ctx context.Context) error {
 	return c.Sleep(ctx, trainCycles*olaf.Cycle)
 }
 
-// trainees are known by the last byte of their addresses, in so many clusters.
+// trainees maps addresses to workers by the last byte, in this number of clusters.
 type trainees int
 
 func (t trainees) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -95,7 +95,7 @@ func trainingFlows(n int) []uint32 {
 	return words
 }
 
-// trainingDescriptors are frames of 256 B behind each other, and now and then a long one.
+// trainingDescriptors returns descriptors of consecutive 256-byte frames with occasional long ones.
 func trainingDescriptors(n, flows, longest int) []uint32 {
 	words := make([]uint32, n*regmap.DescriptorWords)
 	for i := range n {

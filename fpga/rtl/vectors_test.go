@@ -34,12 +34,12 @@ func TestGoldenVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := enginetest.Parse(bytes.NewReader(want))
+			v, err := enginetest.ParseVector(bytes.NewReader(want))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			if err := enginetest.Write(&got, b.replay(t, v)); err != nil {
+			if err := enginetest.WriteVector(&got, b.replay(t, v)); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(string(want), got.String()); d != "" {
@@ -62,7 +62,7 @@ func TestFlushAroundLocks(t *testing.T) {
 			v := flushVector(discipline,          // each of the first frames takes 7 cycles
 				arrival(0, 0, 96), arrival(0, 1, 96), arrival(begin, 4, 96),
 				enginetest.Event{Kind: enginetest.Flush, Cycle: cycle}, arrival(cycle+20, 2, 32), arrival(cycle+20, 3, 16))
-			expected, err := enginetest.Replay(v)
+			expected, err := enginetest.ReplayVector(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,8 +81,8 @@ func TestFlushAroundArrival(t *testing.T) {
 	b := openBench(t, Build{})
 	flush := enginetest.Event{Kind: enginetest.Flush}
 	for _, discipline := range []string{"olaf", "fifo"} {
-		spared, err1 := enginetest.Replay(flushVector(discipline, flush, arrival(0, 0, 48), arrival(20, 1, 32)))
-		discarded, err2 := enginetest.Replay(flushVector(discipline, arrival(0, 0, 48), flush, arrival(20, 1, 32)))
+		spared, err1 := enginetest.ReplayVector(flushVector(discipline, flush, arrival(0, 0, 48), arrival(20, 1, 32)))
+		discarded, err2 := enginetest.ReplayVector(flushVector(discipline, arrival(0, 0, 48), flush, arrival(20, 1, 32)))
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func (b *bench) stats(t *testing.T, accepted uint64) []enginetest.Stat {
 		LaneSaturations: c.LaneSaturations, RewardSaturations: c.RewardSaturations, CountSaturations: c.CountSaturations,
 		LockedCollisions: c.LockedCollisions, PeakOccupancy: int(peak),
 	}
-	return append(enginetest.Counters(s), enginetest.Stat{Name: "stall_cycles", Value: c.StallCycles})
+	return append(enginetest.ListCounters(s), enginetest.Stat{Name: "stall_cycles", Value: c.StallCycles})
 }
 
 // bench is a card of which tests see more than a device shows.
@@ -313,7 +313,7 @@ func (b *bench) write(t *testing.T, addr, value uint32) {
 func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o engine.Output) {
 	t.Helper()
 	b.write(t, regmap.CommonCommand, regmap.CommonCommandReset)
-	kind, known := engine.Describe(discipline)
+	kind, known := engine.FindDiscipline(discipline)
 	if !known {
 		t.Fatalf("no discipline %q", discipline)
 	}

@@ -12,16 +12,16 @@ import (
 
 // Check says which accounting identity does not hold since the counters were cleared.
 func (t *Twin) Check() error {
-	declared := metric.OfQueue(engine.Flow(), engine.Sums())
+	declared := metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 	if d := t.cfg.programOf(t.front.config.program); d != nil && t.front.Aggregator != nil {
-		declared = metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.Flow(), engine.Sums())
+		declared = metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.FlowLedger(), engine.SumsLedger())
 	}
 	account, err := fpga.NewAccount(declared.Ledger)
 	if err != nil {
 		return err
 	}
-	total, front := t.total(), t.frontTotal()
-	counts := account.Of(&fpga.Counters{Queue: total, Generator: t.counters.generator, Aggregator: front})
+	total, front := t.totalCounters(), t.frontTotal()
+	counts := account.Counts(&fpga.Counters{Queue: total, Generator: t.counters.generator, Aggregator: front})
 	// What was inside at the last clear was appended before it.
 	counts.Add("queued", -int64(total.CarriedFrames))
 	counts.Add("count_queued", -int64(total.CarriedUpdates))
@@ -43,11 +43,11 @@ func (t *Twin) Check() error {
 
 // TestEveryCounterHasItsRegister holds the rows of the engine against the register map.
 func TestEveryCounterHasItsRegister(t *testing.T) {
-	for _, row := range engine.Rows() {
+	for _, row := range engine.CounterRows() {
 		if row.Register == "" {
 			continue
 		}
-		ref, err := regmap.Lookup(row.Register)
+		ref, err := regmap.FindRegister(row.Register)
 		if err != nil || !ref.Register.Counter {
 			t.Errorf("%s: %v", row.Vector, err)
 		}

@@ -8,36 +8,37 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// builtSegments is how many partial sums the aggregator block holds.
+// builtSegments is the aggregator's capacity for partial sums.
 const builtSegments = 4096
 
-// frontConfig is what the idle registers of the aggregator say, and what the build adds.
+// frontConfig is the aggregator's configuration from its idle registers and the build.
 type frontConfig struct {
 	program  uint32
 	h        int
 	lanes    int
-	segments int // of each cluster's vector
+	segments int // per cluster
 }
 
-// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass on. A loop
-// is the program of hosts that wait for answers, whose packets reach no queue.
+// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass
+// unchanged. A loop is the program of closed-loop hosts, whose packets bypass the queue.
 type front struct {
 	*aggregator.Aggregator
 	loop     *loop
 	config   frontConfig
 	program  *program.Description
-	own      regmap.AggregatorCounters // as the own ones of counters
+	own      regmap.AggregatorCounters // like counters.own
 	peak     int
 	held     aggregator.Held
-	clusters int   // that there are segments for
-	above    above // which of them have a switch above
-	flow     *flow // of the update at hand, the newest inside of what it completes
+	clusters int   // with a segment
+	above    above // clusters with a parent switch
+	flow     *flow // newest contributor of the update being presented
 }
 
-// buildsPrograms says whether the block is there.
+// buildsPrograms reports whether the build has the aggregator block.
 func (c *Config) buildsPrograms() bool { return c.builtPrograms() != 1 }
 
-// builtPrograms are the programs' codes as bits. That of passing on is always among them.
+// builtPrograms returns the codes of the built programs as a bit mask. The bit of the pass-through program is
+// always set.
 func (c *Config) builtPrograms() uint32 {
 	bits := uint32(1)
 	for i := range c.Programs {
@@ -55,7 +56,7 @@ func (c *Config) programOf(code uint32) *program.Description {
 	return nil
 }
 
-// reset empties the block at power-up, which is cycle now.
+// reset empties the block at power-up, in cycle now.
 func (b *front) reset(now int64) {
 	b.own, b.peak = regmap.AggregatorCounters{}, 0
 	b.held.Clear(uint64(now), 0)
@@ -65,8 +66,8 @@ func (b *front) reset(now int64) {
 	}
 }
 
-// running is the program that counts; nil where none does.
-func (b *front) running() program.Program {
+// activeProgram returns the program that counts, or nil if there is none.
+func (b *front) activeProgram() program.Program {
 	switch {
 	case b.loop != nil:
 		return b.loop.Program
@@ -76,23 +77,23 @@ func (b *front) running() program.Program {
 	return nil
 }
 
-// ledger is what the program counts that runs.
-func (b *front) ledger() *olaf.Ledger {
+// activeLedger returns the ledger of the active program.
+func (b *front) activeLedger() *olaf.Ledger {
 	if b.loop != nil {
 		return b.loop.Of.Ledger
 	}
 	return b.program.Ledger
 }
 
-// rebuildFront makes the program that the registers ask for, with an empty table. Counts of the one before go on if it is the
-// same program.
+// rebuildFront creates the program selected by the registers, with an empty table. Its counters continue if the
+// program is the same as before.
 func (t *Twin) rebuildFront(c frontConfig) error {
 	b := &t.front
 	if b.config == c {
 		return nil
 	}
 	t.endSums()
-	if b.running() != nil {
+	if b.activeProgram() != nil {
 		b.own.Add(t.frontCounts())
 	}
 	if b.config.program != c.program {
@@ -100,13 +101,13 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 		b.held.Clear(uint64(t.now), 0)
 	}
 	*b = front{config: c, own: b.own, held: b.held}
-	t.tables.epoch++ // another program, or none: other members and formats
+	t.tables.epoch++ // members and formats may differ in another program
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
 		return nil
 	}
 	b.program = d
-	if !d.Open { // updates are no packets of it, and pass on; its hosts' are a loop's
+	if !d.Open { // not for updates: they pass, and only a closed loop's packets reach the program
 		return nil
 	}
 	b.clusters = min(builtSegments, t.cfg.Clusters) / c.segments
@@ -116,8 +117,8 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	return err
 }
 
-// partial is what the block holds at a place among what it holds.
-func (b *front) partial(index int) (p aggregator.Partial, ok bool) {
+// partialAt returns the partial sum at a position among the occupied segments.
+func (b *front) partialAt(index int) (p aggregator.Partial, ok bool) {
 	switch {
 	case b.loop != nil:
 		return b.loop.Partial(index)
@@ -127,57 +128,59 @@ func (b *front) partial(index int) (p aggregator.Partial, ok bool) {
 	return p, false
 }
 
-// takes says whether there is a segment for an update of a flow, where it needs one.
-func (b *front) takes(f *flow) bool {
+// hasSegment reports whether an update of the flow has a segment, or needs none.
+func (b *front) hasSegment(f *flow) bool {
 	return b.Aggregator == nil || int(f.cluster) < b.clusters && f.Seg < uint64(b.config.segments)
 }
 
-// understands says whether frames are of a format that the program, or OLAF's queue alone, tells by their headers.
-func (b *front) understands(f *flow) bool {
+// knowsFormat reports whether the flow's frames are in a format that the program, or the OLAF queue alone,
+// recognizes by the headers.
+func (b *front) knowsFormat(f *flow) bool {
 	return f.Format == 0 || b.Aggregator != nil && uint32(f.Format) == b.program.Code && f.ToS == b.program.ToS
 }
 
-// admits says whether the program's tables let a worker contribute to its cluster's sums.
-func (t *Twin) admits(c olaf.ClusterID, w olaf.WorkerID) bool {
+// admitsWorker reports whether the program's tables let a worker contribute to the cluster's sums.
+func (t *Twin) admitsWorker(c olaf.ClusterID, w olaf.WorkerID) bool {
 	l, has := t.tables.lookup.(aggregator.Admission)
 	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
 }
 
-// refuse counts an update of a worker that nobody admitted.
-func (b *front) refuse() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
+// countRefused counts an update from a worker that the tables do not admit.
+func (b *front) countRefused() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
 
-// followTables ends the sums of clusters whose last member a controller took out, as the program does with a job that is removed.
+// followTables ends the sums of clusters whose last member was removed from the tables, as the program does when a
+// job is removed.
 func (t *Twin) followTables() {
 	l, has := t.tables.lookup.(aggregator.Admission)
 	if !has || t.front.Aggregator == nil || t.front.occupied() == 0 {
 		return
 	}
 	if jobs, has := l.Jobs(t.front.program); has {
-		t.discards()
+		t.countDiscarded()
 		t.front.Keep(jobs)
 	}
 }
 
-// above are the jobs whose sums go up to a switch above, as the tables say at an epoch.
+// above caches the jobs with a parent switch, as of an epoch of the tables.
 type above struct {
 	epoch uint64
 	jobs  map[olaf.ClusterID]bool
 }
 
-// rises says whether the program's tables name a switch above a cluster's.
-func (t *Twin) rises(c olaf.ClusterID) bool {
+// hasParentSwitch reports whether the program's tables name a parent switch for the cluster.
+func (t *Twin) hasParentSwitch(c olaf.ClusterID) bool {
 	if a := &t.front.above; a.epoch != t.tables.epoch {
 		a.epoch, a.jobs = t.tables.epoch, nil
 		if l, has := t.tables.lookup.(aggregator.Admission); has {
 			jobs, _ := l.Jobs(t.front.program)
-			a.jobs = parents(jobs)
+			a.jobs = findParents(jobs)
 		}
 	}
 	return t.front.above.jobs[c]
 }
 
-// parents are those of some jobs that have a switch above.
-func parents(jobs []program.Job) map[olaf.ClusterID]bool {
+// findParents returns the ids of the jobs with a parent switch.
+func findParents(jobs []program.Job) map[olaf.ClusterID]bool {
 	up := map[olaf.ClusterID]bool{}
 	for i := range jobs {
 		if jobs[i].Parent {
@@ -187,49 +190,52 @@ func parents(jobs []program.Job) map[olaf.ClusterID]bool {
 	return up
 }
 
-// present brings one update of f to the program; what it completes reaches the queue at once.
-func (t *Twin) present(f *flow, lanes []int32) {
+// presentUpdate passes one update of f to the program. A completed sum reaches the queue at once.
+func (t *Twin) presentUpdate(f *flow, lanes []int32) {
 	b := &t.front
 	b.flow = f
-	t.presents()
-	b.Offer(t.queue.time(t.now), &t.queue.arriving, f.Seg, lanes)
+	t.countHeld()
+	b.Offer(t.queue.clockAt(t.now), &t.queue.arriving, f.Seg, lanes)
 	b.peak = max(b.peak, b.Program().Occupied())
 }
 
-// enqueueSum takes a sum that the program sends towards the server.
+// enqueueSum queues a sum that the program sends to the server.
 func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	if !t.recording {
 		lanes = nil
 	}
-	if o := t.enqueue(t.front.flow, u, lanes, inside); o.Slot == engine.NoSlot {
+	if o := t.offerUpdate(t.front.flow, u, lanes, inside); o.Slot == engine.NoSlot {
 		t.front.own.DroppedVectors += uint64(u.Count)
 	}
 }
 
-// frontCounts is what the present program has counted.
-func (t *Twin) frontCounts() regmap.AggregatorCounters { return aggregator.Counters(t.front.running()) }
+// frontCounts returns the counters of the active program.
+func (t *Twin) frontCounts() regmap.AggregatorCounters {
+	return aggregator.Counters(t.front.activeProgram())
+}
 
 func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) }
 
-// frontTotal is every counter of the block now.
+// frontTotal returns all counters of the block.
 func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	total := t.front.own
-	if t.front.running() != nil {
+	if t.front.activeProgram() != nil {
 		total.Add(t.frontCounts())
 	}
 	return total
 }
 
-// presents and discards count what was held up to now. They come before anything that may change that, and not before a look.
-func (t *Twin) presents() {
+// countHeld and countDiscarded extend the occupancy integral up to now. They must be called before every change of
+// the occupancy, but not before a read.
+func (t *Twin) countHeld() {
 	t.front.held.Update(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
-func (t *Twin) discards() {
+func (t *Twin) countDiscarded() {
 	t.front.held.Discard(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
-// snapshotFront latches the block's bank.
+// snapshotFront latches the block's counter bank.
 func (t *Twin) snapshotFront() {
 	total := t.frontTotal()
 	for at := regmap.AggregatorCount0; total.At(at) != nil; at += 8 {
@@ -237,22 +243,22 @@ func (t *Twin) snapshotFront() {
 	}
 }
 
-// clearFront starts the block's counters anew; levels stay, and what they stand at is carried over.
+// clearFront zeroes the block's counters. Current levels are kept and carried over.
 func (t *Twin) clearFront() {
 	b := &t.front
 	b.own = regmap.AggregatorCounters{}
 	b.held.Clear(uint64(t.now), int(b.occupied()))
-	p := b.running()
+	p := b.activeProgram()
 	if p == nil {
 		return
 	}
-	b.own = aggregator.Cleared(p, b.ledger())
+	b.own = aggregator.Cleared(p, b.activeLedger())
 	b.peak = p.Occupied()
 }
 
-// endSums discards the partial sums.
+// endSums discards all partial sums.
 func (t *Twin) endSums() {
-	t.discards()
+	t.countDiscarded()
 	switch b := &t.front; {
 	case b.loop != nil:
 		b.loop.Clear()
@@ -261,33 +267,33 @@ func (t *Twin) endSums() {
 	}
 }
 
-// occupied is how many segments hold a partial sum.
+// occupied returns the number of segments with a partial sum.
 func (b *front) occupied() uint32 {
-	if p := b.running(); p != nil {
+	if p := b.activeProgram(); p != nil {
 		return uint32(p.Occupied())
 	}
 	return 0
 }
 
-// Table is what the program in front of the queue holds now, with who is inside, which registers do not say; nil where none
-// is. Times are those since power-up.
+// Table returns the contents of the program's table with all contributors, which the registers do not show, or nil
+// without a program. Times count from power-up.
 func (t *Twin) Table() *aggregator.Table {
 	if t.front.Aggregator == nil {
 		return nil
 	}
 	table := t.front.Table(t.front.program.Name)
 	for i := range table.Held {
-		table.Held[i].Since = t.queue.device(table.Held[i].Since)
+		table.Held[i].Since = t.queue.deviceTime(table.Held[i].Since)
 	}
 	return table
 }
 
 // inspectFront fills the inspector's registers with a partial sum.
 func (t *Twin) inspectFront(index uint32) {
-	p, ok := t.front.partial(int(index))
+	p, ok := t.front.partialAt(int(index))
 	if !ok {
 		t.file.ShowPartial(nil, 0)
 		return
 	}
-	t.file.ShowPartial(&p, uint64(cycleOf(t.queue.device(p.Since))))
+	t.file.ShowPartial(&p, uint64(cycleOf(t.queue.deviceTime(p.Since))))
 }

@@ -250,7 +250,7 @@ func TestSegments(t *testing.T) {
 		control uint32
 		read    func(fpga.Device) (fpga.Segments, error)
 	}{
-		{regmap.QueueControlEnable, fpga.HoldSegments}, // which stands for the while
+		{regmap.QueueControlEnable, fpga.FreezeAndReadSegments}, // which stands for the while
 		{regmap.QueueControlEnable | regmap.QueueControlFreeze, fpga.ReadSegments},
 		{0, fpga.ReadSegments},
 	} {

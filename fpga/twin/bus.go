@@ -5,74 +5,74 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// What the logic takes (docs/reference/semantics.md, Measured), in cycles.
+// Latencies and capacities of the logic (docs/reference/semantics.md, Measured), in cycles.
 const (
-	decisionCycles = 4   // from a frame's last beat to the decision about it, and at least between two decisions
-	detourCycles   = 3   // from that decision to the last beat of a frame that bypasses, beside its beats
-	sharedCycles   = 4   // more of these with one read port
-	outCycles      = 6   // from the end of a frame on the output to its last beat on the bus
-	inputFrames    = 64  // that may wait for a decision
-	inputBeats     = 220 // of undecided frames with which another one may start
+	decisionCycles = 4   // from a frame's last beat to its decision, and minimum between two decisions
+	detourCycles   = 3   // from the decision to the last beat of a bypassing frame, plus its beats
+	sharedCycles   = 4   // added to detourCycles with one read port
+	outCycles      = 6   // from the end of a frame at the output to its last beat on the bus
+	inputFrames    = 64  // frames that may wait for a decision
+	inputBeats     = 220 // beats of undecided frames up to which another frame may start
 )
 
-// fate is what became of a frame that reached VNP4-1, as far as the data path cares.
+// fate is the outcome of a frame at VNP4-1, as far as the data path depends on it.
 type fate uint8
 
 const (
-	gone fate = iota // dropped, or never let in
+	gone fate = iota // dropped or never admitted
 	stored
 	bypassed
 )
 
-// bus brings frames from the generator to the decision about them as the logic does: one beat a cycle, a register behind the
-// generator and one in VNP4-1, an input that takes a frame once it has room for the longest one, and decisions one by one. A
-// frame counts when it is decided. It rests where Config.ReadPorts is 0.
+// bus models the path from the generator to the decision in the logic: one beat per cycle, a register behind the
+// generator and one in VNP4-1, an input that accepts a frame once the longest frame fits, and one decision at a
+// time. A frame counts when it is decided. The bus is unused if Config.ReadPorts is 0.
 type bus struct {
-	next  int64   // device cycle of the next thing to do, never when there is none
-	fired transit // its first beat is in the generator's register
-	first transit // its first beat is in the register before the input
+	next  int64   // device cycle of the next event, never if there is none
+	fired transit // frame whose first beat is in the generator's register
+	first transit // frame whose first beat is in the register before the input
 	whole []transit
-	head  int // of whole
+	head  int // index of the oldest in whole
 
-	used    int   // beats of whole frames
-	taken   int64 // cycle in which the last beat so far was taken
+	used    int   // beats of the frames in whole
+	taken   int64 // cycle of the last accepted beat
 	decided int64 // cycle of the last decision
-	spacing int64 // to the next one, at least
-	room    int64 // cycle since which there is room for another frame, never when there is none
+	spacing int64 // minimum cycles to the next decision
+	room    int64 // cycle since which another frame fits, never if none does
 }
 
-// transit is one frame on its way; beats is 0 of none.
+// transit is one frame on the bus; beats is 0 if there is none.
 type transit struct {
 	flow       *flow
 	descriptor regmap.Descriptor
 	size       int
 	beats      int64
-	at         int64  // fired: when; first: since when it waits; whole: when its last beat was taken
-	genNS      uint64 // of the run clock in force when it was fired
+	at         int64  // fired: cycle of firing; first: since when it waits; whole: cycle of its last beat
+	genNS      uint64 // by the run clock when it was fired
 }
 
 func beatsOf(size int) int64 { return int64(size+beatBytes-1) / beatBytes }
 
-// reset forgets what is inside. What is on the way to the input goes on.
+// reset removes the undecided frames. Frames before the input stay.
 func (b *bus) reset() {
 	b.whole, b.head, b.used, b.room = b.whole[:0], 0, 0, 0
-	b.plan()
+	b.planNext()
 }
 
-// empty says that nothing is on its way.
+// empty reports whether the bus has no frame.
 func (b *bus) empty() bool { return b.fired.beats == 0 && b.first.beats == 0 && b.head == len(b.whole) }
 
-// send takes the frame that the generator fires now.
-func (t *Twin) send(f *flow, d *regmap.Descriptor, size int) {
+// sendFrame puts the frame fired by the generator on the bus.
+func (t *Twin) sendFrame(f *flow, d *regmap.Descriptor, size int) {
 	b := &t.bus
 	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now,
 		genNS: t.generator.genNS(t.now)}
 	t.generator.busFree = never
-	t.move()
+	t.moveFired()
 }
 
-// move brings the first beat of the frame that was fired to the input, once the beat before it is in.
-func (t *Twin) move() {
+// moveFired moves the first beat of the fired frame to the input, once the beat before it was accepted.
+func (t *Twin) moveFired() {
 	b := &t.bus
 	if b.fired.beats == 0 || b.first.beats != 0 {
 		return
@@ -81,38 +81,38 @@ func (t *Twin) move() {
 	b.first, b.fired.beats = b.fired, 0
 	b.first.at = moved + 1
 	if b.first.beats == 1 {
-		t.generator.freed(moved)
+		t.generator.setBusFree(moved)
 	}
-	b.plan()
+	b.planNext()
 }
 
-// plan finds out what comes next.
-func (b *bus) plan() {
+// planNext computes the cycle of the next event.
+func (b *bus) planNext() {
 	b.next = never
 	if b.first.beats != 0 && b.room != never {
 		b.next = max(b.first.at, b.room)
 	}
 	if b.head < len(b.whole) {
-		b.next = min(b.next, b.due())
+		b.next = min(b.next, b.decisionDue())
 	}
 }
 
-// due is when the oldest frame is decided.
-func (b *bus) due() int64 { return max(b.whole[b.head].at+decisionCycles, b.decided+b.spacing) }
+// decisionDue returns the cycle in which the oldest frame is decided.
+func (b *bus) decisionDue() int64 { return max(b.whole[b.head].at+decisionCycles, b.decided+b.spacing) }
 
-// carry does what is due on the bus.
-func (t *Twin) carry() {
+// stepBus handles the event due on the bus.
+func (t *Twin) stepBus() {
 	b := &t.bus
-	if b.head < len(b.whole) && b.due() <= t.now {
-		t.decide()
+	if b.head < len(b.whole) && b.decisionDue() <= t.now {
+		t.decideOldest()
 	} else {
-		t.take()
+		t.acceptFrame()
 	}
-	b.plan()
+	b.planNext()
 }
 
-// take lets a frame in, whose beats then come one a cycle.
-func (t *Twin) take() {
+// acceptFrame accepts a frame at the input. Its beats follow, one per cycle.
+func (t *Twin) acceptFrame() {
 	b := &t.bus
 	x := b.first
 	b.first.beats = 0
@@ -120,15 +120,15 @@ func (t *Twin) take() {
 	x.at = b.taken
 	b.whole = append(b.whole, x)
 	b.used += int(x.beats)
-	b.measure()
+	b.updateRoom()
 	if x.beats > 1 {
-		t.generator.freed(b.taken - 1)
+		t.generator.setBusFree(b.taken - 1)
 	}
-	t.move()
+	t.moveFired()
 }
 
-// measure finds out whether there is room for another frame.
-func (b *bus) measure() {
+// updateRoom updates the cycle since which another frame fits.
+func (b *bus) updateRoom() {
 	switch fits := b.used <= inputBeats && len(b.whole)-b.head < inputFrames; {
 	case !fits:
 		b.room = never
@@ -137,12 +137,12 @@ func (b *bus) measure() {
 	}
 }
 
-// decide brings the oldest frame to the queue.
-func (t *Twin) decide() {
+// decideOldest passes the oldest frame to the queue.
+func (t *Twin) decideOldest() {
 	b := &t.bus
 	x := &b.whole[b.head]
 	b.decided, b.spacing = t.now, decisionCycles
-	switch t.ingress(x.flow, &x.descriptor, x.size, x.genNS) {
+	switch t.classify(x.flow, &x.descriptor, x.size, x.genNS) {
 	case stored:
 		b.spacing = max(x.beats, decisionCycles)
 	case bypassed:
@@ -152,30 +152,30 @@ func (t *Twin) decide() {
 	if b.head++; b.head == len(b.whole) {
 		b.whole, b.head = b.whole[:0], 0
 	}
-	b.measure()
+	b.updateRoom()
 }
 
-// freed says since when the generator's bus has been free.
-func (g *generator) freed(at int64) {
+// setBusFree records the cycle since which the generator's bus is free.
+func (g *generator) setBusFree(at int64) {
 	g.busFree = at
 	if g.next == never && (g.state == running || g.state == stopping) {
 		g.next = max(g.wish, at)
 	}
 }
 
-// detour is how long a frame that bypasses takes from the decision to the parameter server.
-func (t *Twin) detour(size int) olaf.Time {
+// bypassLatency returns the time of a bypassing frame from the decision to the parameter server.
+func (t *Twin) bypassLatency(size int) olaf.Time {
 	if t.cfg.ReadPorts == 0 {
 		return 0
 	}
 	cycles := beatsOf(size) + detourCycles
-	if t.cfg.ReadPorts == 1 { // the copier runs behind, as the output does
+	if t.cfg.ReadPorts == 1 { // the copier shares the port, as the output does
 		cycles += sharedCycles
 	}
 	return cycleTime(cycles)
 }
 
-// outLatency is how long a frame that is over takes to the parameter server.
+// outLatency returns the time of a departed frame to the parameter server.
 func (t *Twin) outLatency() olaf.Time {
 	if t.cfg.ReadPorts == 0 {
 		return 0

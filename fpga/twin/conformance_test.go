@@ -12,7 +12,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	open := slices.DeleteFunc(programs.All(), func(d program.Description) bool { return !d.Open })
+	open := slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return !d.Open })
 	for name, cfg := range map[string]twin.Config{"queue alone": {}, "with programs": {Programs: open}} {
 		t.Run(name, func(t *testing.T) {
 			fpgatest.Run(t, func(tb *testing.T) fpga.Device {

@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// counters run since the last clear. Those that the engine keeps itself are added from it when somebody asks; own also
-// holds what engines that are gone had counted, less what was cleared.
+// counters run since the last clear. The engine's counters are added when read. own also has the counts of replaced
+// engines, less what was cleared.
 type counters struct {
 	own       regmap.QueueCounters
 	generator regmap.GeneratorCounters
 	clearedAt int64
 	peak      int
-	clusters  []clusterCounters // as far as clusters were seen
+	clusters  []clusterCounters // up to the highest cluster seen
 }
 
 type clusterCounters struct {
@@ -29,33 +29,33 @@ func (c *counters) reset(now int64) {
 	*c = counters{clearedAt: now, clusters: c.clusters}
 }
 
-// growTo makes room for a cluster; it happens when a flow is first looked up, never per update.
+// growTo makes room for a cluster. It runs when a flow is first looked up, never per update.
 func (c *counters) growTo(cluster olaf.ClusterID) {
 	if n := int(cluster) + 1; n > len(c.clusters) {
 		c.clusters = append(c.clusters, make([]clusterCounters, n-len(c.clusters))...)
 	}
 }
 
-// fromStats are the counters of the engine that have registers.
-var fromStats = registered(engine.Rows())
+// fromStats lists the engine's counters that have registers.
+var fromStats = selectRegistered(engine.CounterRows())
 
-// counted is one counter of the engine and its register.
+// counted is a counter of the engine and its register.
 type counted struct {
 	address uint32
 	of      func(*engine.Stats) uint64
 }
 
-func registered(rows []engine.Row) (out []counted) {
+func selectRegistered(rows []engine.Row) (out []counted) {
 	for i := range rows {
-		if ref, err := regmap.Lookup(rows[i].Register); err == nil {
+		if ref, err := regmap.FindRegister(rows[i].Register); err == nil {
 			out = append(out, counted{ref.Address(), rows[i].Of})
 		}
 	}
 	return out
 }
 
-// fromEngine is what the present engine and serialiser have counted.
-func (t *Twin) fromEngine() (q regmap.QueueCounters) {
+// engineCounters returns the counts of the current engine and serializer.
+func (t *Twin) engineCounters() (q regmap.QueueCounters) {
 	s := t.queue.Discipline().Stats()
 	for _, c := range fromStats {
 		*q.At(c.address) = c.of(&s)
@@ -66,23 +66,23 @@ func (t *Twin) fromEngine() (q regmap.QueueCounters) {
 	return q
 }
 
-// total is every counter now.
-func (t *Twin) total() regmap.QueueCounters {
+// totalCounters returns the current value of every counter.
+func (t *Twin) totalCounters() regmap.QueueCounters {
 	c := t.counters.own
-	c.Add(t.fromEngine())
-	c.LostBeforeEngine += uint64(t.unit.inside())
+	c.Add(t.engineCounters())
+	c.LostBeforeEngine += uint64(t.unit.countWaiting())
 	c.SnapshotCycle = uint64(t.now)
 	c.CoveredCycles = uint64(t.now - t.counters.clearedAt)
 	c.QueuedFrames, c.QueuedUpdates = t.queue.Discipline().QueuedCount()
 	return c
 }
 
-// fold keeps what the present engine counted before it is replaced. It must be empty.
-func (c *counters) fold(t *Twin) { c.own.Add(t.fromEngine()) }
+// addEngine saves the counts of the current engine before it is replaced. The engine must be empty.
+func (c *counters) addEngine(t *Twin) { c.own.Add(t.engineCounters()) }
 
-// snapshot latches all banks into the registers.
-func (t *Twin) snapshot() {
-	q := t.total()
+// latchCounters latches all banks into the registers.
+func (t *Twin) latchCounters() {
+	q := t.totalCounters()
 	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {
 		t.set64(at, *q.At(at))
 	}
@@ -93,11 +93,11 @@ func (t *Twin) snapshot() {
 	t.snapshotFront()
 }
 
-// clearCounters starts all counters anew; what is inside is carried over.
+// clearCounters zeroes all counters. Frames still inside are carried over.
 func (t *Twin) clearCounters() {
 	t.counters.reset(t.now)
 	c := &t.counters.own
-	c.Sub(t.fromEngine())
+	c.Sub(t.engineCounters())
 	c.CarriedFrames, c.CarriedUpdates = t.queue.Discipline().QueuedCount()
 	t.counters.peak = t.queue.Discipline().Occupancy()
 	t.clearFront()

@@ -7,34 +7,34 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// server is the parameter server behind the queue (registers of block model): it answers every delivered update with an
-// ACK after a constant delay.
+// server is the parameter server behind the queue (registers of block model). It answers every delivered update
+// with an ACK after a constant delay.
 type server struct {
-	pending []ack // in order of due, from first on
+	pending []ack // ordered by due, starting at first
 	first   int
 }
 
-// ack is one answer on its way to VNP4-2.
+// ack is one ACK on its way to VNP4-2.
 type ack struct {
 	due    int64 // device cycle
 	flow   *flow // of the update's newest contributor
 	update olaf.Update
 }
 
-func (t *Twin) acking() bool { return t.reg(regmap.ModelControl)&regmap.ModelControlAck != 0 }
+func (t *Twin) acksEnabled() bool { return t.reg(regmap.ModelControl)&regmap.ModelControlAck != 0 }
 
 func (s *server) pendingAcks() int { return len(s.pending) - s.first }
 
-// due is the device cycle of the next ACK, never when there is none.
-func (s *server) due() int64 {
+// nextDue returns the device cycle of the next ACK, or never.
+func (s *server) nextDue() int64 {
 	if s.first == len(s.pending) {
 		return never
 	}
 	return s.pending[s.first].due
 }
 
-// answer queues an ACK. The way back keeps the order: one whose delay was shortened meanwhile waits for those before it.
-func (s *server) answer(due int64, f *flow, u *olaf.Update) {
+// queueAck queues an ACK. ACKs stay in order: one with a shortened delay waits for those before it.
+func (s *server) queueAck(due int64, f *flow, u *olaf.Update) {
 	if s.first > 0 && len(s.pending) == cap(s.pending) {
 		n := copy(s.pending, s.pending[s.first:])
 		s.pending, s.first = s.pending[:n], 0
@@ -42,7 +42,7 @@ func (s *server) answer(due int64, f *flow, u *olaf.Update) {
 	s.pending = append(s.pending, ack{due: due, flow: f, update: *u})
 }
 
-func (s *server) take() ack {
+func (s *server) takeAck() ack {
 	a := s.pending[s.first]
 	if s.first++; s.first == len(s.pending) {
 		s.pending, s.first = s.pending[:0], 0
@@ -50,9 +50,9 @@ func (s *server) take() ack {
 	return a
 }
 
-// passAck is VNP4-2: it writes the queue's status into the next ACK and multicasts it to the cluster.
+// passAck models VNP4-2: it writes the queue's status into the next ACK and multicasts it to the cluster.
 func (t *Twin) passAck() {
-	a := t.server.take()
+	a := t.server.takeAck()
 	c := &t.counters.own
 	c.AcksIn++
 	t.tables.refresh()
@@ -61,7 +61,7 @@ func (t *Twin) passAck() {
 		c.AcksNoGroup++
 		return
 	}
-	if !t.replicas(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
+	if !t.visitGroup(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
 		c.AcksOut++
 		if t.recording {
 			t.recordAck(&a, w, port)

@@ -8,18 +8,18 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// downlinks are the links from the switch to the workers (aggregator.results). A sum that has left the queue is replicated to
-// every worker of its cluster at once, so that the links of a cluster carry the same, one after the other and without a limit,
-// and one observation stands for all of its workers.
+// downlinks models the links from the switch to the workers (aggregator.results). A sum that leaves the queue is
+// replicated to all workers of its cluster at once. The links of a cluster therefore carry the same sums, in order
+// and without a limit, and one observation covers all workers.
 type downlinks struct {
-	free     []olaf.Time // by cluster: device time at which its links are
-	onTheWay []answer    // a heap by time, then by number
+	free     []olaf.Time // by cluster: device time at which its links are free
+	onTheWay []answer    // heap by time, then by number
 	number   uint64
 	spare    [][]olaf.Contributor
 	lanes    [][]int32
 }
 
-// downConfig is what the idle registers say of the links.
+// downConfig is the configuration of the links from the idle registers.
 type downConfig struct {
 	toWorkers bool
 	rate      engine.Increment
@@ -27,8 +27,8 @@ type downConfig struct {
 
 // answer is a sum on its way to the workers of its cluster.
 type answer struct {
-	at     olaf.Time // device time of its last bit there
-	number uint64    // in the order in which sums left
+	at     olaf.Time // device time at which its last bit arrives
+	number uint64    // in order of departure
 	queued olaf.Duration
 	flow   *flow
 	update olaf.Update
@@ -38,19 +38,19 @@ type answer struct {
 
 func (a *answer) before(b *answer) bool { return a.at < b.at || a.at == b.at && a.number < b.number }
 
-// next is the cycle in which the next sum will have arrived, never when none is on its way.
-func (l *downlinks) next() int64 {
+// nextArrival returns the cycle in which the next sum has arrived, or never.
+func (l *downlinks) nextArrival() int64 {
 	if len(l.onTheWay) == 0 {
 		return never
 	}
 	return cycleBy(l.onTheWay[0].at)
 }
 
-// reset forgets what is on its way.
+// reset removes all sums in flight.
 func (l *downlinks) reset() { *l = downlinks{onTheWay: l.onTheWay[:0], free: l.free[:0]} }
 
-// put takes a sum that leaves the switch at some time with a frame that takes so long.
-func (l *downlinks) put(a answer, leaves olaf.Time, takes olaf.Duration) {
+// putSum sends a sum that leaves the switch at the given time; takes is the frame's transmission time.
+func (l *downlinks) putSum(a answer, leaves olaf.Time, takes olaf.Duration) {
 	c := int(a.update.Cluster)
 	for c >= len(l.free) {
 		l.free = append(l.free, 0)
@@ -70,8 +70,8 @@ func (l *downlinks) put(a answer, leaves olaf.Time, takes olaf.Duration) {
 	}
 }
 
-// take removes the next sum to arrive.
-func (l *downlinks) take() answer {
+// takeSum removes the next sum to arrive.
+func (l *downlinks) takeSum() answer {
 	h := l.onTheWay
 	first, last := h[0], len(h)-1
 	h[0] = h[last]
@@ -94,26 +94,26 @@ func (l *downlinks) take() answer {
 	return first
 }
 
-// keep copies what is valid during a call only, into memory of sums that have arrived.
-func (l *downlinks) keep(inside []olaf.Contributor, lanes []int32) ([]olaf.Contributor, []int32) {
+// copySum copies data that is valid during a call only, reusing the memory of sums that have arrived.
+func (l *downlinks) copySum(inside []olaf.Contributor, lanes []int32) ([]olaf.Contributor, []int32) {
 	if inside != nil {
-		inside = append(reuse(&l.spare), inside...)
+		inside = append(takeSpare(&l.spare), inside...)
 	}
 	if lanes != nil {
-		lanes = append(reuse(&l.lanes), lanes...)
+		lanes = append(takeSpare(&l.lanes), lanes...)
 	}
 	return inside, lanes
 }
 
-func reuse[T any](spare *[][]T) (s []T) {
+func takeSpare[T any](spare *[][]T) (s []T) {
 	if n := len(*spare); n > 0 {
 		s, *spare = (*spare)[n-1][:0], (*spare)[:n-1]
 	}
 	return s
 }
 
-// release gives the memory of a sum back.
-func (l *downlinks) release(a *answer) {
+// releaseMemory makes a sum's memory available for reuse.
+func (l *downlinks) releaseMemory(a *answer) {
 	if a.inside != nil {
 		l.spare = append(l.spare, a.inside)
 	}
@@ -122,13 +122,13 @@ func (l *downlinks) release(a *answer) {
 	}
 }
 
-// answering says whether the sums of a cluster go to its workers: not where the tables name a switch above, which is behind the
-// uplink as the server is.
-func (t *Twin) answering(c olaf.ClusterID) bool {
-	return t.queue.config.down.toWorkers && t.front.Aggregator != nil && !t.rises(c)
+// answersWorkers reports whether a cluster's sums go to its workers. They do not if the tables name a parent
+// switch, which is reached by the uplink like the server.
+func (t *Twin) answersWorkers(c olaf.ClusterID) bool {
+	return t.queue.config.down.toWorkers && t.front.Aggregator != nil && !t.hasParentSwitch(c)
 }
 
-// answerWorkers takes a sum whose last bit left the queue.
+// answerWorkers sends a sum whose last bit left the queue to the workers.
 func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Duration) {
 	u := &d.Frame.Update
 	lanes := d.Frame.Lanes
@@ -136,31 +136,31 @@ func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Du
 		lanes = nil
 	}
 	a := answer{queued: stay, flow: t.queue.slotFlow[d.Slot], update: *u}
-	a.inside, a.lanes = t.down.keep(d.Frame.Contributors, lanes)
+	a.inside, a.lanes = t.down.copySum(d.Frame.Contributors, lanes)
 	size := u.Size() + olaf.Size(t.queue.config.output.OverheadBytes)
-	t.down.put(a, leaves, t.queue.config.down.rate.Rate().TimeToSend(size))
+	t.down.putSum(a, leaves, t.queue.config.down.rate.Rate().TimeToSend(size))
 }
 
-// arrive delivers what has reached the workers.
-func (t *Twin) arrive() {
-	for t.down.next() <= t.now {
-		a := t.down.take()
+// deliverSums delivers the sums that have reached the workers.
+func (t *Twin) deliverSums() {
+	for t.down.nextArrival() <= t.now {
+		a := t.down.takeSum()
 		t.tap.observations = append(t.tap.observations, olaf.Observation{
 			At: t.runTime(a.at), Queued: a.queued, Update: a.update, Contributors: t.tap.keepContributors(a.inside),
 		})
 		o := &t.tap.observations[len(t.tap.observations)-1]
-		t.front.own.ResultsOut += uint64(t.replicate(&a, o))
+		t.front.own.ResultsOut += uint64(t.recordCopies(&a, o))
 		if l, ok := t.cfg.Observer.(AnswerObserver); ok {
 			l.Answer(a.at, o)
 		}
-		t.down.release(&a)
+		t.down.releaseMemory(&a)
 	}
 }
 
-// replicate records a copy for every worker of the sum's cluster and says how many there are.
-func (t *Twin) replicate(a *answer, o *olaf.Observation) (copies int) {
+// recordCopies records a copy of the sum for every worker of its cluster and returns their number.
+func (t *Twin) recordCopies(a *answer, o *olaf.Observation) (copies int) {
 	lanes := []int32(nil)
-	t.replicas(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
+	t.visitGroup(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
 		copies++
 		if !t.recording {
 			return
@@ -177,9 +177,9 @@ func (t *Twin) replicate(a *answer, o *olaf.Observation) (copies int) {
 	return copies
 }
 
-// replicas visits the members of a cluster's multicast group, by the tables or else by the replication block; it says whether
-// there is one.
-func (t *Twin) replicas(c olaf.ClusterID, visit func(w olaf.WorkerID, port uint8)) bool {
+// visitGroup visits the members of a cluster's multicast group, from the tables or else from the replication block.
+// It reports whether there is a group.
+func (t *Twin) visitGroup(c olaf.ClusterID, visit func(w olaf.WorkerID, port uint8)) bool {
 	if t.tables.lookup != nil {
 		if members, ok := t.tables.lookup.Group(c); ok {
 			for _, w := range members {
@@ -195,7 +195,7 @@ func (t *Twin) replicas(c olaf.ClusterID, visit func(w olaf.WorkerID, port uint8
 	return len(members) > 0
 }
 
-// flowOf is the flow of a worker of a cluster, by which its addresses are known; otherwise where it sends nothing.
+// flowOf returns the flow of a worker, for its addresses, or otherwise if the worker sends nothing.
 func (t *Twin) flowOf(c olaf.ClusterID, w olaf.WorkerID, otherwise *flow) *flow {
 	for i := range t.generator.flows {
 		f := &t.generator.flows[i]
@@ -210,8 +210,8 @@ func (t *Twin) flowOf(c olaf.ClusterID, w olaf.WorkerID, otherwise *flow) *flow 
 	return otherwise
 }
 
-// downlinked is what the idle registers say of the links.
-func (t *Twin) downlinked() downConfig {
+// readDownConfig reads the configuration of the links from the idle registers.
+func (t *Twin) readDownConfig() downConfig {
 	return downConfig{
 		toWorkers: t.reg(regmap.AggregatorResults)&regmap.AggregatorResultsToWorkers != 0,
 		rate:      engine.Increment(t.reg(regmap.AggregatorDownlinkIncrement)),

@@ -25,8 +25,8 @@ func TestDownlinks(t *testing.T) {
 		var want, have []answer
 		now := olaf.Time(0)
 		look := func() {
-			for l.next() <= cycleOf(now) {
-				have = append(have, l.take())
+			for l.nextArrival() <= cycleOf(now) {
+				have = append(have, l.takeSum())
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "sums") {
@@ -34,7 +34,7 @@ func TestDownlinks(t *testing.T) {
 			look()
 			a := answer{update: olaf.Update{Cluster: olaf.ClusterID(rapid.IntRange(0, 2).Draw(t, "cluster")), Seq: uint32(len(want))}}
 			takes := olaf.Duration(rapid.OneOf(rapid.Int64Range(1, 300_000), rapid.SampledFrom([]int64{1000, 2000})).Draw(t, "takes")) // often to the same instant
-			l.put(a, now, takes)
+			l.putSum(a, now, takes)
 			a.number = uint64(len(want))
 			a.at = max(free[a.update.Cluster], now).Add(takes)
 			a.queued = a.at.Sub(now)

@@ -23,7 +23,7 @@ func TestEndOfTimeOfLoops(t *testing.T) {
 	}
 	for i, c := range []struct{ at, now int64 }{{maxCycle - 1, maxCycle - 1}, {maxCycle, maxCycle}, {maxCycle + 1, maxCycle},
 		{5, maxCycle}} {
-		p.Receive(cycleTime(c.at), program.Port(i%3), &program.Packet{Kind: program.Data, Trace: program.Contribution(0, 0, 0)}, nil,
+		p.Receive(cycleTime(c.at), program.Port(i%3), &program.Packet{Kind: program.Data, Trace: program.NewTrace(0, 0, 0)}, nil,
 			&outlet{})
 		if b.now != c.now {
 			t.Errorf("a packet in cycle %d: it is cycle %d, want %d", c.at, b.now, c.now)

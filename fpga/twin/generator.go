@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// state is the generator's; the values are those of the register.
+// state is the generator's state; the values are those of the register.
 type state uint8
 
 const (
@@ -18,20 +18,20 @@ const (
 	failed
 )
 
-// generator fires descriptors at absolute cycles of its run clock, which starts when it is started.
+// generator fires descriptors at absolute cycles of its run clock, which begins at the start command.
 type generator struct {
 	flows     []flow
-	templates [][]int32 // lanes of each template, with Config.Wire
+	templates [][]int32 // lanes of each template, if Config.Wire is set
 
 	state    state
 	zero     int64 // device cycle at which the run clock was 0
 	limit    uint64
 	played   uint64
-	last     uint64 // time of the descriptor before
-	busFree  int64  // device cycle at which the bus has moved the packet before
-	next     int64  // device cycle of the next thing to do, never when there is none
-	wish     int64  // what next would be if the bus were free
-	due      int64  // when the descriptor wanted to be sent
+	last     uint64 // time of the previous descriptor
+	busFree  int64  // device cycle at which the previous packet has left the bus
+	next     int64  // device cycle of the next event, never if there is none
+	wish     int64  // value of next if the bus were free
+	due      int64  // scheduled cycle of the descriptor
 	size     int
 	flow     *flow
 	incoming regmap.Descriptor
@@ -41,10 +41,10 @@ func (g *generator) reset() {
 	*g = generator{flows: g.flows[:0], templates: g.templates, next: never, busFree: g.busFree}
 }
 
-// busy says whether configuration and memories must hold still.
+// busy reports whether configuration and memories are locked.
 func (g *generator) busy() bool { return g.state == armed || g.state == running || g.state == stopping }
 
-// generatorCommand obeys one bit of generator.command; false means that the state forbids it.
+// generatorCommand executes one bit of generator.command. It returns false if the state forbids it.
 func (t *Twin) generatorCommand(bit uint32) bool {
 	g := &t.generator
 	switch bit {
@@ -52,7 +52,7 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 		if g.busy() {
 			return false
 		}
-		t.arm()
+		t.armGenerator()
 	case regmap.GeneratorCommandStart:
 		if g.state != armed {
 			return false
@@ -60,17 +60,17 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 		g.state = running
 		if t.cfg.ReadPorts == 0 {
 			g.zero, g.busFree = t.now, t.now
-		} else { // of this cycle the logic can change nothing any more
+		} else { // the logic starts in the next cycle
 			g.zero = t.now + 1
 		}
 		t.set64(regmap.GeneratorStartCycle, uint64(g.zero))
-		t.fetch()
+		t.fetchDescriptor()
 	case regmap.GeneratorCommandStop:
 		switch g.state {
 		case armed:
 			g.state = idle
 		case running:
-			g.end(t.now)
+			g.finish(t.now)
 		}
 	case regmap.GeneratorCommandAbort:
 		g.state, g.next = idle, never
@@ -78,8 +78,8 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 	return true
 }
 
-// arm reads the flow table. Flows that frames inside the queue still point to are left alone.
-func (t *Twin) arm() {
+// armGenerator reads the flow table. Flows still referenced by frames in the queue are not overwritten.
+func (t *Twin) armGenerator() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
 	if cap(g.flows) < n || !t.queue.empty() || !t.unit.empty() || t.server.pendingAcks() > 0 ||
@@ -114,24 +114,24 @@ func (g *generator) readTemplates(m *regfile.Memories) {
 	}
 }
 
-// end lets the packet on the bus finish.
-func (g *generator) end(now int64) {
+// finish lets the packet on the bus finish.
+func (g *generator) finish(now int64) {
 	g.state = stopping
-	g.until(now)
+	g.waitUntil(now)
 }
 
-// fail stops in state error for the given reason.
+// failGenerator enters the error state for the given reason.
 func (t *Twin) failGenerator(reason uint32) {
 	t.generator.state, t.generator.next = failed, never
 	t.raise(regmap.GeneratorEvents, regmap.GeneratorEventsError|reason)
 	t.raise(regmap.CommonErrors, regmap.CommonErrorsGenerator)
 }
 
-// fetch reads the next descriptor and finds out when it will be sent.
-func (t *Twin) fetch() {
+// fetchDescriptor reads the next descriptor and schedules it.
+func (t *Twin) fetchDescriptor() {
 	g := &t.generator
 	if g.played >= g.limit {
-		g.end(t.now)
+		g.finish(t.now)
 		return
 	}
 	d := &g.incoming
@@ -155,16 +155,16 @@ func (t *Twin) fetch() {
 	}
 	g.last = d.Time
 	g.due = g.zero + int64(d.Time)
-	g.until(g.due)
+	g.waitUntil(g.due)
 }
 
-// until waits for a cycle, and for the bus.
-func (g *generator) until(cycle int64) { g.wish, g.next = cycle, max(cycle, g.busFree) }
+// waitUntil schedules the next event at the given cycle, or when the bus is free.
+func (g *generator) waitUntil(cycle int64) { g.wish, g.next = cycle, max(cycle, g.busFree) }
 
-// beatBytes move over the data path in one cycle.
+// beatBytes is the data path's width: bytes per cycle.
 const beatBytes = 64
 
-// fire does what is due now: send a packet, or be done.
+// fire handles the due event: it sends a packet or ends the run.
 func (g *generator) fire(t *Twin) {
 	if g.state == stopping {
 		g.state, g.next = done, never
@@ -186,22 +186,23 @@ func (g *generator) fire(t *Twin) {
 		t.sendOut(g.flow, &g.incoming, g.size)
 	case t.cfg.ReadPorts == 0:
 		g.busFree = t.now + beatsOf(g.size)
-		t.ingress(g.flow, &g.incoming, g.size, g.genNS(t.now))
+		t.classify(g.flow, &g.incoming, g.size, g.genNS(t.now))
 	default:
-		t.send(g.flow, &g.incoming, g.size)
+		t.sendFrame(g.flow, &g.incoming, g.size)
 	}
-	t.fetch()
+	t.fetchDescriptor()
 }
 
-// genNS is the generation stamp of a packet sent at a device cycle.
+// genNS returns the generation stamp of a packet sent at a device cycle.
 func (g *generator) genNS(now int64) uint64 {
 	return uint64(now-g.zero) * uint64(olaf.Cycle/olaf.Nanosecond) % olaf.GenModulus
 }
 
-// ingress is VNP4-1: parse, look up, and send a frame with its generation stamp to the queue, around it, or nowhere.
-func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, genNS uint64) fate {
+// classify models VNP4-1: it parses a frame, looks up its source, and sends it with its generation stamp to the
+// queue, around the queue, or drops it.
+func (t *Twin) classify(f *flow, d *regmap.Descriptor, size int, genNS uint64) fate {
 	if d.Flags&regmap.FlagNotOlaf != 0 || f.DestPort != olaf.UDPPort {
-		t.bypass(f, d, size, genNS)
+		t.bypassQueue(f, d, size, genNS)
 		return bypassed
 	}
 	if d.Flags&(regmap.FlagBadChecksum|regmap.FlagBadLength) != 0 {
@@ -212,14 +213,14 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, genNS uint64) fa
 		t.followTables()
 	}
 	if f.epoch != t.tables.epoch {
-		t.identify(f)
+		t.identifyFlow(f)
 	}
-	if f.route != toQueue || !t.front.takes(f) {
+	if f.route != toQueue || !t.front.hasSegment(f) {
 		if f.route != toBypass {
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsClusterRange)
 			t.raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
 		}
-		t.bypass(f, d, size, genNS)
+		t.bypassQueue(f, d, size, genNS)
 		return bypassed
 	}
 	if !t.queue.enabled || t.queue.frozen {
@@ -229,13 +230,13 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, genNS uint64) fa
 	if f.misidentified {
 		t.counters.own.Misidentified++
 	}
-	t.queue.arriving = t.header(d, size, genNS)
+	t.queue.arriving = t.updateHeader(d, size, genNS)
 	t.queue.arriving.Cluster, t.queue.arriving.Worker = f.cluster, f.worker
-	return t.admit(f)
+	return t.admitUpdate(f)
 }
 
-// header is the update that a descriptor describes, without identity.
-func (t *Twin) header(d *regmap.Descriptor, size int, genNS uint64) olaf.Update {
+// updateHeader returns a descriptor's update, without identity.
+func (t *Twin) updateHeader(d *regmap.Descriptor, size int, genNS uint64) olaf.Update {
 	u := olaf.Update{
 		GenNS:  genNS,
 		Seq:    d.Sequence,
@@ -249,19 +250,19 @@ func (t *Twin) header(d *regmap.Descriptor, size int, genNS uint64) olaf.Update 
 	return u
 }
 
-// notOlafPort is the destination port of a frame with FlagNotOlaf: discard.
+// notOlafPort is the destination port of frames with FlagNotOlaf: discard.
 const notOlafPort = 9
 
-// bypass sends a frame around the queue.
-func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
+// bypassQueue sends a frame around the queue.
+func (t *Twin) bypassQueue(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 	t.counters.own.Bypassed++
 	if !t.recording {
 		return
 	}
-	t.queue.advance(t.now) // what left before is recorded before
-	t.arrive()
-	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f),
-		Update: t.header(d, size, genNS),
+	t.queue.advance(t.now) // record earlier departures first
+	t.deliverSums()
+	p := Packet{At: t.runTime(cycleTime(t.now) + t.bypassLatency(size)), Kind: Bypassed, Addresses: uplinkAddresses(f),
+		Update: t.updateHeader(d, size, genNS),
 		Seg:    f.Seg, ToS: f.ToS, Format: f.Format}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.lanesOf(f)[:p.Update.Lanes])

@@ -74,7 +74,7 @@ func (t *Twin) receive() {
 	in := &t.inlet
 	x := &in.waiting[in.head]
 	x.flow.lanes, t.generator.zero = x.lanes, x.zero
-	t.ingress(x.flow, &x.descriptor, x.size, x.genNS)
+	t.classify(x.flow, &x.descriptor, x.size, x.genNS)
 	if in.head++; in.head == len(in.waiting) {
 		in.reset()
 	} else {

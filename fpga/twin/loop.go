@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/pass"
 )
 
-// loop is the program that hosts beside the twin wait for. Its clock is the device's, from when the loop was opened.
+// loop runs the program of closed-loop hosts. The hosts' clock is the device clock, starting when the loop was
+// opened.
 type loop struct {
 	aggregator.Loop
 	twin *Twin
@@ -20,8 +21,8 @@ type loop struct {
 
 var _ fpga.Looper = (*Twin)(nil)
 
-// OpenLoop makes the chosen program anew, with a table as long as its hosts ask for, and counts of its own behind those that
-// there are. It may be the one that only passes on.
+// OpenLoop creates the selected program with a table of the size that its hosts request. Its counts are added to
+// the existing ones. It also works for the pass-through program.
 func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	b := &t.front
 	if !t.queue.enabled || t.queue.frozen {
@@ -37,37 +38,37 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 		return nil, err
 	}
 	t.endSums()
-	if b.running() != nil {
+	if b.activeProgram() != nil {
 		b.own.Add(t.frontCounts())
 	}
 	b.Aggregator, b.peak = nil, 0
-	b.loop = &loop{Loop: aggregator.Loop{Program: p, Of: of, Tables: t.admission}, twin: t, zero: t.now}
-	b.config.h = -1 // as no register says, so that whoever configures the queue next has the block built anew
+	b.loop = &loop{Loop: aggregator.Loop{Program: p, Of: of, Tables: t.jobTables}, twin: t, zero: t.now}
+	b.config.h = -1 // impossible value, so that the next queue configuration rebuilds the block
 	t.queue.config.front = b.config
 	return b.loop, nil
 }
 
-// admission is what the tables know of jobs now; nil where they know nothing.
-func (t *Twin) admission() aggregator.Admission {
+// jobTables returns the current tables of jobs, or nil if there are none.
+func (t *Twin) jobTables() aggregator.Admission {
 	t.tables.refresh()
 	a, _ := t.tables.lookup.(aggregator.Admission)
 	return a
 }
 
-// Receive lets the device's time pass up to the first cycle in which the packet is there, and presents it.
+// Receive advances device time to the first cycle in which the packet has arrived and presents it.
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	cycle := cycleBy(now)
-	l.twin.reach(l.zero + cycle)
-	l.twin.presents()
+	l.twin.runUntil(l.zero + cycle)
+	l.twin.countHeld()
 	class := l.Program.Receive(cycleTime(cycle), from, p, lanes, out)
 	l.twin.front.peak = max(l.twin.front.peak, l.Program.Occupied())
 	return class
 }
 
-// reach lets device time pass up to a cycle; nothing there can fail, and nobody waits for it.
-func (t *Twin) reach(cycle int64) {
+// runUntil advances device time to a cycle. Errors are impossible here, as the context is never canceled.
+func (t *Twin) runUntil(cycle int64) {
 	if cycle > t.now && cycle <= maxCycle {
-		_ = t.run(context.Background(), cycle)
+		_ = t.handleEvents(context.Background(), cycle)
 	}
 }

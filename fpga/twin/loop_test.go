@@ -84,7 +84,7 @@ func TestLoopIsTheProgram(t *testing.T) {
 			now += olaf.Time(r.IntN(20_000))
 			p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(r.IntN(3)), Index: uint32(r.IntN(9)), Lanes: 64,
 				Flags: program.Set1 * program.Flags(r.IntN(2)),
-				Trace: program.Contribution(0, 0, uint64(now)/1000)}
+				Trace: program.NewTrace(0, 0, uint64(now)/1000)}
 			from := program.Port(r.IntN(4))
 			var want, have outlet
 			if c, l := alone.Receive(now, from, &p, nil, &want), loop.Receive(now, from, &p, nil, &have); c != l ||
@@ -243,7 +243,7 @@ func TestLoopsKeepTheirAccounts(t *testing.T) {
 			var out outlet
 			p.Receive(olaf.Time(job)*olaf.Time(olaf.Microsecond), 0,
 				&program.Packet{Kind: program.Data, Job: olaf.ClusterID(job), Index: uint32(3 * job),
-					Trace: program.Contribution(0, 0, 0)}, nil, &out)
+					Trace: program.NewTrace(0, 0, 0)}, nil, &out)
 		}
 		held := func(what string, in, held, cleared uint64) {
 			t.Helper()

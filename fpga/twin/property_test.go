@@ -113,7 +113,7 @@ func (c *traffic) reference(t *rapid.T) []olaf.Observation {
 // played offers c's updates by a plain loop over the descriptors.
 func (c *traffic) played(t *rapid.T, offer func(out *engine.Port, at olaf.Time, u *olaf.Update)) []olaf.Observation {
 	sink := new(collector)
-	kind, _ := engine.Coded(c.mode & regmap.QueueModeDisciplineMask)
+	kind, _ := engine.FindByCode(c.mode & regmap.QueueModeDisciplineMask)
 	out, err := engine.NewPort(kind.Name, engine.Config{
 		Slots: int(c.depth), Clusters: 64, FreeSlotOnStart: c.mode&regmap.QueueModeFreeOnStart != 0,
 		RewardFilter:    c.mode&regmap.QueueModeRewardFilter != 0,

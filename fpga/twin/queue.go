@@ -6,31 +6,31 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// queueConfig is what the idle registers of the queue say.
+// queueConfig is the queue's configuration from its idle registers.
 type queueConfig struct {
-	discipline uint32 // as in the register
+	discipline uint32 // register value
 	engine     engine.Config
 	output     engine.Output
 	front      frontConfig
 	down       downConfig
 }
 
-// queue is OlafQueue: a port behind control, freeze and inspector.
+// queue models OlafQueue: a port with control, freeze and inspector.
 //
-// Freezing stops the queue's own clock, so queue time lags device time by all that it was frozen.
+// A freeze stops the queue's clock, so queue time lags device time by the total frozen time.
 type queue struct {
 	*engine.Port
 	config   queueConfig
 	enabled  bool
 	frozen   bool
 	frozenAt int64    // device cycle
-	lag      int64    // cycles the queue's clock is behind the device's
-	freezes  []freeze // those that an update inside may have seen
-	// slotFlow is the flow of the newest contributor of each slot, for addresses that an update does not carry.
+	lag      int64    // cycles by which the queue's clock lags the device's
+	freezes  []freeze // that a queued update may have seen
+	// slotFlow has the flow of each slot's newest contributor, for addresses that updates do not carry.
 	slotFlow []*flow
-	arriving olaf.Update // the update being offered, kept here so that nothing escapes
-	left     bool        // for the observer: a frame left since the last look
-	sending  bool        // for the observer: a frame was on the wire at the last look
+	arriving olaf.Update // update being offered, kept here to avoid an allocation
+	left     bool        // for the observer: a frame left since the last check
+	sending  bool        // for the observer: a frame was on the wire at the last check
 }
 
 // freeze is one past stop of the queue's clock.
@@ -39,16 +39,16 @@ type freeze struct {
 	length int64
 }
 
-// time is the queue's clock at a device cycle that has come.
-func (q *queue) time(now int64) olaf.Time {
+// clockAt returns the queue's clock at a device cycle that is not in the future.
+func (q *queue) clockAt(now int64) olaf.Time {
 	if q.frozen {
 		now = q.frozenAt
 	}
 	return cycleTime(now - q.lag)
 }
 
-// device is the device time of an instant of the queue's clock.
-func (q *queue) device(at olaf.Time) olaf.Time {
+// deviceTime converts an instant of the queue's clock to device time.
+func (q *queue) deviceTime(at olaf.Time) olaf.Time {
 	lag := q.lag
 	for i := len(q.freezes) - 1; i >= 0 && at <= cycleTime(q.freezes[i].at); i-- {
 		lag -= q.freezes[i].length
@@ -56,18 +56,18 @@ func (q *queue) device(at olaf.Time) olaf.Time {
 	return at + cycleTime(lag)
 }
 
-// next is the device cycle of the queue's next event, never when there is none.
-func (q *queue) next() int64 {
+// nextEvent returns the device cycle of the queue's next event, or never.
+func (q *queue) nextEvent() int64 {
 	if at, ok := q.Next(); ok && !q.frozen {
 		return cycleOf(at) + q.lag
 	}
 	return never
 }
 
-// advance delivers what leaves up to the device cycle now.
+// advance delivers the frames that leave up to the device cycle now.
 func (q *queue) advance(now int64) {
 	if !q.frozen {
-		q.Advance(q.time(now))
+		q.Advance(q.clockAt(now))
 	}
 }
 
@@ -76,8 +76,8 @@ func (q *queue) empty() bool {
 	return frames == 0
 }
 
-// configured reads the idle registers.
-func (t *Twin) configured() queueConfig {
+// readQueueConfig reads the idle registers.
+func (t *Twin) readQueueConfig() queueConfig {
 	mode := t.reg(regmap.QueueMode)
 	c := queueConfig{
 		discipline: mode & regmap.QueueModeDisciplineMask,
@@ -105,18 +105,19 @@ func (t *Twin) configured() queueConfig {
 	if t.cfg.buildsPrograms() {
 		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)),
 			lanes: c.engine.LaneMemory, segments: int(t.reg(regmap.AggregatorSegments))}
-		c.down = t.downlinked()
+		c.down = t.readDownConfig()
 	}
 	return c
 }
 
-// rebuild makes an empty queue for what the registers say, and keeps the memory of one that fits.
+// rebuild creates an empty queue for the current registers. It reuses the memory of a queue with the same
+// configuration.
 func (q *queue) rebuild(t *Twin) error {
-	c := t.configured()
+	c := t.readQueueConfig()
 	if q.Port != nil && q.config == c {
 		q.Reset()
 	} else {
-		kind, _ := engine.Coded(c.discipline) // the register takes no other
+		kind, _ := engine.FindByCode(c.discipline) // always known: the register accepts no other value
 		port, err := engine.NewPort(kind.Name, c.engine, c.output, (*uplink)(t))
 		if err != nil {
 			return err
@@ -126,7 +127,7 @@ func (q *queue) rebuild(t *Twin) error {
 	if err := t.rebuildFront(c.front); err != nil {
 		return err
 	}
-	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still lies somewhere
+	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still needs a place
 	if cap(q.slotFlow) < slots {
 		q.slotFlow = make([]*flow, slots)
 	}
@@ -134,21 +135,22 @@ func (q *queue) rebuild(t *Twin) error {
 	return nil
 }
 
-// control obeys queue.control. Configuration that changed while the queue was off takes effect when it is enabled.
-func (q *queue) control(t *Twin, value uint32) error {
+// setControl applies a write to queue.control. Configuration changed while the queue was off takes effect when it
+// is enabled.
+func (q *queue) setControl(t *Twin, value uint32) error {
 	enable := value&regmap.QueueControlEnable != 0
-	if enable && !q.enabled && q.config != t.configured() {
-		t.counters.fold(t)
+	if enable && !q.enabled && q.config != t.readQueueConfig() {
+		t.counters.addEngine(t)
 		if err := q.rebuild(t); err != nil {
 			return err
 		}
 	}
 	q.enabled = enable
-	q.freeze(t, value&regmap.QueueControlFreeze != 0)
+	q.setFreeze(t, value&regmap.QueueControlFreeze != 0)
 	return nil
 }
 
-func (q *queue) freeze(t *Twin, on bool) {
+func (q *queue) setFreeze(t *Twin, on bool) {
 	now := t.now
 	switch {
 	case on && !q.frozen:
@@ -158,8 +160,8 @@ func (q *queue) freeze(t *Twin, on bool) {
 		q.frozen, q.frozenAt = true, now
 	case !on && q.frozen:
 		q.frozen = false
-		// One cycle less than it took, so that what was before and what comes after are told apart by queue time; in the logic
-		// nothing comes any more in the cycle in which it is told.
+		// Freezing lasts one cycle less than it took, so that queue time separates events before and after it. In
+		// the logic nothing arrives any more in the cycle of the command.
 		length := now - q.frozenAt
 		if t.cfg.ReadPorts == 0 {
 			length--
@@ -171,8 +173,8 @@ func (q *queue) freeze(t *Twin, on bool) {
 	}
 }
 
-// admit brings one update of f, in q.arriving, to the program, or to the queue where there is none.
-func (t *Twin) admit(f *flow) fate {
+// admitUpdate passes q.arriving, an update of f, to the program, or to the queue if there is none.
+func (t *Twin) admitUpdate(f *flow) fate {
 	q := &t.queue
 	u := &q.arriving
 	var lanes []int32
@@ -181,25 +183,26 @@ func (t *Twin) admit(f *flow) fate {
 	}
 	if t.front.Aggregator != nil {
 		if f.refused {
-			t.front.refuse()
+			t.front.countRefused()
 			return gone
 		}
 		if t.unit.inlet != nil {
-			return t.hold(f, lanes)
+			return t.holdUpdate(f, lanes)
 		}
-		t.present(f, lanes)
+		t.presentUpdate(f, lanes)
 		return stored
 	}
-	if o := t.enqueue(f, u, lanes, nil); o.Slot == engine.NoSlot {
+	if o := t.offerUpdate(f, u, lanes, nil); o.Slot == engine.NoSlot {
 		return gone
 	}
 	return stored
 }
 
-// enqueue offers u to the queue; f is the flow of its newest contributor, inside who a program merged.
-func (t *Twin) enqueue(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Outcome {
+// offerUpdate offers u to the queue. f is the flow of its newest contributor; inside lists the contributors merged
+// by a program.
+func (t *Twin) offerUpdate(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Outcome {
 	q := &t.queue
-	o := q.OfferMerged(q.time(t.now), u, lanes, inside)
+	o := q.OfferMerged(q.clockAt(t.now), u, lanes, inside)
 	t.counters.own.InBytes += uint64(u.Size())
 	t.counters.clusters[u.Cluster].class[o.Class]++
 	if o.Slot != engine.NoSlot {
@@ -216,12 +219,12 @@ func (t *Twin) enqueue(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Con
 // uplink is the twin as the sink of its queue.
 type uplink Twin
 
-// Deliver takes a frame whose last bit has left towards the parameter server.
+// Deliver sends a frame whose last bit has left towards the parameter server or the workers.
 func (s *uplink) Deliver(d *engine.Departure) {
 	t := (*Twin)(s)
 	u := &d.Frame.Update
-	at := t.queue.device(d.At)
-	queued := at.Sub(t.queue.device(d.Frame.AppendedAt))
+	at := t.queue.deviceTime(d.At)
+	queued := at.Sub(t.queue.deviceTime(d.Frame.AppendedAt))
 	c := &t.counters.clusters[u.Cluster]
 	c.delivered++
 	c.updates += uint64(u.Count)
@@ -230,7 +233,7 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
 
 	leaves, stay := at+t.outLatency(), queued+olaf.Duration(t.outLatency())
-	if t.answering(u.Cluster) {
+	if t.answersWorkers(u.Cluster) {
 		t.answerWorkers(d, leaves, stay)
 	} else {
 		t.toServer(d, cycleOf(at), leaves, stay)
@@ -241,7 +244,7 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	}
 }
 
-// toServer takes a frame to the parameter server; left is the cycle of its last bit at the queue.
+// toServer sends a frame to the parameter server; left is the cycle of its last bit at the queue.
 func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay olaf.Duration) {
 	u, out := &d.Frame.Update, t.runTime(leaves)
 	inside := t.tap.keepContributors(d.Frame.Contributors)
@@ -255,12 +258,12 @@ func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay 
 			Contributors: inside, Seg: f.Seg, ToS: f.ToS,
 		})
 	}
-	if t.acking() {
-		t.server.answer(left+int64(t.reg(regmap.ModelAckDelay)), f, u)
+	if t.acksEnabled() {
+		t.server.queueAck(left+int64(t.reg(regmap.ModelAckDelay)), f, u)
 	}
 }
 
-// watchStart tells the observer when a frame has started to leave since the last look.
+// watchStart notifies the observer if a frame has started to leave since the last check.
 func (t *Twin) watchStart() {
 	if t.cfg.Observer == nil {
 		return
@@ -272,16 +275,16 @@ func (t *Twin) watchStart() {
 	t.queue.left, t.queue.sending = false, sending
 }
 
-// flush discards everything inside.
-func (t *Twin) flush() {
+// flushQueue discards all frames and partial sums.
+func (t *Twin) flushQueue() {
 	t.counters.own.OccupancyIntegral += t.insideCycles()
-	t.queue.Flush(t.queue.time(t.now))
+	t.queue.Flush(t.queue.clockAt(t.now))
 	t.queue.left, t.queue.sending = false, false
 	t.discardHeld()
 	t.endSums()
 }
 
-// insideCycles is how long the updates inside have been there, summed.
+// insideCycles returns the sum of the times in the queue of all queued frames, in cycles.
 func (t *Twin) insideCycles() uint64 {
 	var (
 		sum   uint64
@@ -290,14 +293,14 @@ func (t *Twin) insideCycles() uint64 {
 	)
 	d.Queued(func(s engine.Slot, _ bool) bool {
 		d.View(s, &frame)
-		sum += uint64(t.now - cycleOf(t.queue.device(frame.AppendedAt)))
+		sum += uint64(t.now - cycleOf(t.queue.deviceTime(frame.AppendedAt)))
 		return true
 	})
 	return sum
 }
 
-// inspect fills the inspector's registers with the slot at index in departure order.
-func (t *Twin) inspect(index uint32) {
+// inspectSlot fills the inspector's registers with the slot at index in departure order.
+func (t *Twin) inspectSlot(index uint32) {
 	var (
 		d     = t.queue.Discipline()
 		frame engine.Frame
@@ -317,7 +320,7 @@ func (t *Twin) inspect(index uint32) {
 	})
 	appended := int64(0)
 	if state != 0 {
-		appended = cycleOf(t.queue.device(frame.AppendedAt))
+		appended = cycleOf(t.queue.deviceTime(frame.AppendedAt))
 	}
 	t.file.ShowSlot(state, &frame.Update, uint64(appended))
 }

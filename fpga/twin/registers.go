@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// reg, reg64, set, set64 and raise access the stored value of a register that exists.
+// reg, reg64, set, set64 and raise access the stored value of an existing register.
 
 func (t *Twin) reg(addr uint32) uint32      { return t.file.Reg(addr) }
 func (t *Twin) set(addr, value uint32)      { t.file.Set(addr, value) }
@@ -16,24 +16,25 @@ func (t *Twin) raise(addr uint32, m uint32) { t.file.Raise(addr, m) }
 func (t *Twin) reg64(addr uint32) uint64    { return t.file.Reg64(addr) }
 func (t *Twin) set64(addr uint32, v uint64) { t.file.Set64(addr, v) }
 
-// Read32 reads a register. An address without one gives fpga.ErrAddress and the placeholder that a card would answer.
+// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
+// fpga.ErrAddress.
 func (t *Twin) Read32(addr uint32) (uint32, error) { return t.file.Read32(addr) }
 
-// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and gives
-// fpga.ErrRefused; one to a read-only register or to none gives fpga.ErrAddress.
+// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and
+// returns fpga.ErrRefused. A write to a read-only register or an unknown address returns fpga.ErrAddress.
 func (t *Twin) Write32(addr, value uint32) error { return t.file.Write32(addr, value) }
 
-// WriteBurst writes all words to one address, in order. The memory proxy takes them at once; it takes all or none.
+// WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.
 func (t *Twin) WriteBurst(addr uint32, words []uint32) error { return t.file.WriteBurst(addr, words) }
 
-// behaviour is what the registers do.
+// behaviour defines the effects of the twin's registers.
 var behaviour = &regfile.Behaviour[*Twin]{
 	Name: "twin", Live: live, Limits: limits, Effects: effects, Commands: commands,
 	QueueBusy:     func(t *Twin) bool { return t.queue.enabled || !t.queue.empty() },
 	GeneratorBusy: func(t *Twin) bool { return t.generator.busy() },
 }
 
-// live are the registers that show the state of the card; all others read what is stored.
+// live lists registers that show the state of the card; all others read their stored value.
 var live = map[uint32]func(*Twin) uint32{
 	regmap.CommonCycles: func(t *Twin) uint32 {
 		t.set(regmap.CommonCycles+4, uint32(t.now>>32))
@@ -44,14 +45,14 @@ var live = map[uint32]func(*Twin) uint32{
 	regmap.QueueActiveClusters:  func(t *Twin) uint32 { return uint32(t.queue.Discipline().ActiveClusters()) },
 	regmap.QueuePeakOccupancy:   func(t *Twin) uint32 { return uint32(t.counters.peak) },
 	regmap.GeneratorState:       func(t *Twin) uint32 { return uint32(t.generator.state) },
-	regmap.CommonRole:           regfile.Constant[*Twin](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
+	regmap.CommonRole:           regfile.ConstantRegister[*Twin](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
 	regmap.CommonCapabilities:   func(t *Twin) uint32 { return t.cfg.capabilities() },
 	regmap.CommonBuildHash:      func(*Twin) uint32 { return buildHash() },
-	regmap.CommonClockHz:        regfile.Constant[*Twin](uint32(ClockHz)),
-	regmap.CommonMaxPacketBytes: regfile.Constant[*Twin](uint32(olaf.MaxFrame)),
+	regmap.CommonClockHz:        regfile.ConstantRegister[*Twin](uint32(ClockHz)),
+	regmap.CommonMaxPacketBytes: regfile.ConstantRegister[*Twin](uint32(olaf.MaxFrame)),
 	regmap.QueueBuiltSlots:      func(t *Twin) uint32 { return uint32(t.cfg.Slots) },
 	regmap.QueueBuiltClusters:   func(t *Twin) uint32 { return uint32(t.cfg.Clusters) },
-	regmap.QueueBuiltLanes:      regfile.Constant[*Twin](uint32(olaf.MaxLanes)),
+	regmap.QueueBuiltLanes:      regfile.ConstantRegister[*Twin](uint32(olaf.MaxLanes)),
 	regmap.ModelNext: func(t *Twin) uint32 {
 		if t.cfg.buildsPrograms() {
 			return regmap.AggregatorBase
@@ -60,13 +61,13 @@ var live = map[uint32]func(*Twin) uint32{
 	},
 	regmap.AggregatorBuiltSlots:      func(t *Twin) uint32 { return uint32(min(builtSegments, t.cfg.Clusters)) },
 	regmap.AggregatorBuiltPrograms:   func(t *Twin) uint32 { return t.cfg.builtPrograms() },
-	regmap.AggregatorBuiltLanes:      regfile.Constant[*Twin](uint32(olaf.MaxLanes)),
+	regmap.AggregatorBuiltLanes:      regfile.ConstantRegister[*Twin](uint32(olaf.MaxLanes)),
 	regmap.AggregatorOccupied:        func(t *Twin) uint32 { return t.front.occupied() },
 	regmap.AggregatorPeakOccupied:    func(t *Twin) uint32 { return uint32(t.front.peak) },
 	regmap.AggregatorDownlinkWaiting: func(t *Twin) uint32 { return uint32(len(t.down.onTheWay)) },
 }
 
-// capabilities are the options of the build.
+// capabilities returns the capability bits of the build.
 func (c *Config) capabilities() uint32 {
 	bits := regmap.CommonCapabilitiesModelCycles | regmap.CommonCapabilitiesProvenance |
 		regmap.CommonCapabilitiesFreeOnStart |
@@ -81,7 +82,7 @@ func (c *Config) capabilities() uint32 {
 	return bits
 }
 
-// limits are the ranges of registers whose value is a number.
+// limits lists the ranges of numeric registers.
 var limits = map[uint32]func(*Twin) (low, high uint32){
 	regmap.QueueDepth:                  func(t *Twin) (uint32, uint32) { return 1, uint32(t.cfg.Slots) },
 	regmap.QueueLimiterIncrement:       func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
@@ -99,16 +100,16 @@ var limits = map[uint32]func(*Twin) (low, high uint32){
 	},
 }
 
-// effects are what writing a register does beside storing the value; a reason means that nothing was done.
+// effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
 var effects = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	regmap.QueueMode: func(_ *Twin, v uint32) *regfile.Reason {
-		if _, known := engine.Coded(v & regmap.QueueModeDisciplineMask); !known {
+		if _, known := engine.FindByCode(v & regmap.QueueModeDisciplineMask); !known {
 			return regfile.BadValue("there is no such discipline")
 		}
 		return nil
 	},
 	regmap.QueueControl: func(t *Twin, v uint32) *regfile.Reason {
-		if err := t.queue.control(t, v); err != nil {
+		if err := t.queue.setControl(t, v); err != nil {
 			return regfile.BadValue(err.Error())
 		}
 		return nil
@@ -118,7 +119,7 @@ var effects = map[uint32]func(*Twin, uint32) *regfile.Reason{
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsNotFrozen)
 			return regfile.BadState("freeze the queue first")
 		}
-		t.inspect(v)
+		t.inspectSlot(v)
 		return nil
 	},
 	regmap.AggregatorProgram: func(t *Twin, v uint32) *regfile.Reason {
@@ -140,12 +141,12 @@ var effects = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	},
 }
 
-// commands are what command registers do, lowest bit first.
+// commands execute writes to command registers, lowest bit first.
 var commands = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	regmap.CommonCommand: (*Twin).commonCommand,
 	regmap.QueueCommand: func(t *Twin, v uint32) *regfile.Reason {
 		if v&regmap.QueueCommandFlush != 0 {
-			t.flush()
+			t.flushQueue()
 		}
 		return nil
 	},
@@ -165,7 +166,7 @@ var commands = map[uint32]func(*Twin, uint32) *regfile.Reason{
 
 func (t *Twin) commonCommand(value uint32) *regfile.Reason {
 	if value&regmap.CommonCommandSnapshot != 0 {
-		t.snapshot()
+		t.latchCounters()
 	}
 	if value&regmap.CommonCommandClear != 0 {
 		t.clearCounters()

@@ -24,10 +24,10 @@ import (
 // TestEveryRegister holds every word of the map to what it reads after a reset, which values it takes, and what a refusal
 // leaves in the error registers, as testdata/registers.golden lists them.
 func TestEveryRegister(t *testing.T) {
-	open := slices.DeleteFunc(programs.All(), func(d program.Description) bool { return !d.Open })
+	open := slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return !d.Open })
 	b := newBench(t, Config{Tables: newTables(1, 1), Programs: open})
 	var out strings.Builder
-	for _, block := range regmap.Blocks() {
+	for _, block := range regmap.AllBlocks() {
 		for _, r := range block.Registers {
 			for off := uint32(0); off < r.Bytes(); off += 4 {
 				addr := block.Base + r.Offset + off

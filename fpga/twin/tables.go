@@ -7,25 +7,27 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TableLookup is the contents of the P4 tables, as VNP4-1 and VNP4-2 match them. It is read while a control plane writes,
-// so it must be safe for that; an answer is kept until Version changes. One that is an aggregator.Admission has the tables of
-// switch programs too.
+// TableLookup gives access to the P4 tables of VNP4-1 and VNP4-2. It must be safe for use during writes by a
+// control plane. Answers are cached until Version changes. If it also implements aggregator.Admission, it has the
+// tables of switch programs.
 type TableLookup interface {
-	// Worker is the action set_worker of the source address, false where the table has no entry.
+	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
+	// entry.
 	Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
-	// Server says whether the address is a parameter server's.
+	// Server reports whether the address belongs to a parameter server.
 	Server(addr netip.Addr) bool
-	// Group is the workers to which the cluster's ACKs are multicast. The slice is only read, before the next call.
+	// Group returns the workers to which the cluster's ACKs are multicast. The slice must not be changed and is
+	// valid until the next call.
 	Group(cluster olaf.ClusterID) (members []olaf.WorkerID, ok bool)
 	// Version changes with every change of the contents. It is called for every frame.
 	Version() uint64
 }
 
-// tables is VNP4-1's view: what the tables said about a flow is kept in the flow until the version moves.
+// tables is VNP4-1's view of the tables. The result for a flow is cached in the flow until the version changes.
 type tables struct {
 	lookup  TableLookup
 	version uint64
-	epoch   uint64 // counts the changes seen, from 1, so that a new flow's 0 is stale
+	epoch   uint64 // number of changes seen, from 1, so that a new flow's 0 is stale
 }
 
 func (v *tables) init(l TableLookup) {
@@ -35,7 +37,7 @@ func (v *tables) init(l TableLookup) {
 	}
 }
 
-// refresh looks whether the contents moved.
+// refresh reports whether the contents changed since the last call.
 func (v *tables) refresh() (moved bool) {
 	if v.lookup == nil {
 		return false
@@ -49,16 +51,16 @@ func (v *tables) refresh() (moved bool) {
 	return true
 }
 
-// route is where VNP4-1 sends the updates of a flow.
+// route is the destination of a flow's updates after VNP4-1.
 type route uint8
 
 const (
 	toBypass     route = iota // unknown source
 	toQueue                   // set_worker
-	beyondLimits              // set_worker with a cluster that this card was not built for
+	beyondLimits              // set_worker with a cluster beyond the build's limit
 )
 
-// flow is one sender: its entry in the generator's memory and what the tables say about it.
+// flow is one sender: its entry in the generator's memory and the result of its table lookup.
 type flow struct {
 	regmap.Flow
 	epoch         uint64
@@ -72,10 +74,10 @@ type flow struct {
 	lanes []int32 // of a flow of another card: those of its frame that comes now; nil of one of this card's
 }
 
-// identify brings what the tables say about f up to date.
-func (t *Twin) identify(f *flow) {
+// identifyFlow updates the cached table lookup of f.
+func (t *Twin) identifyFlow(f *flow) {
 	f.epoch, f.route = t.tables.epoch, toBypass
-	if t.tables.lookup == nil || !t.front.understands(f) {
+	if t.tables.lookup == nil || !t.front.knowsFormat(f) {
 		return
 	}
 	cluster, worker, ok := t.tables.lookup.Worker(netip.AddrFrom4(f.SourceIP))
@@ -88,6 +90,6 @@ func (t *Twin) identify(f *flow) {
 	}
 	f.route, f.cluster, f.worker = toQueue, cluster, worker
 	f.misidentified = cluster != f.Cluster || worker != f.Worker
-	f.refused = !t.admits(cluster, worker)
+	f.refused = !t.admitsWorker(cluster, worker)
 	t.counters.growTo(cluster)
 }

@@ -5,22 +5,22 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Observer is told what happens in the queue, in order, with device times. It must not use the twin. A slot is a place in
-// the queue, from 0; engine.NoSlot is where dropped updates go. An update that a program made says who is inside, valid during the
-// call; nil where a worker sent it.
+// Observer receives the queue's events in order, with device times. It must not use the twin. Slots count from 0;
+// dropped updates have engine.NoSlot. inside lists the contributors of a program's sum and is valid during the
+// call; it is nil for a worker's update.
 type Observer interface {
 	Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor)
 	Start(at olaf.Time, slot engine.Slot)
 	Departure(at olaf.Time, slot engine.Slot, u *olaf.Update)
 }
 
-// AnswerObserver is an Observer that is told, too, when a sum has reached the workers of its cluster. What it is told of is valid
-// during the call.
+// AnswerObserver is an Observer that also receives the arrival of sums at the workers of their cluster. The
+// observation is valid during the call.
 type AnswerObserver interface {
 	Answer(at olaf.Time, o *olaf.Observation)
 }
 
-// Kind is what a recorded packet is.
+// Kind is the kind of a recorded packet.
 type Kind uint8
 
 const (
@@ -28,53 +28,53 @@ const (
 	Delivered Kind = iota
 	// Ack is one copy of an ACK on its way to a worker, after VNP4-2.
 	Ack
-	// Bypassed is a frame of the generator that went around the queue: not OLAF (its destination port says so), or from
-	// an unknown source.
+	// Bypassed is a frame of the generator that bypassed the queue: not OLAF, by its destination port, or from an
+	// unknown source.
 	Bypassed
 	// Answered is one copy of a sum on its way to a worker.
 	Answered
 )
 
-// Addresses are a frame's, in the order of sending. Unlike olaf.Addresses they name the destination port, which is another
-// one in frames that are not OLAF.
+// Addresses are a frame's addresses, from sender to receiver. Unlike olaf.Addresses they include the destination
+// port, which differs in frames that are not OLAF.
 type Addresses struct {
 	SourceMAC, DestMAC   [6]byte
 	SourceIP, DestIP     [4]byte
 	SourcePort, DestPort uint16
 }
 
-// Packet is one frame that left the card, with all that its bytes hold.
+// Packet is one frame that left the card, with all its contents.
 type Packet struct {
 	At        olaf.Time // last bit out, on the generator's run clock
 	Queued    olaf.Duration
 	Kind      Kind
 	Addresses Addresses
-	// Update is the header. An ACK's Worker is the copy's addressee, its Lanes 0; a bypassed frame's identity is what its
-	// header claims.
+	// Update is the header. For an ACK, Worker is the receiver of the copy and Lanes is 0. For a bypassed frame the
+	// identity is the one in its header.
 	Update olaf.Update
 	Lanes  []int32          // valid until the next DrainPackets; nil for an ACK
-	Status olaf.QueueStatus // of an ACK: what VNP4-2 wrote into it
-	Port   uint8            // egress port of an ACK, or of a copy of a sum
-	Seg    uint64           // place of the lanes in the vector
+	Status olaf.QueueStatus // of an ACK: the status written by VNP4-2
+	Port   uint8            // egress port of an ACK or of a copy of a sum
+	Seg    uint64           // position of the lanes in the vector
 	ToS    uint8            // type of service
-	Format uint8            // of a bypassed frame, as its flow says: 0 OLAF's, else that of the program of this code
-	// Contributors are those of a delivered or answered frame's Observation, and valid as long.
+	Format uint8            // of a bypassed frame, from its flow: 0 is OLAF, else the program's code
+	// Contributors has the contributors of a delivered or answered frame's Observation, and is valid as long.
 	Contributors []olaf.Contributor
 }
 
-// tap is what was seen since the last drain. Arenas are swapped by a drain, so that what it handed out stays valid until
-// the next one.
+// tap has the observations and packets since the last drain. A drain swaps the arenas, so its result stays valid
+// until the next one.
 type tap struct {
 	observations []olaf.Observation
 	packets      []Packet
 	inside       [2][]olaf.Contributor
 	lanes        [2][]int32
-	side         int // of inside
+	side         int // index into inside
 	laneSide     int
 }
 
-// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At counts on the generator's
-// run clock. Contributors (nil without provenance) are valid until the next Drain.
+// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At counts on the
+// generator's run clock. Contributors (nil without provenance) are valid until the next Drain.
 func (t *Twin) Drain(buf []olaf.Observation) []olaf.Observation {
 	buf = append(buf, t.tap.observations...)
 	t.tap.observations = t.tap.observations[:0]
@@ -83,12 +83,12 @@ func (t *Twin) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// Record turns the recording of a twin with Config.Wire off and on, between runs: it holds from the next configuration of
-// the queue.
+// Record turns the recording of a twin with Config.Wire on or off between runs. It takes effect when the queue is
+// next configured.
 func (t *Twin) Record(on bool) { t.recording = on && t.cfg.Wire }
 
-// DrainPackets appends the packets recorded since the last DrainPackets to buf, in order of their times, and returns it.
-// There are none without Config.Wire. Lanes are valid until the next DrainPackets.
+// DrainPackets appends the packets recorded since the last DrainPackets to buf, in order of time, and returns it.
+// Without Config.Wire there are none. Lanes are valid until the next DrainPackets.
 func (t *Twin) DrainPackets(buf []Packet) []Packet {
 	buf = append(buf, t.tap.packets...)
 	t.tap.packets = t.tap.packets[:0]
@@ -118,14 +118,14 @@ func (p *tap) keepLanes(v []int32) []int32 {
 	return arena[from:len(arena):len(arena)]
 }
 
-// runTime is a device time on the generator's run clock.
+// runTime converts device time to the generator's run clock.
 func (t *Twin) runTime(at olaf.Time) olaf.Time { return at - cycleTime(t.generator.zero) }
 
 func uplinkAddresses(f *flow) Addresses {
 	return Addresses{f.SourceMAC, f.DestMAC, f.SourceIP, f.DestIP, f.SourcePort, f.DestPort}
 }
 
-// downlinkAddresses is the way back.
+// downlinkAddresses returns the flow's addresses in the opposite direction.
 func downlinkAddresses(f *flow) Addresses {
 	return Addresses{f.DestMAC, f.SourceMAC, f.DestIP, f.SourceIP, f.DestPort, olaf.UDPPort}
 }

@@ -1,11 +1,12 @@
-// Package twin is the software twin of one card: the same registers (fpga/regmap), the same tables and the same data path
-// as the FPGA, in virtual time at 250 MHz.
+// Package twin is the software twin of one card: the same registers (fpga/regmap), tables and data path as the
+// FPGA, in virtual time at 250 MHz.
 //
-// The packet generator fires frames into VNP4-1, which looks up their source; known updates go through the switch program, if
-// one is built and chosen, and then through OlafQueue and its
-// output limiter to the parameter server; ACKs come back through VNP4-2, which writes the queue's status into them and
-// multicasts them to the cluster. The twin is event-driven, single-threaded and deterministic: time passes only in Sleep,
-// idle cycles cost nothing, and the same register accesses and table contents always give the same frames and counters.
+// The packet generator fires frames into VNP4-1, which looks up their source. Updates of known workers pass the
+// switch program, if one is built and selected, then OlafQueue and its output limiter, and leave for the parameter
+// server. ACKs return through VNP4-2, which writes the queue's status into them and multicasts them to the cluster.
+//
+// The twin is event-driven, single-threaded and deterministic. Time passes only in Sleep, idle cycles cost nothing,
+// and the same register accesses and table contents always produce the same frames and counters.
 package twin
 
 import (
@@ -24,50 +25,50 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ModelVersion changes whenever the same programme would give other frames, times or counters.
+// ModelVersion changes whenever the same register accesses would produce other frames, times or counters.
 const ModelVersion = "twin-1"
 
 // ClockHz is the clock of the modelled data path: one cycle is olaf.Cycle.
 const ClockHz = uint64(olaf.Second / olaf.Cycle)
 
-// Config is what a bitstream fixes, and what hangs on the twin's ports. Everything else is programmed by registers. The
-// zero value of a limit takes its default.
+// Config has the parameters fixed by a bitstream and the connections of the twin's ports. Everything else is set by
+// registers. A limit of 0 selects its default.
 type Config struct {
-	Slots       int // built slots, default 4,096, at most engine.MaxSlots
-	Clusters    int // built clusters, default and at most 65,536
-	Descriptors int // built descriptors, default 2^24; memory is taken as they are loaded
-	// Tables answers VNP4-1 and VNP4-2; nil knows nobody, so that everything is bypassed.
+	Slots       int // default 4,096, at most engine.MaxSlots
+	Clusters    int // default and maximum 65,536
+	Descriptors int // default 2^24; memory is allocated as they are loaded
+	// Tables answers the lookups of VNP4-1 and VNP4-2. If nil, all sources are unknown and everything is bypassed.
 	Tables TableLookup
-	// Programs are built in front of the queue; without any the block aggregator is not there.
+	// Programs are built in front of the queue. Without any the build has no aggregator block.
 	Programs []program.Description
-	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets; Record
-	// turns it off and on.
+	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets.
+	// Record turns it on and off.
 	Wire bool
-	// ReadPorts, 1 or 2, makes the card keep the logic's own time, with so many read ports of its memory of gradients; 0 is the
-	// abstract model (docs/reference/semantics.md, Measured).
+	// ReadPorts, 1 or 2, selects the timing of the logic with this number of read ports of the gradient memory. 0
+	// selects the abstract model (docs/reference/semantics.md, Measured).
 	ReadPorts int
-	// Unit is the hardware that programs run on, whose time updates take in front of them; nil takes none.
+	// Unit models the time that updates take in the programs' hardware; nil adds no time.
 	Unit *aggregator.Unit
-	// Observer is told every event of the queue as it happens; nil costs nothing. A Replica has none.
+	// Observer receives every event of the queue; nil costs nothing. A Replica has none.
 	Observer Observer
 }
 
-// Limits that every twin is built with.
+// Fixed limits.
 const (
 	defaultSlots    = 4096
 	defaultMemory   = 1 << 24
-	contextInterval = 4096 // events between two looks at the context
+	contextInterval = 4096 // events between two checks of the context
 )
 
-// maxCycle is as far as olaf.Time reaches.
+// maxCycle is the last cycle that olaf.Time can represent.
 const maxCycle = math.MaxInt64/int64(olaf.Cycle) - 1
 
-// Twin is one software card. It is not safe for concurrent use, but for the tables behind Config.Tables.
+// Twin is one software card. It is not safe for concurrent use, except for the tables in Config.Tables.
 type Twin struct {
 	cfg    Config
 	layout *regfile.Layout
 	file   regfile.File[*Twin]
-	// recording is Config.Wire, as long as nobody turns it off.
+	// recording starts as Config.Wire and is changed by Record.
 	recording bool
 	now       int64 // device time in cycles since power-up
 
@@ -87,7 +88,7 @@ type Twin struct {
 
 var _ fpga.Device = (*Twin)(nil)
 
-// New builds a twin in its reset state at cycle 0.
+// New returns a twin in its reset state at cycle 0.
 func New(cfg Config) (*Twin, error) {
 	cfg.Slots = orDefault(cfg.Slots, defaultSlots)
 	cfg.Clusters = orDefault(cfg.Clusters, engine.MaxClusters)
@@ -103,10 +104,10 @@ func New(cfg Config) (*Twin, error) {
 			return nil, fmt.Errorf("twin: %d %s cannot be built; 1 to %d can", l.value, l.what, l.max)
 		}
 	}
-	return build(cfg, regfile.NewLayout(cfg.capabilities()))
+	return newTwin(cfg, regfile.NewLayout(cfg.capabilities()))
 }
 
-func build(cfg Config, l *regfile.Layout) (*Twin, error) {
+func newTwin(cfg Config, l *regfile.Layout) (*Twin, error) {
 	t := &Twin{cfg: cfg, recording: cfg.Wire, layout: l}
 	t.file = regfile.New(behaviour, t, l, cfg.Descriptors)
 	t.tables.init(cfg.Tables)
@@ -116,12 +117,12 @@ func build(cfg Config, l *regfile.Layout) (*Twin, error) {
 	return t, nil
 }
 
-// Replica is another card of the same build with the same tables, in its reset state, for a parallel run. It has no
-// observer.
+// Replica returns another card of the same build with the same tables, in its reset state, for a parallel run. It
+// has no observer.
 func (t *Twin) Replica() *Twin {
 	cfg := t.cfg
 	cfg.Observer = nil
-	r, err := build(cfg, t.layout)
+	r, err := newTwin(cfg, t.layout)
 	if err != nil {
 		panic(fmt.Sprintf("twin: what was built once cannot be built again: %v", err)) // same inputs, same code
 	}
@@ -135,8 +136,7 @@ func orDefault(v, otherwise int) int {
 	return v
 }
 
-// powerOn returns registers, memories and counters to their reset values. Time goes on, and what was delivered before can
-// still be drained.
+// powerOn resets registers, memories and counters. Time goes on, and earlier deliveries can still be drained.
 func (t *Twin) powerOn() error {
 	t.file.Reset()
 	t.generator.reset()
@@ -150,7 +150,7 @@ func (t *Twin) powerOn() error {
 	return t.queue.rebuild(t)
 }
 
-// Identity says which model this is.
+// Identity returns the model's identity.
 func (t *Twin) Identity() fpga.Identity {
 	return fpga.Identity{
 		Address:    "twin:",
@@ -169,13 +169,13 @@ func (t *Twin) Close() error {
 	return nil
 }
 
-// errEndOfTime is what Sleep says at the end of the virtual clock.
+// errEndOfTime: the virtual clock has reached its end.
 var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
 
-// Sleep lets d of virtual time pass, rounded up to whole cycles, and handles every event in it. It looks at ctx every few
-// thousand events; when ctx is done, time stands at the last event and the context's error is returned.
+// Sleep lets d of virtual time pass, rounded up to whole cycles, and handles all events in it. It checks ctx every
+// few thousand events. If ctx is done, time stops at the last event and the context's error is returned.
 func (t *Twin) Sleep(ctx context.Context, d olaf.Duration) error {
-	if err := t.file.Closed(); err != nil {
+	if err := t.file.CheckOpen(); err != nil {
 		return err
 	}
 	cycles := int64(max(d, 0) / olaf.Cycle)
@@ -188,11 +188,12 @@ func (t *Twin) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return t.run(ctx, t.now+cycles)
+	return t.handleEvents(ctx, t.now+cycles)
 }
 
-// run handles every event up to and including the cycle until. At equal time departures precede ACKs precede arrivals.
-func (t *Twin) run(ctx context.Context, until int64) error {
+// handleEvents handles every event up to and including the cycle until. At equal times departures precede ACKs, and
+// ACKs precede arrivals.
+func (t *Twin) handleEvents(ctx context.Context, until int64) error {
 	look := contextInterval
 	for {
 		if look--; look == 0 {
@@ -202,9 +203,9 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			look = contextInterval
 		}
 		arrival := min(t.generator.next, t.bus.next, t.unit.next, t.inlet.next)
-		if t.stepwise() {
-			if at := min(t.queue.next(), t.server.due(), t.down.next()); at <= arrival && at <= until {
-				t.step(at)
+		if t.needsSteps() {
+			if at := min(t.queue.nextEvent(), t.server.nextDue(), t.down.nextArrival()); at <= arrival && at <= until {
+				t.stepTo(at)
 				continue
 			}
 		}
@@ -214,9 +215,9 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 		t.now = max(t.now, arrival)
 		switch arrival {
 		case t.unit.next:
-			t.release()
+			t.releaseHeld()
 		case t.bus.next:
-			t.carry()
+			t.stepBus()
 		case t.inlet.next:
 			t.receive()
 		default:
@@ -225,25 +226,25 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 	}
 	t.now = until
 	t.queue.advance(t.now)
-	t.arrive()
+	t.deliverSums()
 	return nil
 }
 
-// stepwise says whether every departure must be met at its own time, instead of with the next arrival: something that
-// looks at the queue may happen in between.
-func (t *Twin) stepwise() bool {
-	return t.cfg.Observer != nil || t.server.pendingAcks() > 0 || t.acking()
+// needsSteps reports whether every departure must be handled at its own time instead of with the next arrival,
+// because the queue may be observed in between.
+func (t *Twin) needsSteps() bool {
+	return t.cfg.Observer != nil || t.server.pendingAcks() > 0 || t.acksEnabled()
 }
 
-// step handles departures and ACKs at one cycle.
-func (t *Twin) step(at int64) {
+// stepTo handles departures and ACKs at one cycle.
+func (t *Twin) stepTo(at int64) {
 	t.now = max(t.now, at)
 	t.queue.advance(t.now)
 	t.watchStart()
-	for t.server.due() <= t.now {
+	for t.server.nextDue() <= t.now {
 		t.passAck()
 	}
-	t.arrive()
+	t.deliverSums()
 }
 
 const never = math.MaxInt64
@@ -252,7 +253,7 @@ func cycleTime(cycle int64) olaf.Time { return olaf.Time(cycle * int64(olaf.Cycl
 
 func cycleOf(at olaf.Time) int64 { return int64(at) / int64(olaf.Cycle) }
 
-// cycleBy is the first cycle in which an instant has come.
+// cycleBy returns the first cycle at or after an instant.
 func cycleBy(at olaf.Time) int64 {
 	cycle := cycleOf(at)
 	if cycleTime(cycle) < at {

@@ -5,13 +5,13 @@ import (
 	"github.com/olafctl/olaf/fpga/aggregator"
 )
 
-// unit is the time that a program's hardware takes, in front of it: updates that have not been through wait here. Without
-// Config.Unit it rests.
+// unit models the time of a program's hardware: updates wait here before they reach the program. It is unused
+// without Config.Unit.
 type unit struct {
 	inlet   *aggregator.Inlet
-	waiting []held // in order of due, from first on
+	waiting []held // ordered by due, starting at first
 	first   int
-	next    int64 // device cycle of the next one, never when there is none
+	next    int64 // device cycle of the next update, never if there is none
 }
 
 // held is one update on its way to the program.
@@ -22,7 +22,7 @@ type held struct {
 	lanes  []int32
 }
 
-// reset forgets what is inside.
+// reset removes all updates.
 func (u *unit) reset(c *Config) {
 	*u = unit{waiting: u.waiting[:0], next: never}
 	if c.Unit != nil {
@@ -30,13 +30,14 @@ func (u *unit) reset(c *Config) {
 	}
 }
 
-func (u *unit) empty() bool { return u.inside() == 0 }
+func (u *unit) empty() bool { return u.countWaiting() == 0 }
 
-// inside is how many updates wait. As they are in no class yet, they count as lost in front of the engine until they are through.
-func (u *unit) inside() int { return len(u.waiting) - u.first }
+// countWaiting returns the number of waiting updates. They have no class yet, so they count as lost before the
+// engine until they pass.
+func (u *unit) countWaiting() int { return len(u.waiting) - u.first }
 
-// plan finds out when something is due.
-func (u *unit) plan() {
+// planNext computes when the next update is due.
+func (u *unit) planNext() {
 	if u.empty() {
 		u.waiting, u.first, u.next = u.waiting[:0], 0, never
 		return
@@ -44,8 +45,8 @@ func (u *unit) plan() {
 	u.next = u.waiting[u.first].due
 }
 
-// hold lets the update at hand wait until the unit is through with it. One that finds no room is lost.
-func (t *Twin) hold(f *flow, lanes []int32) fate {
+// holdUpdate queues the arriving update until the unit has processed it. An update without room is lost.
+func (t *Twin) holdUpdate(f *flow, lanes []int32) fate {
 	u := &t.unit
 	at, ok := u.inlet.Pass(cycleTime(t.now), t.queue.arriving.Size())
 	if !ok {
@@ -53,30 +54,30 @@ func (t *Twin) hold(f *flow, lanes []int32) fate {
 		return gone
 	}
 	due := cycleBy(at)
-	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // half of the room is of those that are through
+	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // half of the room is used up by passed updates
 		u.waiting, u.first = u.waiting[:copy(u.waiting, u.waiting[u.first:])], 0
 	}
 	u.waiting = append(u.waiting, held{due, f, t.queue.arriving, lanes})
-	u.plan()
+	u.planNext()
 	return stored
 }
 
-// release brings the program what is due.
-func (t *Twin) release() {
+// releaseHeld passes the due update to the program.
+func (t *Twin) releaseHeld() {
 	h := t.unit.waiting[t.unit.first]
 	t.unit.first++
-	t.unit.plan()
-	if !t.queue.enabled || t.queue.frozen || t.front.Aggregator == nil || !t.front.takes(h.flow) {
+	t.unit.planNext()
+	if !t.queue.enabled || t.queue.frozen || t.front.Aggregator == nil || !t.front.hasSegment(h.flow) {
 		t.counters.own.LostBeforeEngine++
 		return
 	}
 	t.queue.arriving = h.update
-	t.present(h.flow, h.lanes)
+	t.presentUpdate(h.flow, h.lanes)
 }
 
-// discardHeld loses what waits.
+// discardHeld discards all waiting updates and counts them as lost.
 func (t *Twin) discardHeld() {
-	t.counters.own.LostBeforeEngine += uint64(t.unit.inside())
+	t.counters.own.LostBeforeEngine += uint64(t.unit.countWaiting())
 	t.unit.first = len(t.unit.waiting)
-	t.unit.plan()
+	t.unit.planNext()
 }

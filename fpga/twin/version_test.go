@@ -292,7 +292,7 @@ func textOf[T any](list []T) string {
 
 // show writes down every register that is not 0, but for those that say which build it is.
 func (s *script) show() {
-	for _, block := range regmap.Blocks() {
+	for _, block := range regmap.AllBlocks() {
 		for _, r := range block.Registers {
 			if r.Access == regmap.Command || block.Base == regmap.CommonBase && r.Offset < regmap.CommonScratch-regmap.CommonBase ||
 				strings.HasPrefix(r.Name, "mem_") {
@@ -380,7 +380,7 @@ func (s *script) send() {
 		var out outlet
 		p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(s.r.IntN(3)), Index: uint32(s.r.IntN(9)), Lanes: 64,
 			Flags: program.Set1 * program.Flags(s.r.IntN(2)),
-			Trace: program.Contribution(0, 0, uint64(now)/1000)}
+			Trace: program.NewTrace(0, 0, uint64(now)/1000)}
 		class := s.loop.Receive(now, program.Port(s.r.IntN(4)), &p, nil, &out)
 		fmt.Fprintf(s.packets, "at %d class %d: %v\n", s.now, class, out)
 	}

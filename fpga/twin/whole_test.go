@@ -96,7 +96,7 @@ func (b *bench) shown(w io.Writer, which func(name string) bool) {
 	b.Helper()
 	fresh := newBench(b.TB, Config{Clusters: b.cfg.Clusters, ReadPorts: b.cfg.ReadPorts, Programs: b.cfg.Programs, Wire: b.cfg.Wire,
 		Unit: b.cfg.Unit})
-	for _, block := range regmap.Blocks() {
+	for _, block := range regmap.AllBlocks() {
 		if block.Base == regmap.AggregatorType && !b.buildsPrograms() {
 			continue
 		}
@@ -253,12 +253,12 @@ func TestAfterAResetACardIsNew(t *testing.T) {
 func TestNextAnswer(t *testing.T) {
 	for at, want := range map[olaf.Time]int64{1: 1, 3999: 1, 4000: 1, 4001: 2, 7999: 2, 8000: 2, 8001: 3} {
 		l := &downlinks{onTheWay: []answer{{at: at}}}
-		if got := l.next(); got != want {
+		if got := l.nextArrival(); got != want {
 			t.Errorf("what arrives at %d ps is there in cycle %d, want %d", at, got, want)
 		}
 	}
-	if l := (&downlinks{}); l.next() != never {
-		t.Errorf("nothing arrives in cycle %d", l.next())
+	if l := (&downlinks{}); l.nextArrival() != never {
+		t.Errorf("nothing arrives in cycle %d", l.nextArrival())
 	}
 }
 

@@ -13,36 +13,37 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// AggregatorBuild is what is fixed when an aggregator of XAgg is loaded.
+// AggregatorBuild has the parameters fixed when an XAgg aggregator is loaded.
 type AggregatorBuild struct {
-	Fragments int    // of the model, all of them held
-	Lanes     int    // that a fragment has at most
-	Wrapping  bool   // sums wrap, as published, instead of saturating
-	Group     int    // fragments of a child between two checks, a power of two; 0 is DefaultGroup
-	Senders   int    // children and whoever else the table may hold
-	LogBytes  int    // room of the decision log, a power of two and pages; 0 logs nothing
-	Kernel    Kernel // as of Build
+	Fragments int    // number of fragments in the model; all have a slot
+	Lanes     int    // maximum per fragment
+	Wrapping  bool   // sums wrap as in the paper instead of saturating
+	Group     int    // fragments per child between two checks, a power of two; 0 means DefaultGroup
+	Senders   int    // capacity of the senders' table
+	LogBytes  int    // size of the decision log, a power of two and whole pages; 0 disables it
+	Kernel    Kernel // see Build
 
-	// For the test of what the paper leaves open: no lock around a fragment, and a gate between looking and adding.
+	// Test hooks for a race that the paper leaves open: no lock around a fragment, and a gate between lookup and
+	// addition.
 	unlocked, gated bool
 }
 
 // Limits and defaults of AggregatorBuild and Parent.
 const (
-	MaxChildren  = 64   // bits of a bitmap
-	DefaultGroup = 1024 // as published
+	MaxChildren  = 64   // bits in a bitmap
+	DefaultGroup = 1024 // from the paper
 )
 
-// Parent is what an aggregator works for: how many children complete a sum, and where sums go.
+// Parent describes the receiver of an aggregator's sums and the number of children that complete one.
 type Parent struct {
 	Job      olaf.ClusterID
 	Children int
-	Child    olaf.WorkerID // what the aggregator is to its own parent
+	Child    olaf.WorkerID // the aggregator's id at its parent
 	Source   olaf.Addresses
 }
 
-// Aggregator sums what the children of one parent send of a model. Its methods must not be called side by side,
-// except for Arrive, and for Fragment and NextCheck by one goroutine.
+// Aggregator sums the fragments sent by the children of one parent. Its methods must not be called concurrently,
+// except for Arrive, and for Fragment and NextCheck from one goroutine.
 type Aggregator struct {
 	programs
 	build   AggregatorBuild
@@ -51,14 +52,14 @@ type Aggregator struct {
 	parent  Parent
 }
 
-// Check is a place up to which a child has sent, so that what is missing can be looked for.
+// Check is the position up to which a child has sent, for finding missing fragments.
 type Check struct {
 	Child    olaf.WorkerID
 	Epoch    uint16
 	Fragment uint32
 }
 
-// LoadAggregator loads the program of XAgg. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
+// LoadAggregator loads the XAgg program. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
 func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec, err := loadXagg()
 	if err != nil {
@@ -88,7 +89,7 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	return a, nil
 }
 
-// Configure says for whom sums are made. Sums that are under way go on.
+// Configure sets the receiver of sums. Sums in progress continue.
 func (a *Aggregator) Configure(p Parent) error {
 	if p.Children < 1 || p.Children > MaxChildren {
 		return fmt.Errorf("xdp: xagg: %d children; an aggregator has 1 to %d", p.Children, MaxChildren)
@@ -97,12 +98,12 @@ func (a *Aggregator) Configure(p Parent) error {
 	return a.configure()
 }
 
-// SetUplink says by which interface sums leave; without one they leave by that of the last child.
+// SetUplink sets the interface through which sums leave. Without one they leave through the last child's interface.
 func (a *Aggregator) SetUplink(to *netlab.Interface) error {
 	return to.Do(func() error { return a.put("uplink", uint32(to.Index)) })
 }
 
-// Run admits packets, or stops to.
+// Run starts or stops admitting packets.
 func (a *Aggregator) Run(on bool) error {
 	a.running = on
 	return a.configure()
@@ -110,7 +111,7 @@ func (a *Aggregator) Run(on bool) error {
 
 func (a *Aggregator) configure() error {
 	p := &a.parent
-	b := words(bit(a.running), a.bank, uint32(p.Children))
+	b := encodeWords(boolBit(a.running), a.bank, uint32(p.Children))
 	b = binary.NativeEndian.AppendUint16(b, uint16(p.Job))
 	b = binary.NativeEndian.AppendUint16(b, uint16(p.Child))
 	b = append(b, p.Source.SrcIP[:]...)
@@ -120,7 +121,7 @@ func (a *Aggregator) configure() error {
 	return a.put("config", b)
 }
 
-// Latch takes the counters, by name: the sums over all processors since it was last called.
+// Latch returns the counters by name, summed over all processors, since its last call.
 func (a *Aggregator) Latch() (map[string]uint64, error) {
 	old := a.bank
 	a.bank ^= 1
@@ -133,8 +134,8 @@ func (a *Aggregator) Latch() (map[string]uint64, error) {
 	return a.drain(old)
 }
 
-// Fragment reads a fragment's state and, where lanes are asked for, its sum; lanes is as long as the fragment may be. The state is read
-// under the fragment's lock, twice where there is a sum, so that this belongs to it.
+// Fragment reads a fragment's state and, if lanes is not nil, its sum; lanes must have room for the longest
+// fragment. The state is read under the fragment's lock, and twice if there is a sum, so that both match.
 func (a *Aggregator) Fragment(i int, lanes []uint32) (xagg.Fragment, error) {
 	for {
 		before, err := a.state(i)
@@ -172,7 +173,7 @@ func (a *Aggregator) state(i int) (xagg.Fragment, error) {
 	}, nil
 }
 
-// NextCheck takes the oldest check, false when there is none.
+// NextCheck removes and returns the oldest check. ok is false if there is none.
 func (a *Aggregator) NextCheck() (Check, bool, error) {
 	var b []byte
 	err := a.collection.Maps["checks"].LookupAndDelete(nil, &b)

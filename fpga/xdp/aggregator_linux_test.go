@@ -343,7 +343,7 @@ func interleave(t *testing.T, a *Aggregator, one, two *data) bool {
 	}
 	arrive(t, a, two)
 	expired := gateWord(t, g, 12)
-	if err := g.Put(uint32(0), words(1, 1, 1, expired)); err != nil {
+	if err := g.Put(uint32(0), encodeWords(1, 1, 1, expired)); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -354,7 +354,7 @@ func interleave(t *testing.T, a *Aggregator, one, two *data) bool {
 
 func closeGate(t *testing.T, a *Aggregator, p *data) {
 	t.Helper()
-	if err := a.collection.Maps["gate"].Put(uint32(0), words(uint32(p.child)+1, 0, 0, 0)); err != nil {
+	if err := a.collection.Maps["gate"].Put(uint32(0), encodeWords(uint32(p.child)+1, 0, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -419,7 +419,7 @@ func TestChecks(t *testing.T) {
 		k := &asked{T: t, Aggregator: loadAggregator(t, AggregatorBuild{Fragments: 2*size + 5, Lanes: 2, Senders: 2, Group: group}, 2)}
 		agent, err := xagg.NewAgent(program.Config{Slots: k.build.Fragments, LaneMemory: 2}, k)
 		if err == nil {
-			err = errors.Join(agent.Acknowledge(group),
+			err = errors.Join(agent.SetGroup(group),
 				agent.Configure(program.Job{ID: 7, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}))
 		}
 		if err != nil {
@@ -444,7 +444,7 @@ func TestChecks(t *testing.T) {
 			if !ok {
 				break
 			}
-			agent.Look(7, int(c.Child), c.Epoch, int(c.Fragment), k)
+			agent.CheckGroup(7, int(c.Child), c.Epoch, int(c.Fragment), k)
 		}
 		if d := gocmp.Diff(lost, k.lost); d != "" || checks != 3 {
 			t.Errorf("groups of %d: %d checks, missing (-want +got):\n%s", size, checks, d)

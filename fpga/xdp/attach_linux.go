@@ -13,22 +13,22 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Mode is where in the kernel a program meets frames.
+// Mode selects the kernel hook at which a program sees frames.
 type Mode string
 
-// Modes. Native is the driver's own hook, Generic a later one that every interface has.
+// Native is the driver's hook. Generic is a later hook that every interface has.
 const (
 	Native  Mode = "native"
 	Generic Mode = "generic"
 )
 
-// Attach lets the frames that come in by an interface run the program arrive, until what it returns is closed or the process
+// Attach runs the program arrive on all frames received at an interface, until the closer is closed or the process
 // ends. The error matches ErrKernel.
 func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	return p.attach("arrive", at, mode)
 }
 
-// AttachMark lets ACKs that come in by an interface, which is the server's, tell how full the queue is.
+// AttachMark writes the queue's fill level into ACKs received at an interface, the server's.
 func (q *Queue) AttachMark(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	return q.attach("mark", at, mode)
 }
@@ -60,8 +60,8 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 	return attached, nil
 }
 
-// AttachPass lets every frame that comes in by an interface go on to the network stack. Frames that a program redirects over a
-// cable are lost, without a word, where nothing is attached to its other end.
+// AttachPass passes every frame received at an interface to the network stack. Without a program at the other end
+// of a cable, frames redirected over it are silently lost.
 func AttachPass(at *netlab.Interface) (io.Closer, error) {
 	const pass = 2 // XDP_PASS
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{

@@ -13,7 +13,7 @@ import (
 
 const decisionBytes = 56
 
-// Decisions hands out what was logged since the last call and does not wait for more.
+// Decisions visits the entries logged since its last call. It does not wait for more.
 func (p *programs) Decisions(visit func(*Decision)) error {
 	if p.log == nil {
 		return nil

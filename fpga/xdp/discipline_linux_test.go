@@ -16,7 +16,7 @@ import (
 // load loads a discipline, or skips the test where the process may not.
 func load(t testing.TB, name string, b Build) *Queue {
 	t.Helper()
-	k, err := Load(name, b)
+	k, err := LoadQueue(name, b)
 	loaded(t, err)
 	return k
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// What an exchange asks for, and how long it is (bpf/serve.h).
+// Request bits of an exchange, and its length (bpf/serve.h).
 const (
 	askRelease = 1 << iota
 	askStart
@@ -18,47 +18,49 @@ const (
 	exchangeBytes = 104
 )
 
-// Exchange is the answer of the queue to the output: what was done, the frame in question, and the state of the queue at that
-// instant.
+// Exchange is the queue's answer to the output: what was done, the frame concerned, and the state of the queue at
+// that instant.
 type Exchange struct {
 	Released bool
-	Started  bool // Slot, Update and Appended are of the frame that starts
+	Started  bool // Slot, Update and AppendedNS describe the frame that starts
 	Slot     int  // -1 for none
 	Update   olaf.Update
-	// Appended is when the slot was filled, At when the exchange took place; both on the kernel's monotonic clock.
+	// AppendedNS is when the slot was filled, AtNS when the exchange took place, both on the kernel's monotonic
+	// clock.
 	AppendedNS, AtNS uint64
 	Waiting          int
 	Leaving          int // slot of the frame on the wire, -1 for none
 	Active           int // clusters with an update inside
-	Peak             int // most slots in use since they were cleared
+	Peak             int // most slots in use since the last clear
 	Bank             uint32
-	Updates          uint64 // sum of counts inside
-	OccupancyNS      uint64 // frames inside, summed over time
+	Updates          uint64 // sum of the counts of queued frames
+	OccupancyNS      uint64 // time integral of queued frames
 	Number           uint64 // of the next decision
 }
 
-// Turn releases the frame on the wire and starts the head, as asked, under one lock. The frame that starts is written into
-// buf, which must be as long as the longest frame, and returned.
+// Turn releases the frame on the wire and starts the head, each if requested, under one lock. The starting frame is
+// written to buf, which must have room for the longest frame, and returned.
 func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) {
-	x, err := q.run("turn", bit(release)*askRelease|bit(start)*askStart, 0, buf)
+	x, err := q.run("turn", boolBit(release)*askRelease|boolBit(start)*askStart, 0, buf)
 	if err != nil || !x.Started {
 		return x, nil, err
 	}
 	return x, buf[:min(int(x.Update.Size()), len(buf))], nil
 }
 
-// Flush discards everything inside and counts it.
+// Flush discards all queued frames and counts them.
 func (q *Queue) Flush() (Exchange, error) { return q.run("flush", 0, 0, nil) }
 
-// Inspect views the frame at index in departure order, the one on the wire first. Slot is -1 where there is none.
+// Inspect returns the frame at index in departure order; the frame on the wire comes first. Slot is -1 if there is
+// none.
 func (q *Queue) Inspect(index int, buf []byte) (Exchange, error) {
 	return q.run("inspect", 0, uint32(index), buf)
 }
 
-// Latch takes the counters, by name: the sums over all processors since it was last called, and the state of the queue at the
-// instant when counting went on anew. With clear, peak, occupancy and what is counted by cluster begin anew then, too.
+// Latch returns the counters by name, summed over all processors, since its last call, and the state of the queue
+// when the new counting period began. If clear, it also resets peak, occupancy and cluster counts.
 func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
-	x, err := q.run("latch", bit(clear)*askClear, 0, nil)
+	x, err := q.run("latch", boolBit(clear)*askClear, 0, nil)
 	if err != nil {
 		return x, nil, err
 	}
@@ -69,7 +71,7 @@ func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
 	return x, sums, err
 }
 
-// ClusterCounts is what was counted of one cluster since Latch was last told to clear, or since Reset.
+// ClusterCounts has the counts of one cluster since the last clear or reset.
 type ClusterCounts struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
@@ -87,7 +89,7 @@ func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 	state, err := q.epoch()
 	at := int(c) * clusterBytes
 	if err != nil || at+clusterBytes > len(all) || binary.NativeEndian.Uint32(all[at+12:]) != state {
-		return n, err // nothing since the last clear
+		return n, err // no counts since the last clear
 	}
 	fields := all[at+offClasses:]
 	next := func() uint64 {
@@ -102,7 +104,7 @@ func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 	return n, nil
 }
 
-// epoch is how often the clusters' counts were cleared.
+// epoch returns how often the clusters' counts were cleared.
 func (q *Queue) epoch() (uint32, error) {
 	const offEpoch = 36 // bpf/queue.h
 	var state []byte
@@ -112,7 +114,7 @@ func (q *Queue) epoch() (uint32, error) {
 	return binary.NativeEndian.Uint32(state[offEpoch:]), nil
 }
 
-// run runs a program on an exchange with room for a frame behind it.
+// run runs a program on an exchange followed by room for a frame.
 func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, error) {
 	size := exchangeBytes + len(frame)
 	if len(q.exchange) < 2*size {

@@ -14,11 +14,11 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFeature is the kind of what programs need and the kernel has not.
+// ErrFeature: the kernel lacks something that the programs need.
 var ErrFeature = olaf.NewError(olaf.Device, "the kernel lacks")
 
-// Kernel tells what a kernel has: nil of what is there, an error that matches ebpf.ErrNotSupported of what is not, and any other where
-// it can't be known.
+// Kernel probes the features of a kernel. The methods return nil for a supported feature, an error that matches
+// ebpf.ErrNotSupported for a missing one, and another error if it cannot be known.
 type Kernel interface {
 	ProgramType(ebpf.ProgramType) error
 	MapType(ebpf.MapType) error
@@ -26,8 +26,8 @@ type Kernel interface {
 	BTF() error
 }
 
-// Running is the kernel that this process runs on. It takes the rights to load programs to ask it.
-func Running() Kernel { return running{} }
+// RunningKernel returns the kernel of this process. Probing it takes the rights to load programs.
+func RunningKernel() Kernel { return running{} }
 
 type running struct{}
 
@@ -54,15 +54,15 @@ func (running) BTF() error {
 // Feature is something that not every kernel has.
 type Feature struct {
 	Name, Use string
-	Since     string // Linux
+	Since     string // Linux version
 }
 
-// Remedy is what helps who lacks it.
+// Remedy returns advice for users whose kernel lacks the feature.
 func (f *Feature) Remedy() string {
 	return fmt.Sprintf("run Linux %s or newer with CONFIG_BPF_SYSCALL", f.Since)
 }
 
-// What programs can't do without, by how the kernel numbers it.
+// Features that the programs need, by the kernel's numbers.
 var (
 	typesOfMaps = Feature{"BTF", "to find locks inside of maps", "4.18"}
 	xdpPrograms = Feature{"XDP programs", "to process frames before the network stack", "4.8"}
@@ -89,8 +89,9 @@ var (
 	}
 )
 
-// Lacks are the features that any of the programs needs and a kernel has not; none where nothing is known.
-func Lacks(k Kernel) (missing []Feature, err error) {
+// FindMissingFeatures lists the features needed by any program that the kernel lacks. It is empty if nothing can be
+// probed.
+func FindMissingFeatures(k Kernel) (missing []Feature, err error) {
 	all := ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{}}
 	for _, load := range []func() (*ebpf.CollectionSpec, error){loadFifo, loadOlaf, loadXagg} {
 		spec, err := load()
@@ -104,19 +105,19 @@ func Lacks(k Kernel) (missing []Feature, err error) {
 			all.Programs[fmt.Sprint(len(all.Programs), name)] = p
 		}
 	}
-	return lacks(k, &all), nil
+	return listMissing(k, &all), nil
 }
 
-// missing are the features that an object needs and a kernel has not, an error each that matches ErrFeature and says what to do.
-func missing(k Kernel, spec *ebpf.CollectionSpec) error {
+// checkFeatures returns an error that matches ErrFeature for each feature that spec needs and the kernel lacks.
+func checkFeatures(k Kernel, spec *ebpf.CollectionSpec) error {
 	var errs []error
-	for _, f := range lacks(k, spec) {
+	for _, f := range listMissing(k, spec) {
 		errs = append(errs, fmt.Errorf("%w %s, %s; %s", ErrFeature, f.Name, f.Use, f.Remedy()))
 	}
 	return olaf.Listed(errs)
 }
 
-func lacks(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
+func listMissing(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
 	ask := func(f Feature, err error) {
 		if errors.Is(err, ebpf.ErrNotSupported) {
 			missing = append(missing, f)
@@ -124,7 +125,7 @@ func lacks(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
 	}
 	ask(typesOfMaps, k.BTF())
 	ask(xdpPrograms, k.ProgramType(ebpf.XDP))
-	kinds, helpers := uses(spec)
+	kinds, helpers := listUses(spec)
 	for _, t := range kinds {
 		ask(mapFeatures[t], k.MapType(t))
 	}
@@ -134,8 +135,8 @@ func lacks(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
 	return missing
 }
 
-// uses lists the kinds of maps and the helpers of an object, each once.
-func uses(spec *ebpf.CollectionSpec) ([]ebpf.MapType, []asm.BuiltinFunc) {
+// listUses lists the map types and helpers of an object, each once.
+func listUses(spec *ebpf.CollectionSpec) ([]ebpf.MapType, []asm.BuiltinFunc) {
 	kinds, helpers := map[ebpf.MapType]bool{}, map[asm.BuiltinFunc]bool{}
 	for _, m := range spec.Maps {
 		kinds[m.Type] = true
@@ -147,7 +148,7 @@ func uses(spec *ebpf.CollectionSpec) ([]ebpf.MapType, []asm.BuiltinFunc) {
 			}
 		}
 	}
-	return inOrder(kinds), inOrder(helpers)
+	return sortedKeys(kinds), sortedKeys(helpers)
 }
 
-func inOrder[K cmp.Ordered](set map[K]bool) []K { return slices.Sorted(maps.Keys(set)) }
+func sortedKeys[K cmp.Ordered](set map[K]bool) []K { return slices.Sorted(maps.Keys(set)) }

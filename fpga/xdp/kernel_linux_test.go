@@ -48,7 +48,7 @@ var loaders = map[string]struct {
 }
 
 func loadQueue(discipline string, k Kernel) error {
-	q, err := Load(discipline, Build{Slots: 2, Clusters: 2, Lanes: 8, FrameLanes: 8, Senders: 2, LogBytes: 1 << 16, Kernel: k})
+	q, err := LoadQueue(discipline, Build{Slots: 2, Clusters: 2, Lanes: 8, FrameLanes: 8, Senders: 2, LogBytes: 1 << 16, Kernel: k})
 	if err == nil {
 		err = q.Close()
 	}
@@ -68,7 +68,7 @@ func TestFeatures(t *testing.T) {
 				t.Fatal(err)
 			}
 			needs := map[any]Feature{"BTF": typesOfMaps, ebpf.XDP: xdpPrograms}
-			maps, helpers := uses(spec)
+			maps, helpers := listUses(spec)
 			for _, m := range maps {
 				needs[m] = mapFeatures[m]
 			}
@@ -92,7 +92,7 @@ func TestFeatures(t *testing.T) {
 			if err := object.load(older{lacks: all}); err == nil || strings.Count(err.Error(), "\n") != len(all)-1 {
 				t.Errorf("%d things are missing:\n%v", len(all), err)
 			}
-			for _, k := range []Kernel{older{unsure: true}, older{}, Running(), nil} {
+			for _, k := range []Kernel{older{unsure: true}, older{}, RunningKernel(), nil} {
 				if err := object.load(k); err != nil {
 					t.Errorf("%+v: %v", k, err)
 				}
@@ -103,10 +103,10 @@ func TestFeatures(t *testing.T) {
 
 // TestLacks asks for what any of the programs needs, each once.
 func TestLacks(t *testing.T) {
-	if got, err := Lacks(older{}); len(got) > 0 || err != nil {
+	if got, err := FindMissingFeatures(older{}); len(got) > 0 || err != nil {
 		t.Error(got, err)
 	}
-	got, err := Lacks(older{lacks: map[any]bool{ebpf.RingBuf: true, ebpf.Queue: true, asm.FnLoop: true}})
+	got, err := FindMissingFeatures(older{lacks: map[any]bool{ebpf.RingBuf: true, ebpf.Queue: true, asm.FnLoop: true}})
 	if err != nil || len(got) != 3 || got[0] != mapFeatures[ebpf.Queue] || got[1] != mapFeatures[ebpf.RingBuf] ||
 		got[2] != helperFeatures[asm.FnLoop] {
 		t.Error(got, err)

@@ -12,41 +12,42 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// ErrKernel is the kind of everything that the kernel refuses although the process has the rights and the kernel what is needed: a limit.
+// ErrKernel: the kernel refuses although rights and features are there, for example because of a limit.
 var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 
-// programs is what every object has: programs and maps, the table of senders, counters in two banks, the decision log. Nothing
-// is attached to an interface and nothing pinned: it ends with Close or with the process.
+// programs is the common part of every object: programs and maps, the senders' table, counters in two banks, the
+// decision log. Nothing is pinned, so it ends with Close or with the process.
 type programs struct {
 	name       string
 	collection *ebpf.Collection
-	inner      *ebpf.MapSpec // of a table of senders
-	table      *ebpf.Map     // of senders, in use
-	counters   []string      // names, in the order of a bank
+	inner      *ebpf.MapSpec // of a senders' table
+	table      *ebpf.Map     // senders' table in use
+	counters   []string      // names in the order of a bank
 	log        *ringbuf.Reader
 	record     ringbuf.Record
 }
 
-// shared is what is fixed when programs are loaded, whichever they are.
+// shared has the load parameters common to all programs.
 type shared struct {
-	senders  int // sources that the table may hold
-	logBytes int // room of the decision log, a power of two and pages; 0 logs nothing
+	senders  int // capacity of the senders' table
+	logBytes int // size of the decision log, a power of two and whole pages; 0 disables it
 	kernel   Kernel
 }
 
-// load fixes constants, gives maps their sizes, and loads. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
+// load sets constants and map sizes and loads the object. The error matches netlab.ErrRights, ErrFeature or
+// ErrKernel.
 func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
 	p.name = name
 	if err := netlab.Missing(LoadRights...); err != nil {
 		return err
 	}
 	if s.kernel == nil {
-		s.kernel = Running()
+		s.kernel = RunningKernel()
 	}
-	if err := checkRoom(spec); err != nil { // before the kernel is probed, which takes descriptors, too
+	if err := checkRoom(spec); err != nil { // first, since probing the kernel takes descriptors, too
 		return fmt.Errorf("xdp: load %s: %w", name, err)
 	}
-	if err := missing(s.kernel, spec); err != nil {
+	if err := checkFeatures(s.kernel, spec); err != nil {
 		return err
 	}
 	if err := p.shape(spec, s, constants); err != nil {
@@ -64,7 +65,7 @@ func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, consta
 	return p.SetSenders(nil)
 }
 
-// Sizes of what the programs lay out in maps (bpf/senders.h).
+// Layout of the senders' map (bpf/senders.h).
 const (
 	senderBytes = 8
 	senderHead  = 8
@@ -97,7 +98,7 @@ func (p *programs) shape(spec *ebpf.CollectionSpec, s shared, constants map[stri
 	return nil
 }
 
-// Close takes programs and maps out of the kernel.
+// Close removes programs and maps from the kernel.
 func (p *programs) Close() error {
 	var err error
 	if p.log != nil {
@@ -120,13 +121,14 @@ func (p *programs) put(name string, value any) error {
 	return nil
 }
 
-// settle waits until no program runs that began before. The kernel does so itself when a map of maps changes.
+// settle waits until all program runs that began earlier have ended. The kernel waits for them when a map of maps
+// changes.
 func (p *programs) settle() error { return p.put("senders", p.table) }
 
-// CounterNames lists what Counters has, in the order in which the programs declare them.
+// CounterNames lists the names of the counters, in the order in which the programs declare them.
 func (p *programs) CounterNames() []string { return append([]string(nil), p.counters...) }
 
-// drain takes the sums over all processors out of a bank in which nobody counts.
+// drain sums an inactive bank over all processors and clears it.
 func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 	banks := p.collection.Maps["banks"]
 	var each [][]byte
@@ -146,8 +148,8 @@ func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 	return sums, nil
 }
 
-// Arrive runs the program on a frame, as an interface would, and says what it wants done with it. The frame is overwritten
-// with what the program made of it. It may be called side by side with everything else, also with itself.
+// Arrive runs the program on a frame, as an interface would, and returns its verdict. The frame is overwritten with
+// the program's output. Arrive may be called concurrently with every method, itself included.
 func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	v, err := p.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: frame, DataOut: frame})
 	if err != nil {
@@ -156,13 +158,13 @@ func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	return Verdict(v), nil
 }
 
-// Verdict is what a program wants done with a frame.
+// Verdict is a program's decision about a frame.
 type Verdict uint32
 
 // Verdicts, as the kernel numbers them.
 const (
-	Drop     Verdict = 1 // it ends here: counted, or merged into a slot
+	Drop     Verdict = 1 // the frame was counted or merged into a slot
 	Pass     Verdict = 2 // to the kernel's network stack
-	Send     Verdict = 3 // back out, where no uplink was set
+	Send     Verdict = 3 // back out, if no uplink was set
 	Redirect Verdict = 4 // out of another interface
 )

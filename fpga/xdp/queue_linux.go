@@ -12,25 +12,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// disciplines are the programs that decide, by the names that fpga/engine gives them.
+// disciplines maps the disciplines of fpga/engine to the loaders of their programs.
 var disciplines = map[string]func() (*ebpf.CollectionSpec, error){
 	"fifo": loadFifo,
 	"olaf": loadOlaf,
 }
 
-// Build is what is fixed when a queue is loaded.
+// Build has the parameters fixed when a queue is loaded.
 type Build struct {
-	Slots      int // frames that fit, the one on the wire included
-	Clusters   int // cluster ids run from 0 to this minus 1
-	Lanes      int // gradient lanes that a slot stores
-	FrameLanes int // lanes that a frame may have; longer ones are malformed
-	Senders    int // sources that the table may hold
-	// LogBytes is the room of the decision log, a power of two and pages; 0 logs nothing.
+	Slots      int // capacity in frames, including the one on the wire
+	Clusters   int // cluster ids run from 0 to Clusters-1
+	Lanes      int // gradient lanes stored per slot
+	FrameLanes int // maximum per frame; longer frames are malformed
+	Senders    int // capacity of the senders' table
+	// LogBytes is the size of the decision log, a power of two and whole pages; 0 disables it.
 	LogBytes int
-	Kernel   Kernel // whose features are asked for before anything is loaded; nil is Running
+	Kernel   Kernel // probed before loading; nil means RunningKernel
 }
 
-// Settings are what changes between runs, while the queue is empty and does not run.
+// Settings may change between runs, while the queue is empty and stopped.
 type Settings struct {
 	Depth           int // slots in use
 	FreeSlotOnStart bool
@@ -38,7 +38,7 @@ type Settings struct {
 	RewardThreshold int32 // Q24.8
 }
 
-// Queue is a queue of one discipline in the kernel. Its methods must not be called side by side, except for Arrive.
+// Queue is a queue of one discipline in the kernel. Its methods must not be called concurrently, except for Arrive.
 type Queue struct {
 	programs
 	build    Build
@@ -47,8 +47,8 @@ type Queue struct {
 	exchange []byte
 }
 
-// Load loads the programs of a discipline. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
-func Load(discipline string, build Build) (*Queue, error) {
+// LoadQueue loads the programs of a discipline. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
+func LoadQueue(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
 		return nil, fmt.Errorf("xdp: there is no program for queue %q; there are %s", discipline,
@@ -75,7 +75,7 @@ func Load(discipline string, build Build) (*Queue, error) {
 	return q, nil
 }
 
-// Sizes of what the programs lay out in maps (bpf/queue.h, bpf/lanes.h).
+// Layout of the queue's maps (bpf/queue.h, bpf/lanes.h).
 const (
 	placeBytes   = 128
 	clusterBytes = 96
@@ -85,8 +85,8 @@ const (
 
 func laneWords(lanes int) int { return (lanes/2 | (wordsAtOnce - 1)) + 1 }
 
-// Reset empties the queue without counting anything, forgets all counts, and begins to number decisions anew. It must not run,
-// and nobody may be about to read its log.
+// Reset empties the queue without counting, clears all counts and restarts the numbering of decisions. The queue
+// must be stopped, and its log must not be read meanwhile.
 func (q *Queue) Reset() error {
 	const offLeaving = 24 // bpf/queue.h
 	state := make([]byte, q.collection.Maps["queue"].ValueSize())
@@ -99,11 +99,11 @@ func (q *Queue) Reset() error {
 	return err
 }
 
-// Configure changes the settings. The queue must be empty and not run.
+// Configure changes the settings. The queue must be empty and stopped.
 func (q *Queue) Configure(s Settings) error {
 	ring := s.Depth
 	if s.FreeSlotOnStart {
-		ring++ // the frame on the wire needs a place but counts as none
+		ring++ // the frame on the wire needs a place but does not count
 	}
 	if s.Depth < 1 || ring > q.build.Slots {
 		return fmt.Errorf("xdp: %d slots; the programs were loaded with places for %d frames", s.Depth, q.build.Slots)
@@ -112,13 +112,13 @@ func (q *Queue) Configure(s Settings) error {
 	return q.configure()
 }
 
-// Run admits updates, or stops to.
+// Run starts or stops admitting updates.
 func (q *Queue) Run(on bool) error {
 	q.running = on
 	return q.configure()
 }
 
-// Cost is what the program takes for a frame that comes a thousand times in a row; the queue decides about each.
+// Cost returns the program's mean time per frame, over 1,000 repeats. The queue decides on each repeat.
 func (q *Queue) Cost(frame []byte) (time.Duration, error) {
 	_, d, err := q.collection.Programs["arrive"].Benchmark(frame, 1000, nil)
 	if err != nil {
@@ -129,13 +129,13 @@ func (q *Queue) Cost(frame []byte) (time.Duration, error) {
 
 func (q *Queue) configure() error {
 	s := &q.settings
-	holds := 1 - bit(s.FreeSlotOnStart)
+	holds := 1 - boolBit(s.FreeSlotOnStart)
 	depth := uint32(s.Depth)
-	return q.put("config", words(bit(q.running), depth, depth+1-holds, holds, bit(s.RewardFilter),
+	return q.put("config", encodeWords(boolBit(q.running), depth, depth+1-holds, holds, boolBit(s.RewardFilter),
 		uint32(s.RewardThreshold)))
 }
 
-func words(values ...uint32) []byte {
+func encodeWords(values ...uint32) []byte {
 	var b []byte
 	for _, v := range values {
 		b = binary.NativeEndian.AppendUint32(b, v)
@@ -143,7 +143,7 @@ func words(values ...uint32) []byte {
 	return b
 }
 
-func bit(on bool) uint32 {
+func boolBit(on bool) uint32 {
 	if on {
 		return 1
 	}

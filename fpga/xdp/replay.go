@@ -7,16 +7,16 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Comparison is how a decision log compares with the engine: an accounting identity of runs in the kernel. It holds where Void is
-// empty and Equal is Checked.
+// Comparison compares a decision log with the engine. The log agrees if Void is empty and Equal equals Checked.
 type Comparison struct {
-	Checked int    // decisions that were replayed
-	Equal   int    // of these, decided as the engine does
-	First   string // what the first one differs in; empty where all are equal
-	Void    string // why it says nothing, such as entries for which the log had no room; empty where it does
+	Checked int    // decisions replayed
+	Equal   int    // of these, equal to the engine's
+	First   string // first difference; empty if all are equal
+	Void    string // why the comparison is void, such as lost log entries; else empty
 }
 
-// Replayer decides again what the kernel decided. Decisions may come in any order; they are replayed in that of their numbers.
+// Replayer repeats the kernel's decisions in the engine. Decisions may be added in any order; they are replayed by
+// number.
 type Replayer struct {
 	discipline engine.Discipline
 	clusters   int
@@ -26,7 +26,7 @@ type Replayer struct {
 	found      Comparison
 }
 
-// NewReplayer makes a replayer for a queue that was empty at decision 0. The error matches engine.ErrConfig.
+// NewReplayer returns a replayer for a queue that was empty at decision 0. The error matches engine.ErrConfig.
 func NewReplayer(discipline string, cfg engine.Config) (*Replayer, error) {
 	d, err := engine.New(discipline, cfg)
 	if err != nil {
@@ -35,7 +35,7 @@ func NewReplayer(discipline string, cfg engine.Config) (*Replayer, error) {
 	return &Replayer{discipline: d, clusters: cfg.Clusters, pending: map[uint64]Decision{}, leaving: engine.NoSlot}, nil
 }
 
-// Add takes a decision and replays it with all that waited for it.
+// Add adds a decision and replays it with all decisions that were waiting for it.
 func (r *Replayer) Add(d *Decision) {
 	r.pending[d.Number] = *d
 	for {
@@ -49,7 +49,7 @@ func (r *Replayer) Add(d *Decision) {
 	}
 }
 
-// Compare says how the decisions compare up to now. With total, as many decisions must have come.
+// Compare returns the comparison so far. It is void unless total decisions were added.
 func (r *Replayer) Compare(total uint64) Comparison {
 	c := r.found
 	if came := uint64(c.Checked + len(r.pending)); came != total || len(r.pending) > 0 {
@@ -68,7 +68,7 @@ func (r *Replayer) replay(d *Decision) {
 	}
 }
 
-// decide lets the engine decide, and says what it does differently.
+// decide repeats a decision in the engine and describes the difference, if any.
 func (r *Replayer) decide(d *Decision) string {
 	switch d.Kind {
 	case Arrival:

@@ -7,29 +7,29 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// SumReplayer decides again what an aggregator's program decided, by the server of package xagg. Decisions about a fragment are
-// numbered from 0 under its lock; they may come in any order and are replayed in that of their numbers.
+// SumReplayer repeats the decisions of an aggregator's program with the server of package xagg. Decisions on a
+// fragment are numbered from 0 under its lock. They may be added in any order and are replayed by number.
 type SumReplayer struct {
 	server   *xagg.Server
 	describe program.Description
 	job      Parent
 	turns    []sequence // by fragment
-	early    int        // decisions that wait for others
+	early    int        // decisions waiting for earlier ones
 	found    Comparison
 }
 
-// sequence is the decisions about one fragment.
+// sequence orders the decisions on one fragment.
 type sequence struct {
 	next  uint64
 	early map[uint64]Decision
 }
 
-// decided are the classes of the kernel's program, in the order of bpf/xagg.c.
+// decided maps the kernel program's classes to package xagg's, in the order of bpf/xagg.c.
 var decided = [...]program.Class{xagg.Consumed, xagg.Completed, xagg.Duplicate, xagg.Late, xagg.Mismatched,
 	xagg.OutOfRange}
 
-// NewSumReplayer makes a replayer for an aggregator that was loaded and configured like this, and had decided nothing. The error
-// matches program.ErrConfig.
+// NewSumReplayer returns a replayer for an aggregator with this build and parent that has made no decision. The
+// error matches program.ErrConfig.
 func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 	profile := xagg.Saturating
 	if build.Wrapping {
@@ -49,10 +49,10 @@ func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 	return &SumReplayer{server: s, describe: xagg.Describe(), job: p, turns: make([]sequence, build.Fragments)}, nil
 }
 
-// Add takes a decision and replays it with all that waited for it.
+// Add adds a decision and replays it with all decisions that were waiting for it.
 func (r *SumReplayer) Add(d *Decision) {
 	fragment := int(d.Update.Seq)
-	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // of no fragment's numbers
+	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // not numbered by a fragment
 		r.replay(d)
 		return
 	}
@@ -75,10 +75,10 @@ func (r *SumReplayer) Add(d *Decision) {
 	}
 }
 
-// silent hears nothing: what a server says beside its sums is its agents' matter.
-type silent struct{}
+// discard drops the server's packets; only its decisions are compared.
+type discard struct{}
 
-func (silent) Emit(program.Dest, *program.Packet, []uint32) {}
+func (discard) Emit(program.Dest, *program.Packet, []uint32) {}
 
 func (r *SumReplayer) replay(d *Decision) {
 	r.found.Checked++
@@ -88,7 +88,7 @@ func (r *SumReplayer) replay(d *Decision) {
 			Kind: program.Data, Job: r.job.Job, Worker: u.Worker, Seg: uint64(u.Seq), Round: uint16(u.Reward),
 			Count: u.Count, Lanes: u.Lanes,
 		}
-		want = r.server.Receive(0, program.Port(u.Worker), &p, nil, silent{})
+		want = r.server.Receive(0, program.Port(u.Worker), &p, nil, discard{})
 	}
 	if int(d.Class) < len(decided) && decided[d.Class] == want {
 		r.found.Equal++
@@ -98,7 +98,7 @@ func (r *SumReplayer) replay(d *Decision) {
 	}
 }
 
-// Compare says how the decisions compare up to now. The kernel has counted so many in all.
+// Compare returns the comparison so far. total is the kernel's count of decisions.
 func (r *SumReplayer) Compare(total uint64) Comparison {
 	c := r.found
 	if came := uint64(c.Checked + r.early); came != total || r.early > 0 {

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LoadRights are what the kernel asks for before programs of ours run.
+// LoadRights lists the capabilities that loading our programs takes.
 var LoadRights = []netlab.Right{
 	{Name: "CAP_BPF", Number: unix.CAP_BPF, For: "load programs and make maps"},
 	{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "load programs for network interfaces, and attach them"},

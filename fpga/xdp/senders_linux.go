@@ -11,20 +11,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Sender is one entry of the table that identifies workers: the action set_worker of a source address.
+// Sender is one entry of the table that identifies workers: the action set_worker for a source address.
 type Sender struct {
 	Address netip.Addr // IPv4
 	Cluster olaf.ClusterID
 	Worker  olaf.WorkerID
 }
 
-// probes is how far behind its place the programs look for a sender (bpf/senders.h).
+// probes is how many places the programs search for a sender (bpf/senders.h).
 const probes = 32
 
 var errFull = errors.New("no room")
 
-// SetSenders replaces the table. Frames see the old one or the new one, never a mixture, and when it returns no frame sees the
-// old one.
+// SetSenders replaces the table atomically. After it returns no frame sees the old table.
 func (p *programs) SetSenders(list []Sender) error {
 	places := int(p.inner.ValueSize-senderHead) / senderBytes
 	if len(list) > places/2 {
@@ -53,8 +52,8 @@ func (p *programs) SetSenders(list []Sender) error {
 	return nil
 }
 
-// senderTable lays senders out as the programs search them: at the place that a multiplier gives the address, or behind it.
-// Other multipliers are tried until nobody is too far behind.
+// senderTable lays out senders as the programs search them: at the hash of the address, or shortly behind. It tries
+// other hash multipliers until all senders are within probes places.
 func senderTable(list []Sender, places int) ([]byte, error) {
 	multiplier := uint32(0x9E3779B1)
 	for range 64 {
@@ -89,7 +88,7 @@ func layTable(list []Sender, places int, multiplier uint32) ([]byte, error) {
 	return t, nil
 }
 
-// placeFor is the first free place from at on.
+// placeFor returns the first free place from at on.
 func placeFor(t []byte, at, places int, address uint32) ([]byte, error) {
 	for i := range probes {
 		e := t[senderHead+(at+i)%places*senderBytes:]

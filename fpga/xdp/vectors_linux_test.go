@@ -71,7 +71,7 @@ func parse(t *testing.T, file string) *enginetest.Vector {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	v, err := enginetest.Parse(f)
+	v, err := enginetest.ParseVector(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func parse(t *testing.T, file string) *enginetest.Vector {
 func write(t *testing.T, v *enginetest.Vector) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := enginetest.Write(&text, v); err != nil {
+	if err := enginetest.WriteVector(&text, v); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

@@ -46,7 +46,7 @@ func TestSumVectors(t *testing.T) {
 				}
 				text = bytes.Replace(text, []byte(lines[0]), []byte(lines[1]), 1)
 			}
-			v, err := vector.Parse(bytes.NewReader(text))
+			v, err := vector.ParseVector(bytes.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestSumVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := vector.Play(v, subject); err != nil {
+			if err := vector.PlayVector(v, subject); err != nil {
 				t.Error(err)
 			}
 		})
@@ -142,7 +142,7 @@ func (s *station) Receive(now olaf.Time, from program.Port, p *program.Packet, l
 		if !ok {
 			return class
 		}
-		s.agent.Look(s.job.ID, int(c.Child), c.Epoch, int(c.Fragment), s)
+		s.agent.CheckGroup(s.job.ID, int(c.Child), c.Epoch, int(c.Fragment), s)
 	}
 }
 

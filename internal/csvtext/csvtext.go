@@ -1,4 +1,4 @@
-// Package csvtext opens comma-separated text that other programs wrote.
+// Package csvtext opens CSV files written by other programs.
 package csvtext
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// foreign lists how files start that are not plain UTF-8 text, and what to do about each.
+// foreign lists the first bytes of files that are not plain UTF-8 text, with advice for each.
 var foreign = []struct{ start, hint string }{
 	{"\x1f\x8b", "it is compressed with gzip; decompress it first (gunzip)"},
 	{"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first (unzstd)"},
@@ -20,13 +20,13 @@ var foreign = []struct{ start, hint string }{
 	{"\xfe\xff", "it is UTF-16; save it as UTF-8"},
 }
 
-// byteOrderMark precedes the text in what spreadsheets save as "CSV UTF-8".
+// byteOrderMark starts files that spreadsheets save as "CSV UTF-8".
 const byteOrderMark = "\xef\xbb\xbf"
 
 // Open returns the text of r without its byte order mark. It fails for compressed files, workbooks and other encodings.
 func Open(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	start, _ := in.Peek(8) // a short file is compared as far as it goes
+	start, _ := in.Peek(8) // a shorter file is compared up to its end
 	for _, f := range foreign {
 		if bytes.HasPrefix(start, []byte(f.start)) {
 			return nil, errors.New(f.hint)

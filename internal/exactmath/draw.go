@@ -7,7 +7,7 @@ import (
 
 // A ziggurat covers a density with strips of equal area (Marsaglia and Tsang, 2000).
 type ziggurat struct {
-	tail    float64 // where the lowest strip becomes the tail
+	tail    float64 // start of the tail in the lowest strip
 	accept  []uint32
 	width   []float32
 	density []float32

@@ -17,7 +17,7 @@ const (
 	expOverflow = 7.09782712893384e+02
 )
 
-// expSeries holds 1/n! for n from 9 down to 1.
+// expSeries lists 1/n! for n from 9 down to 1.
 var expSeries = [...]float64{
 	2.4801587301587301587e-5, 1.9841269841269841270e-4, 1.3888888888888888889e-3, 8.3333333333333333333e-3,
 	4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1,

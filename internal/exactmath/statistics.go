@@ -2,7 +2,7 @@ package exactmath
 
 import "math"
 
-// Mean returns the mean, and NaN of no values.
+// Mean returns the mean, or NaN without values.
 func Mean(x []float64) float64 { return sum(x) / float64(len(x)) }
 
 // MeanStdDev returns the mean and the standard deviation of a sample.
@@ -11,7 +11,7 @@ func MeanStdDev(x []float64) (mean, sd float64) {
 	return mean, math.Sqrt(squares / float64(len(x)-1))
 }
 
-// PopMeanVariance returns the mean and the variance of a whole population.
+// PopMeanVariance returns the mean and the variance of a complete population.
 func PopMeanVariance(x []float64) (mean, variance float64) {
 	mean, squares := meanSquares(x)
 	return mean, squares / float64(len(x))

@@ -137,10 +137,11 @@ func continuedFraction(x float64, k [8]float64, up float64) float64 {
 	return value
 }
 
-// A betaSearch searches for the x at which incompleteBeta(a, b, x) is want, between low and high with values from and to.
+// betaSearch searches for the x at which incompleteBeta(a, b, x) equals want, between low and high with values from
+// and to.
 type betaSearch struct {
 	a, b, want float64
-	given      [3]float64 // the caller's a, b and want; swapped means that a, b and want belong to 1-x
+	given      [3]float64 // the caller's a, b and want; if swapped, a, b and want belong to 1-x
 	swapped    bool
 
 	x, y           float64
@@ -174,7 +175,7 @@ func incompleteBetaInverse(a, b, want float64) float64 {
 	return 1 - s.x
 }
 
-// halve divides the interval until x is near enough. It reports whether Newton's method can go on from there.
+// bisect divides the interval until x is close enough. It reports whether Newton's method can continue from there.
 func (s *betaSearch) halve() bool {
 	s.direction, s.share = 0, 0.5
 	for i := 0; i < 100; i++ {
@@ -211,7 +212,7 @@ func (s *betaSearch) halve() bool {
 	return false
 }
 
-// divide sets x inside the interval; it reports whether there is room for it.
+// splitInterval sets x inside the interval. It reports whether there is room for it.
 func (s *betaSearch) divide() bool {
 	s.x = s.low + float64(s.share*(s.high-s.low))
 	switch s.x {
@@ -225,7 +226,7 @@ func (s *betaSearch) divide() bool {
 	return true
 }
 
-// raise makes x the interval's lower end.
+// raiseLow makes x the lower end of the interval.
 func (s *betaSearch) raise() {
 	s.low, s.from = s.x, s.y
 	switch {
@@ -241,7 +242,7 @@ func (s *betaSearch) raise() {
 	s.direction++
 }
 
-// lower makes x the interval's upper end.
+// lowerHigh makes x the upper end of the interval.
 func (s *betaSearch) lower() {
 	s.to = s.y
 	switch {
@@ -257,7 +258,7 @@ func (s *betaSearch) lower() {
 	s.direction--
 }
 
-// swap goes on with 1-x, and with the whole interval.
+// swapEnds continues with 1-x and the complete interval.
 func (s *betaSearch) swap() {
 	if s.swapped = !s.swapped; s.swapped {
 		s.a, s.b, s.want = s.given[1], s.given[0], 1-s.given[2]
@@ -309,7 +310,7 @@ func (s *betaSearch) newton() bool {
 	return false
 }
 
-// confine moves a step that leaves the interval back into it; it reports whether that left a value in (0, 1).
+// confineStep moves a step that leaves the interval back into it. It reports whether the result is in (0, 1).
 func (s *betaSearch) confine(next float64) (float64, bool) {
 	if next <= s.low {
 		s.y = (s.x - s.low) / (s.high - s.low)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package fulldisk lets tests write where there is no room left.
+// Package fulldisk lets tests write to a full disk.
 package fulldisk
 
 import (
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart is set in the environment of a test's own process.
+// apart is set in the environment of a test's separate process.
 const apart = "OLAFCTL_TEST_APART"
 
-// Apart runs the calling test in a process of its own, as whoever runs tests writes files too, and says that it did: then
-// the caller has nothing left to do. In that process it says no.
+// RunInProcess runs the calling test in a separate process, because the limit affects all files of a process. It
+// returns true in the caller, which then has nothing left to do, and false in the separate process.
 func Apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apart) != "" {
@@ -36,8 +36,8 @@ func Apart(t *testing.T) bool {
 	return true
 }
 
-// At calls do while no file of this process, which must be a test's own, can grow beyond room bytes: what does not fit is
-// cut off there, and its writer is told, as on a disk that gets full.
+// WithLimit calls do while no file of this separate process can grow beyond room bytes. Further bytes are cut off
+// with an error to the writer, as on a full disk.
 func At(t testing.TB, room int64, do func()) {
 	t.Helper()
 	if os.Getenv(apart) == "" {
@@ -47,7 +47,7 @@ func At(t testing.TB, room int64, do func()) {
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &usual); err != nil {
 		t.Fatal(err)
 	}
-	signal.Ignore(unix.SIGXFSZ) // which would end the process before the writer hears of it
+	signal.Ignore(unix.SIGXFSZ) // it would end the process before the writer gets the error
 	defer signal.Reset(unix.SIGXFSZ)
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(room), Max: usual.Max}); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package golden holds what tests make against files that somebody read once and committed.
+// Package golden compares test results with reviewed and committed files.
 package golden
 
 import (
@@ -14,13 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")
 
-// Equal compares got with the file testdata/name, or writes it there with -update. The first line that differs is shown.
+// Equal compares got with the file testdata/name, or writes the file with -update. It shows the first line that
+// differs.
 func Equal(t testing.TB, name string, got []byte) {
 	t.Helper()
 	File(t, filepath.Join("testdata", filepath.FromSlash(name)), got)
 }
 
-// File is Equal with a file that lies elsewhere, such as a figure of a page.
+// File is Equal for a file in another place, such as a figure of a page.
 func File(t testing.TB, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -42,7 +43,7 @@ func File(t testing.TB, path string, got []byte) {
 	}
 }
 
-// Page compares got with what a page has between two of its lines, or writes it there with -update.
+// Page compares got with the part of a page between two lines, or writes it with -update.
 func Page(t testing.TB, path, begin, end, got string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -67,7 +68,8 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, were %d", len(g), len(w))
 }
 
-// Fields prints a struct by its fields that are not zero, so that one more field changes no file in which it is not used.
+// Fields formats the non-zero fields of a struct, so that a new field does not change golden files that do not use
+// it.
 func Fields(v any) string {
 	var b strings.Builder
 	fields(&b, reflect.ValueOf(v))

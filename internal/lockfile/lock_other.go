@@ -9,14 +9,14 @@ import (
 
 const noFollow = 0
 
-// Works says whether files can be locked here.
+// Works reports whether files can be locked on this system.
 const Works = false
 
-// Own can't tell here.
+// Own returns true, because it cannot be known on this system.
 func Own(fs.FileInfo) bool { return true }
 
-// Names can't tell here.
+// Names returns 1, because it cannot be known on this system.
 func Names(fs.FileInfo) int { return 1 }
 
-// Lock does nothing here.
+// Lock does nothing on this system.
 func Lock(*os.File, bool) error { return nil }

@@ -13,16 +13,16 @@ import (
 
 const noFollow = unix.O_NOFOLLOW
 
-// Works says whether files can be locked here.
+// Works reports whether files can be locked on this system.
 const Works = true
 
-// Own says whether a file is this user's.
+// Own reports whether a file belongs to this user.
 func Own(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
-// Names is how many names a file has: more than one where there are hard links to it.
+// Names returns the number of a file's names: more than one if it has hard links.
 func Names(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Nlink)
@@ -30,8 +30,8 @@ func Names(info fs.FileInfo) int {
 	return 1
 }
 
-// Lock locks an open file until it is closed, without waiting: alone, or together with others that are not alone either.
-// The error matches ErrHeld when another one's lock is in the way.
+// Lock locks an open file until it is closed, without waiting: exclusively if alone, otherwise shared. The error
+// matches ErrHeld if another lock prevents that.
 func Lock(f *os.File, alone bool) error {
 	how := unix.LOCK_SH
 	if alone {

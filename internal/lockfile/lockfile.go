@@ -1,5 +1,5 @@
-// Package lockfile holds files locked against other processes. The kernel lets go of a lock when its process ends in
-// whatever way, so that none is left behind. Where files can't be locked, everybody gets every lock.
+// Package lockfile locks files against other processes. The kernel releases a lock when its process ends, so none
+// is left behind. On systems without file locks every lock is granted.
 package lockfile
 
 import (
@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// ErrHeld says that another process holds the lock.
+// ErrHeld: another process has the lock.
 var ErrHeld = errors.New("locked")
 
-// Open is os.OpenFile of a file in a folder that others may write to: a symbolic link is refused, as it may have been laid by
-// somebody else.
+// Open is os.OpenFile for a file in a folder that others may write to. It rejects a symbolic link, which another
+// user may have planted.
 func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|noFollow, mode)
 	if errors.Is(err, syscall.ELOOP) {
@@ -24,8 +24,9 @@ func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 
 var errLink = errors.New("a symbolic link, which is not followed; remove it, or name another place")
 
-// Take makes the file where it is missing and holds it until it is closed. The file stays: whoever removed it could take it
-// from under a third process. A symbolic link is refused. The error matches ErrHeld or is of the file.
+// Take creates the file if it is missing and locks it until it is closed. The file is never removed, because
+// removal could take it from a third process. A symbolic link is rejected. The error matches ErrHeld or is the
+// file's.
 func Take(path string, mode fs.FileMode) (*os.File, error) {
 	f, err := Open(path, os.O_WRONLY|os.O_CREATE, mode)
 	if err != nil {
@@ -38,7 +39,7 @@ func Take(path string, mode fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// Held says whether another process, or another Take of this one, holds the lock.
+// IsHeld reports whether another process, or another Take in this one, has the lock.
 func Held(path string) bool {
 	f, err := Open(path, os.O_WRONLY, 0)
 	if err != nil {

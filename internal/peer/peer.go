@@ -1,5 +1,5 @@
-// Package peer finds other people's programs that tests hold against ours. In CI they must be there, elsewhere a test goes
-// without, and -short asks for none.
+// Package peer finds external programs for comparison tests. They are required in CI; elsewhere tests are skipped
+// without them, and -short skips such tests.
 package peer
 
 import (
@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Find looks for a program on PATH; it is empty where the tests go without. The error says how to get it in CI.
+// FindProgram looks for a program on PATH. It returns "" if the test is to be skipped. The error explains how to
+// install it in CI.
 func Find(program string) (path string, err error) {
 	if testing.Short() {
 		return "", nil
@@ -21,7 +22,7 @@ func Find(program string) (path string, err error) {
 	return path, nil
 }
 
-// Need gives the path of a program, or skips the test.
+// NeedProgram returns the path of a program, or skips the test.
 func Need(t testing.TB, program string) (path string) {
 	t.Helper()
 	path, err := Find(program)

@@ -1,5 +1,5 @@
-// Package raced says whether the race detector watches. Under it a test takes many times as long; one in which nothing runs at
-// once that other tests do not goes without.
+// Package raced detects the race detector, which makes tests many times slower. Tests whose concurrency is covered
+// by other tests are skipped under it.
 package raced
 
 import (
@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Watched says whether this program was built with the race detector.
+// IsWatched reports whether this program was built with the race detector.
 func Watched() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Skip leaves a test out where the race detector watches and has nothing to find.
+// SkipRaced skips a test under the race detector if the detector has nothing to find in it.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Watched() {

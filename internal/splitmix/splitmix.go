@@ -1,7 +1,7 @@
-// Package splitmix draws by counter: a draw is a function of what it is for, not of how many were made before it.
+// Package splitmix draws by counter: a draw depends on its purpose, not on the number of draws before it.
 package splitmix
 
-// Mix is one step of splitmix64 with its finaliser: a bijection of 64 bits in which neighbours have nothing in common.
+// MixBits is one step of splitmix64 with its finalizer: a bijection of 64 bits that decorrelates neighbors.
 func Mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

@@ -3,7 +3,7 @@ package suggest
 
 import "slices"
 
-// Names are at most n of names, the nearest first, of those that share more with the typed one than they differ in.
+// Names returns up to n of the names, the nearest first, that share more with the typed one than they differ in.
 func Names(typed string, names []string, n int) []string {
 	distance := make(map[string]int, len(names))
 	var near []string
@@ -16,7 +16,7 @@ func Names(typed string, names []string, n int) []string {
 	return near[:min(n, len(near))]
 }
 
-// editDistance is Levenshtein's.
+// editDistance returns the Levenshtein distance of two names.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for k := range row {

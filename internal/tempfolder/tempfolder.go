@@ -1,5 +1,5 @@
-// Package tempfolder makes folders that last as long as the process: one that was killed leaves its folder behind, and the
-// next one sweeps it away.
+// Package tempfolder makes folders that last as long as the process. The folder of a killed process is removed by
+// the next one.
 package tempfolder
 
 import (
@@ -13,10 +13,10 @@ import (
 
 const (
 	prefix   = "olafctl-tmp-"
-	lockName = "lock" // held by whoever made the folder
+	lockName = "lock" // locked by the process that made the folder
 )
 
-// Make makes a folder that only this user can enter, until remove is called.
+// MakeFolder makes a folder that only this user can enter, until remove is called.
 func Make() (path string, remove func() error, err error) {
 	sweep(os.TempDir())
 	for {
@@ -31,31 +31,31 @@ func Make() (path string, remove func() error, err error) {
 			lock.Close()
 		case !errors.Is(err, lockfile.ErrHeld) && !errors.Is(err, fs.ErrNotExist):
 			return "", nil, errors.Join(err, os.Remove(path))
-		} // a sweep came before the lock
+		} // another process removed the folder before the lock
 	}
 }
 
-// holds says whether the folder still is there, with the file that was locked.
+// stillHas reports whether the folder still contains the locked file.
 func holds(path string, lock *os.File) bool {
 	named, errNamed := os.Stat(filepath.Join(path, lockName))
 	held, errHeld := lock.Stat()
 	return errNamed == nil && errHeld == nil && os.SameFile(named, held)
 }
 
-// sweep removes the folders of processes that ended without doing so. What it can't remove is somebody else's, or stays for
-// the next one.
+// removeStale removes the folders of processes that ended without doing so. Folders that it cannot remove belong to
+// another user or are left for the next call.
 func sweep(parent string) {
 	if !lockfile.Works {
 		return
 	}
-	folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is right
+	folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is valid
 	for _, folder := range folders {
 		if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
 			continue
 		}
 		lock, err := lockfile.Open(filepath.Join(folder, lockName), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(folder) // if it is empty; who is about to lock it makes another one
+			_ = os.Remove(folder) // if it is empty; a process about to lock it makes another one
 		}
 		if err != nil {
 			continue

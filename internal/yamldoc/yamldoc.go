@@ -1,4 +1,4 @@
-// Package yamldoc finds the one document that a file of YAML may hold.
+// Package yamldoc finds the single document in a YAML file.
 package yamldoc
 
 import (
@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Root is what a text holds, nil where that is nothing, and the line where a second document begins, 0 where none does: whoever
-// reads the first alone would pass over the rest without a word. The error is the parser's.
+// FindRoot returns the document in a text, nil if it is empty, and the line where a second document begins, 0 if
+// there is none, because a parser of the first would silently ignore the rest. The error is the parser's.
 func Root(text []byte) (root *yaml.Node, second int, err error) {
 	var docs [2]yaml.Node
 	in := yaml.NewDecoder(bytes.NewReader(text))

@@ -26,7 +26,7 @@ func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.W
 		if !t.ByMember() {
 			continue
 		}
-		if e, ok := t.entries.get(t.Number(t.KeyOf(job, worker))); !ok || t.Above(e.Params[:len(t.Params)]) {
+		if e, ok := t.entries.get(t.Number(t.KeyOf(job, worker))); !ok || t.NamesParent(e.Params[:len(t.Params)]) {
 			return false
 		}
 	}

@@ -35,12 +35,12 @@ func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) 
 
 // canClash reports whether entry e can contradict another one.
 func (t *added) canClash(e *Entry) bool {
-	return e != nil && e.Table == t.ID && (t.Parts() || t.Above(e.Params[:len(t.Params)]))
+	return e != nil && e.Table == t.ID && (t.HasPartitions() || t.NamesParent(e.Params[:len(t.Params)]))
 }
 
 // jobOf returns the job that the entry describes.
 func (t *added) jobOf(e *Entry) program.Job {
-	j, _ := t.Read(t.Fields(e.Key), e.Params[:len(t.Params)])
+	j, _ := t.ReadEntry(t.Fields(e.Key), e.Params[:len(t.Params)])
 	return j
 }
 
@@ -48,7 +48,7 @@ func (t *added) jobOf(e *Entry) program.Job {
 func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
 	for _, b := range sortedValues(t.entries) {
-		if !t.Above(b.Params[:len(t.Params)]) {
+		if !t.NamesParent(b.Params[:len(t.Params)]) {
 			continue
 		}
 		j := t.jobOf(b).ID
@@ -64,11 +64,11 @@ func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) 
 // before the other it returns the one that reaches furthest.
 func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
-	if !t.Parts() {
+	if !t.HasPartitions() {
 		return a, b, false
 	}
 	for _, e := range sortedValues(t.entries) {
-		if r := t.Part(e.Params[:len(t.Params)]); r.End > r.First {
+		if r := t.Partition(e.Params[:len(t.Params)]); r.End > r.First {
 			parts = append(parts, part{r, e})
 		}
 	}

@@ -32,7 +32,7 @@ func newTold(t *testing.T, journal string) *programBench {
 	t.Helper()
 	b := &programBench{T: t, backend: new(Embedded)}
 	var err error
-	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.All(),
+	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.AllPrograms(),
 		Journal: journal}); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestTwoSwitchesAbove(t *testing.T) {
 func TestOverlapIsTakenBack(t *testing.T) {
 	c := newCard()
 	config := pipelineOf(switchml.Describe())
-	p, err := verify(c, build{Profile: p4.Lab(), programs: programs.All()}, config)
+	p, err := verify(c, build{Profile: p4.Lab(), programs: programs.AllPrograms()}, config)
 	if err == nil {
 		err = p.commit(c, 1, nil)
 	}

@@ -14,7 +14,7 @@ import (
 func TestP4InfoOfEverySystem(t *testing.T) {
 	golden.Equal(t, "olaf.p4info.txtpb", Lab().InfoText())
 	golden.Equal(t, "olaf.config.json", Lab().DeviceConfig())
-	for _, d := range programs.All() {
+	for _, d := range programs.AllPrograms() {
 		if len(d.Tables) > 0 {
 			golden.Equal(t, d.Name+".p4info.txtpb", Lab().InfoText(d))
 		}
@@ -28,7 +28,7 @@ func TestPipelinesGoTogether(t *testing.T) {
 		base != "35d7cff4f1942d48f25f4add01c09418ead580cceae4a0e4d296a93e9d9b6ccf" {
 		t.Errorf("without programs %s", base)
 	}
-	all := Twin().Info(programs.All()...)
+	all := Twin().Info(programs.AllPrograms()...)
 	if all.PkgInfo.Name != "iswitch+switchml+atp+p4inc" || len(all.Tables) != 3+1+2+2+2 {
 		t.Errorf("%s with %d tables", all.PkgInfo.Name, len(all.Tables))
 	}
@@ -36,7 +36,7 @@ func TestPipelinesGoTogether(t *testing.T) {
 
 // An entry's number encodes all its key fields.
 func TestKeysAreNumbers(t *testing.T) {
-	tables := TablesOf(programs.All())
+	tables := TablesOf(programs.AllPrograms())
 	rapid.Check(t, func(t *rapid.T) {
 		table := &tables[rapid.IntRange(0, len(tables)-1).Draw(t, "table")]
 		key := make([]uint32, len(table.Key))

@@ -76,7 +76,7 @@ func (w *asyncWorker) send(now olaf.Time, values []uint32) {
 	w.tally[sentVectors]++
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
-		Trace: program.Contribution(w.cfg.Worker, w.made, nanoseconds(now)),
+		Trace: program.NewTrace(w.cfg.Worker, w.made, nanoseconds(now)),
 	}
 	w.out.ReadSum = uint64(w.read)
 	for i := range w.cfg.Packets() {

@@ -90,7 +90,7 @@ func (w *openWorker) Computed(now olaf.Time, values []uint32) {
 	if w.olaf.Gate == nil || w.olaf.Gate.Sends(now) {
 		w.tally[sentVectors]++
 		w.cfg.fit(values)
-		w.trace = program.Contribution(w.cfg.Worker, w.vector, nanoseconds(now))
+		w.trace = program.NewTrace(w.cfg.Worker, w.vector, nanoseconds(now))
 		w.waits = slices.Grow(w.waits[:0], w.cfg.Packets())[:w.cfg.Packets()]
 		w.sent, w.asked, w.left, w.waiting = w.vector, now, len(w.waits), w.olaf.Timeout > 0
 		w.values = append(w.values[:0], values...)

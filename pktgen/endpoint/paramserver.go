@@ -40,7 +40,7 @@ func (w *psWorker) Computed(now olaf.Time, values []uint32) {
 	w.busy = false
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
-		Trace: program.Contribution(w.cfg.Worker, w.ready, nanoseconds(now)),
+		Trace: program.NewTrace(w.cfg.Worker, w.ready, nanoseconds(now)),
 	}
 	w.out.ReadSum = uint64(w.seen)
 	w.tally[sentPackets] += sendVector(w.host, &w.cfg, Server, &w.out, values)

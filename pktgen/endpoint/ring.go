@@ -75,7 +75,7 @@ func (w *ringWorker) Computed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	w.tally[sentVectors]++
 	w.busy, w.step = false, 0
-	own := program.Contribution(w.cfg.Worker, w.round, nanoseconds(now))
+	own := program.NewTrace(w.cfg.Worker, w.round, nanoseconds(now))
 	own.ReadSum = uint64(w.round)
 	for c := range w.chunks {
 		w.chunks[c] = own

@@ -25,7 +25,7 @@ func (r *rounds) Start(olaf.Time) { r.compute() }
 
 func (r *rounds) compute() {
 	r.busy = true
-	r.marks = program.MarkAll(r.cfg.Workers, r.round)
+	r.marks = program.MarkWorkers(r.cfg.Workers, r.round)
 	r.host.Compute(r.round)
 }
 
@@ -38,7 +38,7 @@ func (r *rounds) begin(now olaf.Time, values []uint32) {
 
 // contribution is the trace of this round's gradient.
 func (r *rounds) contribution() program.Trace {
-	t := program.Contribution(r.cfg.Worker, r.round, r.begun)
+	t := program.NewTrace(r.cfg.Worker, r.round, r.begun)
 	t.ReadSum = uint64(r.round)
 	return t
 }

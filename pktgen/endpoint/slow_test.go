@@ -198,13 +198,13 @@ func TestRingAppliesOnce(t *testing.T) {
 	e.Start(0)
 	e.Computed(0, nil)
 	for i, step := range []uint32{0, 1, 0, 1} {
-		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2, Trace: program.Contribution(1, step, 7)}, nil)
+		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2, Trace: program.NewTrace(1, step, 7)}, nil)
 		if want := min(i, 1); d.applies != want {
 			t.Fatalf("after packet %d it has applied %d sums, want %d", i, d.applies, want)
 		}
 	}
 	// The first chunk is what came last; the second has both inside.
-	if a := d.last; a.Trace != program.Contribution(1, 1, 7) || a.Vectors != 1 || !a.Torn {
+	if a := d.last; a.Trace != program.NewTrace(1, 1, 7) || a.Vectors != 1 || !a.Torn {
 		t.Errorf("%+v", a)
 	}
 	if e.Applied(0); d.computes != 2 {

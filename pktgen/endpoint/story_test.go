@@ -99,18 +99,18 @@ func (y *yard) stray() {
 	p := program.Packet{
 		Kind: kinds[y.r.IntN(len(kinds))], Action: actions[y.r.IntN(len(actions))], Seg: uint64(y.r.IntN(y.layout.Packets() + 2)), Round: uint16(y.r.IntN(3)),
 		Worker: olaf.WorkerID(y.r.IntN(y.workers + 1)), Lanes: 1, Flags: program.Flags(y.r.IntN(2)) * program.Set1,
-		Trace: program.Contribution(0, uint32(y.r.IntN(3)), 0),
+		Trace: program.NewTrace(0, uint32(y.r.IntN(3)), 0),
 	}
 	if p.Index = uint32(p.Seg % 2); y.r.IntN(2) == 0 {
 		p.Index = uint32(y.r.IntN(6))
 	}
-	y.say("%s %d: stray %s\n", y.now, to, programtest.Show(y.arithmetic, &p, nil))
+	y.say("%s %d: stray %s\n", y.now, to, programtest.FormatPacket(y.arithmetic, &p, nil))
 	y.ends[to].Receive(y.now, &p, nil)
 }
 
 // renew is the management after a change of the tree: what the switch holds is void, and workers send again.
 func (y *yard) renew(t *testing.T, change uint64) {
-	if err := y.program.Configure(program.Job{ID: 3, Members: programtest.Members(y.workers)}); err != nil {
+	if err := y.program.Configure(program.Job{ID: 3, Members: programtest.NewMembers(y.workers)}); err != nil {
 		t.Error(err)
 	}
 	for _, e := range y.ends {
@@ -143,7 +143,7 @@ func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint3
 
 // Emit is the switch's side.
 func (y *yard) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	y.say("%s switch to %s: %s\n", y.now, to, programtest.Show(y.arithmetic, p, lanes))
+	y.say("%s switch to %s: %s\n", y.now, to, programtest.FormatPacket(y.arithmetic, p, lanes))
 	if to == program.Up {
 		y.travel(y.now, y.workers, p, lanes)
 		return
@@ -184,7 +184,7 @@ func (h host) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	if name == "" {
 		name = fmt.Sprint(to)
 	}
-	y.say("%s %d to %s: %s\n", y.now, h.me, name, programtest.Show(y.arithmetic, p, lanes))
+	y.say("%s %d to %s: %s\n", y.now, h.me, name, programtest.FormatPacket(y.arithmetic, p, lanes))
 	y.free[h.me] = max(y.free[h.me], y.now).Add(microsecond)
 	left := y.free[h.me]
 	switch {
@@ -216,7 +216,7 @@ func (h host) Apply(a *Aggregate) {
 	if y.floats {
 		shown = program.Float32
 	}
-	y.say("%s %d: apply %d of %d, torn %t: %s\n", y.now, h.me, a.Number, a.Vectors, a.Torn, programtest.Show(shown, &p, a.Values))
+	y.say("%s %d: apply %d of %d, torn %t: %s\n", y.now, h.me, a.Number, a.Vectors, a.Torn, programtest.FormatPacket(shown, &p, a.Values))
 	if a.First != 0 || a.Vector != 0 || a.Reward != 0 {
 		y.say("  from %d on, vector %d of worker %d in job %d, reward %d\n", a.First, a.Vector, a.Worker, a.Job, a.Reward)
 	}
@@ -249,7 +249,7 @@ func (s *story) tell(t *testing.T, seed uint64) *yard {
 		layout: s.layout, arithmetic: s.arithmetic, free: make([]olaf.Time, s.workers+1),
 	}
 	if s.program != nil {
-		p, err := s.program(program.Job{ID: 3, Members: programtest.Members(s.workers)})
+		p, err := s.program(program.Job{ID: 3, Members: programtest.NewMembers(s.workers)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func stories() []story {
 		if err != nil {
 			return nil, err
 		}
-		return p, errors.Join(p.Acknowledge(4), p.Configure(j))
+		return p, errors.Join(p.SetGroup(4), p.Configure(j))
 	}
 	child := func(o XAgg, line olaf.Rate) func(Config, Host) (Endpoint, error) {
 		o.Timeout, o.Beside = 40*microsecond, 40

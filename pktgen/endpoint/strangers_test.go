@@ -79,7 +79,7 @@ func (c *clerk) Apply(a *Aggregate) {
 }
 
 func (c *clerk) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
-	c.said = append(c.said, fmt.Sprintf("to %d %s", to, programtest.Show(program.Wrapping, p, lanes)))
+	c.said = append(c.said, fmt.Sprintf("to %d %s", to, programtest.FormatPacket(program.Wrapping, p, lanes)))
 	if p.Kind == program.Data {
 		c.data = append(c.data, *p)
 	}
@@ -130,7 +130,7 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 // edges are packets at the ends of everything that an endpoint of three packets looks at, and far beyond.
 func edges() (all []program.Packet) {
 	segs := []uint64{0, 1, 2, 3, 4, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}
-	one := program.Contribution(0, 0, 7)
+	one := program.NewTrace(0, 0, 7)
 	for _, seg := range segs {
 		for _, index := range []uint32{0, 1, 2, 3, math.MaxUint32} {
 			for _, round := range []uint16{0, 1, math.MaxUint16} {
@@ -200,7 +200,7 @@ func TestEdges(t *testing.T) {
 				c, e := m.made(t, stage)
 				what := outcome(c, e, &p)
 				p.Trace = program.Trace{}
-				by[what] = append(by[what], programtest.Show(program.Wrapping, &p, nil))
+				by[what] = append(by[what], programtest.FormatPacket(program.Wrapping, &p, nil))
 			}
 			fmt.Fprintf(&text, "%s %s\n", m.name, name)
 			for _, what := range slices.Sorted(maps.Keys(by)) {

@@ -57,7 +57,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Acknowledge(c.Group); err != nil {
+	if err := s.SetGroup(c.Group); err != nil {
 		return nil, err
 	}
 	r := &Root{server: s, c: c, met: make([]bool, len(c.Workers))}

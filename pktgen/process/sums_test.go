@@ -111,7 +111,7 @@ func plant(t *testing.T, job Job) *grove {
 	for k := range job.Workers {
 		members.Members = append(members.Members, program.Member{Worker: olaf.WorkerID(k), Port: program.Port(k)})
 	}
-	if err := errors.Join(g.adds.Acknowledge(16), g.adds.Configure(members)); err != nil {
+	if err := errors.Join(g.adds.SetGroup(16), g.adds.Configure(members)); err != nil {
 		t.Fatal(err)
 	}
 	return g

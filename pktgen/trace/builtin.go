@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// Builtin in front of a name means an embedded trace: builtin:lander8.
+// Builtin is the prefix of an embedded trace's name: builtin:lander8.
 const Builtin = "builtin:"
 
-// builtin holds real recordings; docs/reference/trace-format.md says how they were made.
+// builtin has real recordings; docs/reference/trace-format.md describes how they were made.
 //
 //go:embed builtin/*.trace
 var builtin embed.FS
 
-// open finds a trace on disk or among the embedded ones.
+// openTrace opens a trace on disk or an embedded one.
 func open(path string) (io.ReadCloser, error) {
 	name, ok := strings.CutPrefix(path, Builtin)
 	if !ok {
@@ -33,7 +33,7 @@ func open(path string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// openFile refuses a folder here, where a read from it would be called a damaged trace.
+// openFile rejects a folder, because reading from it would be reported as a damaged trace.
 func openFile(path string) (io.ReadCloser, error) {
 	in, err := os.Open(path)
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrMerged says that a captured update holds several workers' updates, which a trace tells one by one.
+// ErrMerged: a captured update contains several workers' updates, which a trace lists separately.
 var ErrMerged = errors.New("captured update is a merged one")
 
-// Collector makes a trace of captured updates, in any order: sorted by generation time, and numbered anew, because a
-// capture need not have seen them all. It holds them in memory.
+// Collector builds a trace from captured updates in any order. It sorts them by generation time and renumbers them,
+// because the capture may have missed some. It keeps all updates in memory.
 type Collector struct {
 	updates []Update
 	lanes   int
 }
 
-// Add takes one captured update that was generated at generatedNS. The error matches ErrMerged for one that went through
-// a merging queue; it is not taken. Retransmissions are left out.
+// Add adds one captured update that was generated at generatedNS. An update that went through a merging queue is
+// rejected with an error that matches ErrMerged. Retransmissions are skipped.
 func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 	if u.Count != 1 {
 		return fmt.Errorf("%w: %d updates inside; capture in front of the queue", ErrMerged, u.Count)
@@ -35,8 +35,8 @@ func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 	return nil
 }
 
-// Source is the trace of what was added; its time starts with the first update. The error matches ErrFormat when
-// nothing was added and ErrInvalid when a worker was seen in two clusters.
+// Source returns the trace of the added updates; its time starts at the first one. The error matches ErrFormat if
+// there are none and ErrInvalid if a worker was in two clusters.
 func (c *Collector) Source() (Source, error) {
 	if len(c.updates) == 0 {
 		return nil, fmt.Errorf("%w: no update in it", ErrFormat)

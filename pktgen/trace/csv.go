@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/internal/csvtext"
 )
 
-// columns of the CSV form, in order. Only the first four are required when reading.
+// columns of the CSV form, in order. Only the first four are required for reading.
 var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_version", "episodes", "env_steps",
 	"cost_ns", "grad_norm", "digest"}
 
@@ -25,8 +25,8 @@ const requiredColumns = 4
 // csvHeader precedes the JSON header in the first line of a CSV.
 const csvHeader = "# " + magic
 
-// WriteCSV writes all of source as CSV: a comment with the version and one with the JSON header, the column names, then
-// one line an update.
+// WriteCSV writes source as CSV: a comment with the version, one with the JSON header, the column names, then one
+// line per update.
 func WriteCSV(out io.Writer, source Source) error {
 	doc, err := json.Marshal(source.Header())
 	if err != nil {
@@ -59,8 +59,8 @@ func WriteCSV(out io.Writer, source Source) error {
 	}
 }
 
-// CSVSource reads updates from CSV. Columns may come in any order; of the optional ones seq is counted when missing, the
-// others are 0. Lines that start with # are comments, except for the header that WriteCSV leaves there.
+// CSVSource reads updates from CSV. Columns may be in any order. Of the optional ones, a missing seq is counted and
+// others are 0. Lines that start with # are comments, except for the header written by WriteCSV.
 type CSVSource struct {
 	header Header
 	rows   *csv.Reader
@@ -68,8 +68,8 @@ type CSVSource struct {
 	order  *order
 }
 
-// NewCSVSource reads the header of a CSV. Without WriteCSV's header the trace counts as recorded on a wall clock, and the
-// numbers of workers and clusters come from workers and clusters. The error matches ErrFormat.
+// NewCSVSource reads the header of a CSV. Without WriteCSV's header the trace counts as recorded on a wall clock,
+// with the given numbers of workers and clusters. The error matches ErrFormat.
 func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
 	buffered, err := csvtext.Open(in)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *CSVSource) placeColumns(names []string) error {
 	return nil
 }
 
-// comments consumes the leading comment lines and takes the header from them if there is one.
+// readComments reads the leading comment lines and the header, if they contain one.
 func (s *CSVSource) comments(in *bufio.Reader) error {
 	own := false
 	for {
@@ -142,11 +142,11 @@ func (s *CSVSource) comments(in *bufio.Reader) error {
 	}
 }
 
-// Header says where the trace comes from.
+// Header returns the trace's header.
 func (s *CSVSource) Header() *Header { return &s.header }
 
-// Next reads one line. The error matches ErrFormat for a line that does not parse, ErrInvalid for one that breaks the
-// order; both name it.
+// Next reads one line. The error matches ErrFormat for a line that does not parse and ErrInvalid for one that
+// breaks the order; both include the line.
 func (s *CSVSource) Next(u *Update) error {
 	record, err := s.rows.Read()
 	if err == io.EOF {

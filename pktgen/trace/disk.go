@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// PartialSuffix is appended to the name of a file that is being recorded; it loses it when it is complete.
+// PartialSuffix is appended to the name of a file while it is recorded and removed when it is complete.
 const PartialSuffix = ".partial"
 
 // PayloadSuffix is appended to a trace's name for its payload file.
 const PayloadSuffix = ".grad"
 
-// File is a trace being written to disk. Until Close it is called path+".partial", readable up to the last Flush, and
-// what path held before is untouched.
+// File is a trace being written to disk. Until Close its name is path+".partial", it is readable up to the last
+// Flush, and an existing file at path is untouched.
 type File struct {
 	*Writer
 	path string
@@ -25,8 +25,8 @@ type File struct {
 	pay  *bufio.Writer
 }
 
-// Create starts a trace at path, with a payload file beside it if the header says so. A part that is there already stays
-// as it is, because another recording may be writing it; the error matches fs.ErrExist.
+// CreateFile starts a trace at path, with a payload file if the header has one. An existing partial file is left
+// alone, because another recording may be writing it; the error then matches fs.ErrExist.
 func Create(path string, h Header) (*File, error) {
 	out, err := createPart(path + PartialSuffix)
 	if err != nil {
@@ -46,7 +46,7 @@ func Create(path string, h Header) (*File, error) {
 	return f, nil
 }
 
-// createPart creates a file that nobody else has.
+// createPart creates a file that must not exist yet.
 func createPart(name string) (*os.File, error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -55,7 +55,7 @@ func createPart(name string) (*os.File, error) {
 	return out, err
 }
 
-// Append writes one update, and its gradients when there is a payload file. gradients is not kept.
+// Append writes one update, and its gradients if there is a payload file. gradients is not retained.
 func (f *File) Append(u *Update, gradients []float32) error {
 	if f.pay != nil {
 		if len(gradients) != f.header.Lanes {
@@ -68,7 +68,7 @@ func (f *File) Append(u *Update, gradients []float32) error {
 	return f.Write(u)
 }
 
-// Flush makes everything appended readable, gradients first.
+// Flush makes all appended updates readable, gradients first.
 func (f *File) Flush() error {
 	if f.pay != nil {
 		if err := f.pay.Flush(); err != nil {
@@ -78,7 +78,7 @@ func (f *File) Flush() error {
 	return f.Writer.Flush()
 }
 
-// Close ends the trace and gives it its name.
+// Close completes the trace and renames it to its path.
 func (f *File) Close() error {
 	err := errors.Join(f.Flush(), f.Writer.Close(), f.out.Sync(), f.out.Close())
 	if f.grad != nil {
@@ -95,7 +95,7 @@ func (f *File) Close() error {
 	return os.Rename(f.out.Name(), f.path)
 }
 
-// Open reads the trace at path, or the embedded one that a name with Builtin in front stands for.
+// Open opens the trace at path, or an embedded one for a name with prefix Builtin.
 func Open(path string) (*Reader, io.Closer, error) {
 	in, err := open(path)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// The outer layout: a line with name and version, a line of JSON, then blocks. A block is four little-endian words
-// (updates, bytes compressed, bytes raw, CRC-32C of the compressed bytes) and one zstd frame. The block without updates
-// is the end mark; its 8 bytes are the total.
+// Layout of a trace: a line with name and version, a line of JSON, then blocks. A block has four little-endian
+// words (updates, bytes compressed, bytes raw, CRC-32C of the compressed bytes) and one zstd frame. A block without
+// updates is the end mark; its 8 bytes are the total.
 const (
 	magic         = "olaftrace/"
 	version       = 1
@@ -35,7 +35,7 @@ var noHeader [blockHeader]byte
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Writer writes a trace as a stream. What it has flushed is readable whatever happens later.
+// Writer writes a trace as a stream. Flushed updates stay readable whatever happens later.
 type Writer struct {
 	out     io.Writer
 	header  Header
@@ -44,11 +44,11 @@ type Writer struct {
 	raw     []byte
 	packed  []byte
 	rows    uint32
-	lastNS  int64 // of the block
+	lastNS  int64 // of the block's last update
 	err     error
 }
 
-// NewWriter writes the header of a trace to out. The error matches ErrFormat when the header is wrong.
+// NewWriter writes the header of a trace to out. The error matches ErrFormat if the header is invalid.
 func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	return &Writer{out: out, header: h, order: newOrder(&h), encoder: encoder}, nil
 }
 
-// Write appends one update. An update that breaks the order is refused with ErrInvalid and not written; the trace stays
-// good. Any other error is final.
+// Write appends one update. An update that breaks the order is rejected with ErrInvalid; the trace stays valid. Any
+// other error is final.
 func (w *Writer) Write(u *Update) error {
 	if w.err != nil {
 		return w.err
@@ -85,9 +85,9 @@ func (w *Writer) Write(u *Update) error {
 	return nil
 }
 
-// Flush ends the current block, so that everything written is readable even if nothing follows.
+// Flush ends the current block, so that all written updates are readable.
 func (w *Writer) Flush() error {
-	if w.rows == 0 { // none is taken after an error
+	if w.rows == 0 { // no update is accepted after an error
 		return w.err
 	}
 	w.packed = w.encoder.EncodeAll(w.raw, append(w.packed[:0], noHeader[:]...))
@@ -111,7 +111,7 @@ func (w *Writer) Close() error {
 
 var errClosed = errors.New("trace: written after its end")
 
-// Rows is how many updates were written.
+// Rows returns the number of updates written.
 func (w *Writer) Rows() uint64 { return w.order.rows }
 
 func putBlockHeader(block []byte, rows uint32, raw int) {
@@ -122,7 +122,7 @@ func putBlockHeader(block []byte, rows uint32, raw int) {
 	binary.LittleEndian.PutUint32(block[12:], crc32.Checksum(body, castagnoli))
 }
 
-// appendRow encodes u; its time is relative to its predecessor in the block.
+// appendRow encodes u; its time is relative to the previous update in the block.
 func appendRow(b []byte, u *Update, lastNS int64) []byte {
 	for _, v := range [...]uint64{uint64(u.GenNS - lastNS), uint64(u.Worker), uint64(u.Cluster), uint64(u.Seq),
 		u.BaseVersion,
@@ -134,7 +134,8 @@ func appendRow(b []byte, u *Update, lastNS int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, u.Digest)
 }
 
-// parseRow decodes what appendRow wrote and returns the rest, nil if b is too short or out of range.
+// parseRow decodes an update written by appendRow and returns the rest of b, or nil if b is too short or out of
+// range.
 func parseRow(b []byte, u *Update, lastNS int64) []byte {
 	var v [8]uint64
 	for i := range v {
@@ -158,7 +159,7 @@ func parseRow(b []byte, u *Update, lastNS int64) []byte {
 	return b[fixedBytes:]
 }
 
-// Reader reads a trace as a stream and checks every rule of the format.
+// Reader reads a trace as a stream and checks all rules of the format.
 type Reader struct {
 	in      *bufio.Reader
 	header  Header
@@ -232,14 +233,15 @@ func readLine(in *bufio.Reader, longest int) ([]byte, error) {
 	}
 }
 
-// Header says where the trace comes from.
+// Header returns the trace's header.
 func (r *Reader) Header() *Header { return &r.header }
 
-// Rows is how many updates were read.
+// Rows returns the number of updates read.
 func (r *Reader) Rows() uint64 { return r.order.rows }
 
-// Next reads one update; io.EOF is the proper end. ErrTruncated says that the file ends before that, ErrFormat that a
-// block is damaged, ErrInvalid that an update breaks the order; all name the number of good updates before.
+// Next reads one update; io.EOF is the regular end. The error matches ErrTruncated if the file ends early,
+// ErrFormat if a block is damaged, and ErrInvalid if an update breaks the order. All include the number of good
+// updates before.
 func (r *Reader) Next(u *Update) error {
 	for r.rows == 0 {
 		if r.done {
@@ -309,7 +311,7 @@ func (r *Reader) readEnd() error {
 	return nil
 }
 
-// cut turns an early end of file into ErrTruncated.
+// truncatedError converts an early end of file to ErrTruncated.
 func (r *Reader) cut(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w after %d good updates", ErrTruncated, r.order.rows)

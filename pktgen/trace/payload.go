@@ -13,7 +13,7 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// Digest identifies gradients: FNV-1a 64 over their little-endian float32 bytes.
+// GradientDigest identifies gradients: FNV-1a 64 over their little-endian float32 bytes.
 func Digest(gradients []float32) uint64 {
 	h := uint64(fnvOffset)
 	for _, v := range gradients {
@@ -37,7 +37,7 @@ func writeGradients(out io.Writer, gradients []float32) error {
 	return nil
 }
 
-// Payload reads a payload file: for every update of its trace the gradients as little-endian float32, nothing else.
+// Payload reads a payload file: the gradients of every update in its trace, as little-endian float32.
 type Payload struct {
 	in        io.Reader
 	bytes     []byte
@@ -50,8 +50,8 @@ func NewPayload(in io.Reader, h *Header) *Payload {
 	return &Payload{in: in, bytes: make([]byte, 4*h.Lanes), gradients: make([]float32, h.Lanes)}
 }
 
-// Next returns the gradients of u, which must be the next update of the trace; they are overwritten by the next call.
-// The error matches ErrPayload when the file is too short or holds something else than u says.
+// Next returns the gradients of u, which must be the next update of the trace. They are overwritten by the next
+// call. The error matches ErrPayload if the file is too short or does not match u.
 func (p *Payload) Next(u *Update) ([]float32, error) {
 	if _, err := io.ReadFull(p.in, p.bytes); err != nil {
 		return nil, fmt.Errorf("%w: it ends after %d updates", ErrPayload, p.rows)
@@ -67,7 +67,7 @@ func (p *Payload) Next(u *Update) ([]float32, error) {
 	return p.gradients, nil
 }
 
-// End checks that nothing is left after the last update. The error matches ErrPayload.
+// End checks that the file ends after the last update. The error matches ErrPayload.
 func (p *Payload) End() error {
 	if n, _ := p.in.Read(p.bytes[:1]); n > 0 {
 		return fmt.Errorf("%w: it goes on after %d updates", ErrPayload, p.rows)

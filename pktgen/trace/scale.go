@@ -14,43 +14,44 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrScaling is the kind of every refused scaling.
+// ErrScaling is matched by the errors for invalid scalings.
 var ErrScaling = olaf.NewError(olaf.Usage, "cannot scale the trace")
 
-// Averagings: over what the target rate is met.
+// Averaging windows for the target rate.
 const (
 	// Stationary meets the rate while all workers send.
 	Stationary = "stationary"
-	// WholeRun meets the rate from the first update to the last, so that slow workers that finish late count in full.
+	// WholeRun meets the rate from the first update to the last, so that slow workers count until they finish.
 	WholeRun = "whole-run"
 )
 
-// Scaling says what to make of a recording: how many workers, how alike, at which rate.
+// Scaling describes the trace to make from a recording.
 type Scaling struct {
 	pktgen.Placement
-	Updates   int       // per worker; 0 never ends, which suits a Source but no file
-	Rate      olaf.Rate // of all workers together
+	Updates   int       // per worker; 0 never ends, for a Source but not a file
+	Rate      olaf.Rate // of all workers
 	Frame     olaf.Size // of every update
-	Line      olaf.Rate // what the link carries; Rate must not exceed it
+	Line      olaf.Rate // link capacity, the maximum of Rate
 	Averaging string    // Stationary or WholeRun
-	Block     int       // updates that are replayed in a row before the bootstrap jumps; keeps their autocorrelation
-	Drift     bool      // keep how intervals grow as the policy learns, instead of taking it out
-	Spread    float64   // time of the slowest cluster over that of the fastest, geometric in between
-	Jitter    float64   // standard deviation of the log of a worker's own speed
-	// ActiveClusters lets only so many clusters send at once, in turns of TurnUpdates updates per worker; 0 is all.
+	Block     int       // updates replayed in a row before the bootstrap jumps; preserves their autocorrelation
+	Drift     bool      // keep the growth of intervals during training instead of removing it
+	Spread    float64   // time of the slowest cluster over the fastest's, geometric in between
+	Jitter    float64   // standard deviation of the log of a worker's speed
+	// ActiveClusters limits the clusters that send at once, in turns of TurnUpdates updates per worker; 0 means
+	// all.
 	ActiveClusters int
 	TurnUpdates    float64
 	Seed           uint64
 }
 
-// DefaultScaling is 27 workers in 9 clusters at 60 Gbps, as in the paper's testbed.
+// DefaultScaling returns 27 workers in 9 clusters at 60 Gbps, as in the paper's testbed.
 func DefaultScaling() Scaling {
 	return Scaling{Placement: pktgen.Placement{Workers: 27, Clusters: 9}, Updates: 500, Rate: 60 * olaf.Gbps,
 		Frame: 256,
 		Line:  100 * olaf.Gbps, Averaging: Stationary, Block: 25, Spread: 1, Jitter: 0.1, TurnUpdates: 5, Seed: 1}
 }
 
-// Check says what is wrong. The error matches ErrScaling.
+// Check validates the scaling. The error matches ErrScaling.
 func (s *Scaling) Check() error {
 	say := ""
 	switch {
@@ -86,7 +87,7 @@ func (s *Scaling) Check() error {
 	return fmt.Errorf("%w: %s", ErrScaling, say)
 }
 
-// Recording is a recorded trace in memory, by worker, ready to be resampled.
+// Recording is a recorded trace in memory, by worker, for resampling.
 type Recording struct {
 	header  Header
 	digest  string
@@ -94,14 +95,14 @@ type Recording struct {
 	workers []recorded
 }
 
-// recorded is one worker: its updates after the first and the interval before each, as raw shape (over the worker's
-// mean) and flat shape (over the moving mean).
+// recorded is one worker: its updates after the first, and the interval before each, relative to the worker's mean
+// (raw) and to the moving mean (flat).
 type recorded struct {
 	updates   []Update
 	raw, flat []float64
 }
 
-// Load reads all of source. A recording that is cut off is refused like any other damage.
+// LoadRecording reads all of source. A truncated recording is rejected like any other damage.
 func Load(source Source) (*Recording, error) {
 	r := &Recording{header: *source.Header()}
 	all := make([][]Update, r.header.Workers)
@@ -125,12 +126,12 @@ func Load(source Source) (*Recording, error) {
 	return r, nil
 }
 
-// Identify reads all of source and returns the SHA-256 over its header and updates, and how many there are.
+// IdentifySource reads all of source and returns the SHA-256 over its header and updates, and their number.
 func Identify(source Source) (digest string, updates uint64, err error) {
 	return scan(source, func(*Update) {})
 }
 
-// scan shows every update to see and identifies the whole.
+// scanSource passes every update to see and computes the digest.
 func scan(source Source, see func(*Update)) (digest string, updates uint64, err error) {
 	doc, err := json.Marshal(source.Header())
 	if err != nil {
@@ -166,7 +167,7 @@ func resample(updates []Update) recorded {
 	return w
 }
 
-// Digest is the SHA-256 over the recording's header and updates.
+// Digest returns the SHA-256 over the recording's header and updates.
 func (r *Recording) Digest() string { return r.digest }
 
 func (w *recorded) shape(drift bool) []float64 {
@@ -191,7 +192,7 @@ func (b *bootstrap) start(from *recorded, s *Scaling, worker int) {
 	b.random.Seed(s.Seed, uint64(worker))
 }
 
-// next moves to the next update and returns the interval before it, in mean intervals of its worker.
+// nextInterval moves to the next update and returns the interval before it, in mean intervals of its worker.
 func (b *bootstrap) next() float64 {
 	if b.left == 0 {
 		starts := uint64(len(b.shape) - b.block + 1)
@@ -207,26 +208,26 @@ func (b *bootstrap) next() float64 {
 // emulated is one worker of the scaled trace.
 type emulated struct {
 	bootstrap
-	factor float64 // its time over the recorded
+	factor float64 // ratio of its time to the recorded time
 	clock  float64 // in units of the mean interval
 	nextNS int64
 	seq    uint32
 	worker olaf.WorkerID
-	turn   int64 // which of the turns is its cluster's
+	turn   int64 // turn in which its cluster sends
 }
 
-// Scaler is a Source of scaled updates. It allocates nothing per update.
+// Scaler is a Source of scaled updates. Updates cause no allocation.
 type Scaler struct {
 	scaling Scaling
 	header  Header
-	unitNS  float64 // one mean interval of an emulated worker of factor 1
+	unitNS  float64 // mean interval of an emulated worker with factor 1
 	turns   int64
 	turnNS  float64 // length of a turn
 	heap    []*emulated
 	workers []emulated
 }
 
-// NewScaler prepares to make of r what s asks for. The error matches ErrScaling.
+// NewScaler prepares the scaling s of r. The error matches ErrScaling.
 func NewScaler(r *Recording, s Scaling) (*Scaler, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -272,7 +273,7 @@ func scaledHeader(r *Recording, s *Scaling, compression float64) Header {
 	return h
 }
 
-// begin gives worker j its source, its speed and its cluster's turn.
+// setUpWorker sets worker j's source, speed and turn.
 func (sc *Scaler) begin(w *emulated, r *Recording, j int) {
 	s := &sc.scaling
 	*w = emulated{worker: olaf.WorkerID(j)}
@@ -283,13 +284,13 @@ func (sc *Scaler) begin(w *emulated, r *Recording, j int) {
 		spread = float64(exactmath.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5))
 	}
 	own := float64(exactmath.NormFloat64(rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j)))) * s.Jitter)
-	// Rounded to 30 bits, as in every run that was kept before exactmath.
+	// Rounded to 30 bits, for the same results as runs made before exactmath.
 	w.factor = math.Round(exactmath.Exp(spread+own)*(1<<30)) / (1 << 30)
 	w.turn = int64(cluster) % sc.turns
 }
 
-// perUnit is how many updates all workers together make per unit of time, by playing their whole run once, or from the
-// recorded mean where the run does not end.
+// perUnit returns the number of updates that all workers make per unit of time. It plays the complete run once or,
+// for an endless run, uses the recorded mean.
 func (sc *Scaler) perUnit(workers []emulated) float64 {
 	n := sc.scaling.Updates
 	sum, longest := 0.0, 0.0
@@ -299,7 +300,7 @@ func (sc *Scaler) perUnit(workers []emulated) float64 {
 			sum += 1 / (average(w.shape) * w.factor)
 			continue
 		}
-		w.random.Uint64() // the phase
+		w.random.Uint64() // skip the phase
 		total := 0.0
 		for range n {
 			total += w.next()
@@ -314,7 +315,7 @@ func (sc *Scaler) perUnit(workers []emulated) float64 {
 	return sum
 }
 
-// timeOf is the instant of w's next update. Where clusters take turns, a cluster's own clock only runs in its turns.
+// timeOf returns the instant of w's next update. If clusters take turns, a cluster's clock runs only in its turns.
 func (sc *Scaler) timeOf(w *emulated) int64 {
 	ns := float64(w.clock * sc.unitNS)
 	if sc.turns > 1 {
@@ -324,20 +325,20 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 	return int64(ns + 0.5)
 }
 
-// Interval draws the next interval of one worker by itself, in picoseconds: what a worker that waits for answers needs,
-// whose instants are not those of the trace. It must not be mixed with Next.
+// Interval draws the next interval of one worker, in picoseconds, for closed-loop workers whose instants differ
+// from the trace's. It must not be mixed with Next.
 func (sc *Scaler) Interval(worker int) olaf.Duration {
 	w := &sc.workers[worker]
 	return olaf.Duration(w.next() * w.factor * sc.unitNS * float64(olaf.Nanosecond))
 }
 
-// Total is how many updates there will be, 0 if they do not end.
+// Total returns the number of updates, or 0 if they do not end.
 func (sc *Scaler) Total() int { return sc.scaling.Workers * sc.scaling.Updates }
 
-// Header says how the trace was made.
+// Header returns the header of the scaled trace.
 func (sc *Scaler) Header() *Header { return &sc.header }
 
-// Next makes the next update: what was recorded, at its new time, under its new worker.
+// Next returns the next update: a recorded one with its new time and worker.
 func (sc *Scaler) Next(u *Update) error {
 	if len(sc.heap) == 0 {
 		return io.EOF
@@ -386,17 +387,17 @@ type Kept struct {
 	Scaled float64 `json:"scaled"`
 }
 
-// ScaleReport says what a scaling kept and by how much it is off.
+// ScaleReport compares a scaled trace with its recording.
 type ScaleReport struct {
 	Updates     uint64    `json:"updates"`
 	Compression float64   `json:"compression"`
 	Target      olaf.Rate `json:"target_rate"`
-	Achieved    olaf.Rate `json:"achieved_rate"` // over the averaging's span
+	Achieved    olaf.Rate `json:"achieved_rate"` // over the averaging window
 	Averaging   string    `json:"averaging"`
 	Kept        []Kept    `json:"kept"`
 }
 
-// Report compares a scaled trace's statistics with its recording's.
+// Report compares the statistics of a scaled trace with those of its recording.
 func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	s := &sc.scaling
 	report := ScaleReport{Updates: scaled.Updates, Compression: sc.header.Scaled.Compression, Target: s.Rate,

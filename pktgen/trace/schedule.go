@@ -10,32 +10,32 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrDeparture says that updates could not leave when the trace wanted them to.
+// ErrDeparture: updates could not leave at the trace's times.
 var ErrDeparture = errors.New("departures are too far from the trace")
 
-// Schedule is a trace as descriptors for the packet generator, in order of time: the flow is the worker, times are
-// cycles of 4 ns. Frames leave one after the other at the line rate, so that updates of one instant queue up in the
-// network interface; how far that and the rounding move them is counted. It allocates nothing per update.
+// Schedule converts a trace to descriptors for the packet generator, in order of time: the flow is the worker,
+// times are cycles of 4 ns. Frames leave one after another at the line rate, so simultaneous updates queue in the
+// network interface; this delay and the rounding are counted. Updates cause no allocation.
 type Schedule struct {
 	source Source
 	total  int
-	update Update        // kept here so that nothing escapes
-	frame  olaf.Duration // on the line
-	free   olaf.Time     // when the line is
+	update Update        // kept here to avoid an allocation
+	frame  olaf.Duration // transmission time
+	free   olaf.Time     // when the line is free
 	err    error
 	error  DepartureError
 }
 
-// DepartureError compares planned or measured departures with what the trace intended.
+// DepartureError compares planned or measured departures with the trace's times.
 type DepartureError struct {
 	Updates uint64        `json:"updates"`
-	Late    uint64        `json:"late"` // more than a frame's time on the line
+	Late    uint64        `json:"late"` // by more than a frame's transmission time
 	Mean    olaf.Duration `json:"mean"` // of the absolute error
 	Max     olaf.Duration `json:"max"`
-	Sum     olaf.Duration `json:"-"` // of the absolute errors, which Mean is of
+	Sum     olaf.Duration `json:"-"` // of the absolute errors
 }
 
-// Merge adds what another count holds, in any order.
+// Merge adds another count, in any order.
 func (e *DepartureError) Merge(o DepartureError) {
 	e.Updates += o.Updates
 	e.Late += o.Late
@@ -59,7 +59,7 @@ func (e *DepartureError) Add(intended, actual olaf.Time, tolerance olaf.Duration
 	e.Merge(one)
 }
 
-// Check says whether the largest error is within limit. The error matches ErrDeparture.
+// Check returns an error that matches ErrDeparture if the largest error exceeds limit.
 func (e *DepartureError) Check(limit olaf.Duration) error {
 	if e.Max <= limit {
 		return nil
@@ -69,7 +69,7 @@ func (e *DepartureError) Check(limit olaf.Duration) error {
 }
 
 // NewSchedule plays source, which has total updates, on a line with frames of the given size. The error matches
-// ErrScaling when the line or the frame cannot be.
+// ErrScaling for an invalid line rate or frame size.
 func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Schedule, error) {
 	if line <= 0 {
 		return nil, fmt.Errorf("%w: the line rate must be positive", ErrScaling)
@@ -81,10 +81,10 @@ func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Sc
 	return &Schedule{source: source, total: total, frame: line.TimeToSend(frame)}, nil
 }
 
-// Total is how many descriptors the whole stream has.
+// Total returns the number of descriptors in the stream.
 func (s *Schedule) Total() int { return s.total }
 
-// Next writes the next descriptor to d; at the end, or at an error, it reports false. Its length is left to the flow.
+// Next writes the next descriptor to d. It returns false at the end or on an error. The length is left to the flow.
 func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	u := &s.update
 	if s.err == nil {
@@ -106,7 +106,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	return true
 }
 
-// Fill writes the next descriptors to dst and says how many there were: fewer than len(dst) only at the end.
+// Fill writes the next descriptors to dst and returns their number, which is below len(dst) only at the end.
 func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	for i := range dst {
 		if !s.Next(&dst[i]) {
@@ -116,7 +116,7 @@ func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	return len(dst)
 }
 
-// Err is what ended the schedule before the trace's end, nil if nothing did.
+// Err returns the error that ended the schedule early, or nil.
 func (s *Schedule) Err() error {
 	if s.err == io.EOF {
 		return nil
@@ -124,5 +124,5 @@ func (s *Schedule) Err() error {
 	return s.err
 }
 
-// Departures is how far the plan is from the trace so far.
+// Departures returns the deviation of the plan from the trace so far.
 func (s *Schedule) Departures() DepartureError { return s.error }

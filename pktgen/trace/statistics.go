@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// trendHalf is half the window of the moving mean that takes the drift out of a worker's intervals: episodes grow as the
-// policy learns.
+// trendHalf is half the window of the moving mean that removes the drift from a worker's intervals: episodes grow
+// during training.
 const trendHalf = 15
 
-// Moments describes one sequence of intervals between updates.
+// Moments are the moments of a sequence of intervals between updates.
 type Moments struct {
 	Count      int     `json:"count"` // intervals
 	MeanNS     float64 `json:"mean_ns"`
 	CV         float64 `json:"cv"`         // standard deviation over mean
-	Lag1       float64 `json:"lag1"`       // autocorrelation of neighbours
+	Lag1       float64 `json:"lag1"`       // autocorrelation at lag 1
 	Burstiness float64 `json:"burstiness"` // (sd − mean)/(sd + mean): −1 regular, 0 Poisson, towards 1 bursty
 	MaxOverAvg float64 `json:"max_over_mean"`
 }
 
-// WorkerStatistics describes one worker.
+// WorkerStatistics are the statistics of one worker.
 type WorkerStatistics struct {
 	Worker    int     `json:"worker"`
 	Cluster   int     `json:"cluster"`
@@ -27,26 +27,26 @@ type WorkerStatistics struct {
 	Intervals Moments `json:"intervals"`
 	Detrended Moments `json:"detrended"` // intervals over their moving mean; mean about 1
 	Reward    float64 `json:"reward"`    // mean over its updates
-	EnvSteps  float64 `json:"env_steps"` // mean of an update
+	EnvSteps  float64 `json:"env_steps"` // mean per update
 }
 
-// Statistics describes a trace.
+// Statistics are the statistics of a trace.
 type Statistics struct {
 	Updates  uint64             `json:"updates"`
 	SpanNS   int64              `json:"span_ns"` // from the first to the last update
 	PerWork  []WorkerStatistics `json:"workers"`
-	Mean     Moments            `json:"mean"`           // of the workers' intervals, mean over workers
-	MeanFlat Moments            `json:"mean_detrended"` // of the workers' detrended intervals
-	Total    Moments            `json:"aggregate"`      // of all updates together
-	// Dispersion is the index of dispersion for intervals of the aggregate, variance of sums of k gaps over k times the
-	// squared mean, by k; 1 for Poisson.
+	Mean     Moments            `json:"mean"`           // mean over the workers' moments of intervals
+	MeanFlat Moments            `json:"mean_detrended"` // of detrended intervals
+	Total    Moments            `json:"aggregate"`      // of all updates
+	// Dispersion is the index of dispersion for intervals of the aggregate: the variance of sums of k gaps over k
+	// times the squared mean, by k; 1 for Poisson.
 	Dispersion map[int]float64 `json:"dispersion"`
 	EarlyMean  float64         `json:"early_reward"` // mean reward of the first tenth of the updates …
 	LateMean   float64         `json:"late_reward"`  // … and of the last
 }
 
-// series gathers the moments of a stream in one pass. Values are taken relative to the first one, so that small
-// variations around a large mean survive the subtraction of sums.
+// series computes the moments of a stream in one pass. Values are relative to the first one, to avoid cancellation
+// for small variations around a large mean.
 type series struct {
 	n                int
 	shift, previous  float64
@@ -89,10 +89,10 @@ func (s *series) moments() Moments {
 	return m
 }
 
-// flattener divides each value by the mean of the window around it, in one pass with a bounded memory.
+// flattener divides each value by the mean of the window around it, in one pass with bounded memory.
 type flattener struct {
-	recent []float64 // the window of the value that is due, the oldest first
-	center int       // index into recent of the value that is due
+	recent []float64 // window of the current value, oldest first
+	center int       // index of the current value in recent
 	out    func(float64)
 }
 
@@ -116,7 +116,7 @@ func (f *flattener) emit() {
 	}
 }
 
-// finish gives out the values whose window the end cut short.
+// flushRest outputs the values with a window cut off by the end.
 func (f *flattener) finish() {
 	for f.center < len(f.recent) {
 		f.emit()
@@ -131,10 +131,10 @@ type workerTally struct {
 	trend            flattener
 }
 
-// dispersionWindows are the k of Statistics.Dispersion.
+// dispersionWindows are the values of k in Statistics.Dispersion.
 var dispersionWindows = [...]int{1, 4, 16, 64}
 
-// Statistic is a running Statistics: add updates in order, then ask for the result. Its memory grows with the number of
+// Statistic is a running Statistics: add updates in order, then call Result. Its memory grows with the number of
 // workers, not of updates.
 type Statistic struct {
 	workers  []workerTally
@@ -149,7 +149,7 @@ type Statistic struct {
 	stride   uint64
 }
 
-// NewStatistic prepares for a trace of the given number of workers.
+// NewStatistic returns a Statistic for the given number of workers.
 func NewStatistic(workers int) *Statistic {
 	s := &Statistic{workers: make([]workerTally, workers), stride: 1}
 	for i := range s.workers {
@@ -159,7 +159,7 @@ func NewStatistic(workers int) *Statistic {
 	return s
 }
 
-// Add takes the next update, which must be of a known worker.
+// Add adds the next update, whose worker must be in range.
 func (s *Statistic) Add(u *Update) {
 	if s.n == 0 {
 		s.firstNS = u.GenNS
@@ -194,7 +194,7 @@ func (s *Statistic) gap(d float64) {
 	}
 }
 
-// keepReward thins the kept rewards out by half whenever there are too many.
+// keepReward drops every second stored reward whenever there are too many.
 func (s *Statistic) keepReward(r float64) {
 	const most = 1 << 14
 	if s.n%s.stride != 0 {
@@ -210,7 +210,7 @@ func (s *Statistic) keepReward(r float64) {
 	}
 }
 
-// Result is the statistics of what was added.
+// Result returns the statistics of the added updates.
 func (s *Statistic) Result() Statistics {
 	out := Statistics{Updates: s.n, SpanNS: s.lastNS - s.firstNS, Total: s.total.moments(),
 		Dispersion: map[int]float64{}}
@@ -269,7 +269,8 @@ func average(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Measure reads all of source. A source that is cut off or damaged gives the statistics of what was good, and the error.
+// MeasureSource reads all of source. For a truncated or damaged source it returns the statistics of the good part,
+// and the error.
 func Measure(source Source) (Statistics, error) {
 	s := NewStatistic(source.Header().Workers)
 	var u Update

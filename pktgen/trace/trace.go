@@ -1,9 +1,10 @@
-// Package trace holds recorded training: which worker had an update ready when, and what it was like.
+// Package trace records and replays training: which worker had an update ready when, and its properties.
 //
-// A trace does not depend on the network it will be replayed through: it ends where an update is handed to the network
-// interface. The format, olaftrace/1, is described in docs/reference/trace-format.md; it streams, so that a hundred million
-// updates never sit in memory, and a file that was cut off is readable up to the cut. Statistics, block-bootstrap
-// scaling to any number of workers, CSV and the way to the packet generator are here too.
+// A trace does not depend on the network through which it is replayed: it ends where an update is handed to the
+// network interface. Its format, olaftrace/1, is described in docs/reference/trace-format.md. Traces are streamed,
+// so that 100 million updates never are in memory at once, and a truncated file is readable up to the cut. The
+// package also has statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the
+// packet generator.
 package trace
 
 import (
@@ -16,21 +17,21 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrFormat says that something is no trace, or a damaged one.
+	// ErrFormat: not a trace, or a damaged one.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a readable trace")
-	// ErrVersion says that a trace was written by a newer olafctl.
+	// ErrVersion: the trace was written by a newer olafctl.
 	ErrVersion = olaf.NewError(olaf.Usage, "trace is from a newer version")
-	// ErrTruncated says that a trace ends before its end mark; what came before is good.
+	// ErrTruncated: the trace ends before its end mark; the updates before are good.
 	ErrTruncated = olaf.NewError(olaf.Usage, "trace is cut off")
-	// ErrInvalid says that an update breaks a rule of the format.
+	// ErrInvalid: an update breaks a rule of the format.
 	ErrInvalid = olaf.NewError(olaf.Usage, "invalid update in trace")
-	// ErrPayload says that a payload file does not belong to its trace.
+	// ErrPayload: the payload file does not belong to the trace.
 	ErrPayload = olaf.NewError(olaf.Usage, "payload does not match the trace")
 )
 
-// Update is one update as a worker finished it. It is network-independent.
+// Update is one finished update of a worker. It does not depend on the network.
 type Update struct {
-	GenNS       int64 // when the iteration ended and the update was handed over, ns since the start
+	GenNS       int64 // end of the iteration, when the update was handed over, ns since the start
 	CostNS      int64 // CPU time of the iteration at speed 1; allows re-timing
 	BaseVersion uint64
 	Digest      uint64  // FNV-1a 64 of the gradients as little-endian float32
@@ -43,13 +44,13 @@ type Update struct {
 	Cluster     olaf.ClusterID
 }
 
-// Clocks of a recording.
+// Clocks of recordings.
 const (
-	Virtual = "virtual" // deterministic: a cost model times the iterations
-	Wall    = "wall"    // as it happened on one machine
+	Virtual = "virtual" // deterministic: a cost model determines the times of iterations
+	Wall    = "wall"    // real time on one machine
 )
 
-// Header says where a trace comes from. Same header, same updates, as long as Clock is virtual.
+// Header describes the origin of a trace. With clock virtual, the same header implies the same updates.
 type Header struct {
 	Tool      string          `json:"tool"`
 	GoVersion string          `json:"go_version,omitempty"`
@@ -64,17 +65,17 @@ type Header struct {
 	Clusters  int             `json:"clusters"`
 	Lanes     int             `json:"lanes"` // gradients in an update
 	Network   string          `json:"network,omitempty"`
-	Payload   bool            `json:"payload,omitempty"`         // a payload file was written beside
+	Payload   bool            `json:"payload,omitempty"`         // there is a payload file
 	Initial   string          `json:"initial_weights,omitempty"` // SHA-256 of the little-endian float32 weights
-	Speeds    []float64       `json:"speeds,omitempty"`          // per worker: its time over that of the fastest possible
-	Job       json.RawMessage `json:"job,omitempty"`             // every option of the training
-	Scaled    *Scaled         `json:"scaled,omitempty"`          // set when the trace was made from another
+	Speeds    []float64       `json:"speeds,omitempty"`          // per worker: its time over that of the fastest possible worker
+	Job       json.RawMessage `json:"job,omitempty"`             // all options of the training
+	Scaled    *Scaled         `json:"scaled,omitempty"`          // set if the trace was made from another
 }
 
-// Scaled says how a trace was made from a recorded one.
+// Scaled describes how a trace was made from a recorded one.
 type Scaled struct {
 	Source      string    `json:"source"` // SHA-256 over the source's header and updates
-	Method      string    `json:"method"` // moving-block bootstrap, and which shape
+	Method      string    `json:"method"` // bootstrap method and shape
 	Block       int       `json:"block"`
 	Spread      float64   `json:"spread"`      // slowest over fastest cluster
 	Jitter      float64   `json:"jitter"`      // standard deviation of the workers' log speed
@@ -86,7 +87,7 @@ type Scaled struct {
 	Seed        uint64    `json:"seed"`
 }
 
-// Check says what is wrong with h. The error matches ErrFormat.
+// Check validates h. The error matches ErrFormat.
 func (h *Header) Check() error {
 	switch {
 	case h.Workers < 1 || h.Workers > 1<<16:
@@ -102,15 +103,15 @@ func (h *Header) Check() error {
 	return nil
 }
 
-// Source is a stream of updates in the order of their generation. Next fills u, or returns io.EOF after the last one;
-// what else it returns ends the stream.
+// Source is a stream of updates in order of generation. Next fills u, or returns io.EOF after the last one; any
+// other error ends the stream.
 type Source interface {
 	Header() *Header
 	Next(u *Update) error
 }
 
-// order checks the rules that hold between the updates of a trace: times do not decrease, each worker counts from 0
-// without gaps and stays in its cluster.
+// order checks the rules across updates of a trace: times do not decrease, and each worker counts from 0 without
+// gaps and stays in its cluster.
 type order struct {
 	header  *Header
 	rows    uint64
@@ -127,7 +128,7 @@ func newOrder(h *Header) *order {
 	return o
 }
 
-// admit checks the next update. The error matches ErrInvalid and names the row, counted from 1.
+// checkNext checks the next update. The error matches ErrInvalid and includes the row, counted from 1.
 func (o *order) admit(u *Update) error {
 	var say string
 	switch {
@@ -155,7 +156,7 @@ func (o *order) admit(u *Update) error {
 	return fmt.Errorf("%w: update %d: %s", ErrInvalid, o.rows+1, say)
 }
 
-// RewardQ248 is the reward as the frame carries it, signed Q24.8, saturating.
+// RewardQ248 returns the reward in the frame's format, signed Q24.8, saturating.
 func (u *Update) RewardQ248() int32 {
 	v := math.Round(u.Reward * 256)
 	return int32(min(max(v, math.MinInt32), math.MaxInt32))

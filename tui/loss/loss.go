@@ -127,7 +127,7 @@ func byRegister(counts olaf.Counts) (list []counter) {
 	for i, name := range counts.Names() {
 		row := &counts.Ledger().Counters[i]
 		c := counter{name: name, address: math.MaxUint32, value: counts.At(i)}
-		ref, err := regmap.Lookup(row.Register)
+		ref, err := regmap.FindRegister(row.Register)
 		switch {
 		case slices.Contains(counts.Ledger().Offered, name):
 			c.address = 0

@@ -68,7 +68,7 @@ merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'
 func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.queue, f.profile = "olaf", engine.Calibrated
-	cli.AddSystem(cmd, &f.queue, "queue to replay through: "+strings.Join(engine.Names(), "|"), engine.Names)
+	cli.AddSystem(cmd, &f.queue, "queue to replay through: "+strings.Join(engine.DisciplineNames(), "|"), engine.DisciplineNames)
 	flags.Var(&f.outRate, "out-rate", "output rate")
 	flags.IntVar(&f.slots, "slots", 8, "queue slots (Qmax)")
 	flags.Var(&f.overhead, "overhead", "bytes the rate limiter adds to each frame")
@@ -129,7 +129,7 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	decoder := capture.NewDecoder(reader)
-	decoder.Others = frame.SystemOf
+	decoder.Others = frame.DetectSystem
 	if f.watch.tui {
 		return f.watch.show(cmd, env, path, decoder, config)
 	}

@@ -157,7 +157,7 @@ func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, des
 	}
 	added, err := s.AddPrograms(ctx, programs...)
 	if added {
-		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(program.Names(programs), ", "))
+		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(program.ProgramNames(programs), ", "))
 	}
 	return err
 }

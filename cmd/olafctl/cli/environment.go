@@ -77,7 +77,7 @@ func System() *Env {
 		Interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		Terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		Asks:        term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
-		Bus:         pcie.System(),
+		Bus:         pcie.HostBus(),
 		OpenCapture: openLive,
 	}
 }

@@ -109,7 +109,7 @@ func (v float32Value) Set(s string) error {
 }
 
 func ProfileFlag(cmd *cobra.Command, p *engine.Profile) {
-	Choose(cmd, (*string)(p), "profile", "engine timing", engine.Profiles()...)
+	Choose(cmd, (*string)(p), "profile", "engine timing", engine.ProfileNames()...)
 }
 
 // waitOptions are the flags that are options of a system, waitNames all of waitFlags.

@@ -56,7 +56,7 @@ func newDeviceInfoCmd(env *cli.Env) *cobra.Command {
 
 // capabilitiesOf reads what was built into a device, and lists it.
 func capabilitiesOf(dev fpga.Device, list *cli.Grid) (map[string]bool, error) {
-	ref, err := regmap.Lookup("common.capabilities")
+	ref, err := regmap.FindRegister("common.capabilities")
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
 	list.Add("clock", fmt.Sprintf("%g MHz", float64(id.ClockHz)/1e6))
 	limits := map[string]uint32{}
 	for _, name := range builtLimits {
-		ref, err := regmap.Lookup(name)
+		ref, err := regmap.FindRegister(name)
 		if err != nil {
 			return err
 		}

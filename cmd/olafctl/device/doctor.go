@@ -84,7 +84,7 @@ func (x *doctor) examine(ctx context.Context, env *cli.Env, device *cli.DeviceFl
 	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 		x.registers(dev)
 		if full {
-			fpgatest.Check(dev, func(r fpgatest.Result) { x.result(dev, r) })
+			fpgatest.CheckDevice(dev, func(r fpgatest.Result) { x.result(dev, r) })
 		} else {
 			x.add("conformance", pcie.NotRun, "not asked for", "--full runs it; it resets the OLAF blocks")
 		}

@@ -42,7 +42,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 			}
 			var entries []entry
 			list := cli.Grid{Header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
-			for _, ref := range registers(regmap.Blocks(), "") {
+			for _, ref := range registers(regmap.AllBlocks(), "") {
 				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(), ref.Register.Unit, ref.Register.Doc}
 				entries = append(entries, e)
 				list.Add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
@@ -62,7 +62,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 
 func blockNames() []string {
 	var names []string
-	for _, b := range regmap.Blocks() {
+	for _, b := range regmap.AllBlocks() {
 		names = append(names, b.Name)
 	}
 	return names
@@ -85,7 +85,7 @@ twin starts fresh with every command; --after runs an experiment on it first.`,
 		ValidArgsFunction: cli.CompleteArgs(blockNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			block := strings.Join(args, "")
-			if len(registers(regmap.Blocks(), block)) == 0 {
+			if len(registers(regmap.AllBlocks(), block)) == 0 {
 				return cli.UsageError("no block is named %q; see 'olafctl device reg list'", block)
 			}
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
@@ -122,7 +122,7 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
-			for _, ref := range registers(regmap.Blocks(), "") {
+			for _, ref := range registers(regmap.AllBlocks(), "") {
 				names = append(names, ref.Name())
 			}
 			return names
@@ -135,7 +135,7 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 			}
 			var refs []regmap.Ref
 			for _, name := range args {
-				ref, err := regmap.Lookup(name)
+				ref, err := regmap.FindRegister(name)
 				if err != nil {
 					return cli.UsageError("%v", err)
 				}

@@ -91,5 +91,5 @@ func formatName(known []program.Description, code uint8) string {
 	if code == 0 {
 		return "olaf"
 	}
-	return program.NameOf(known, uint32(code))
+	return program.ProgramName(known, uint32(code))
 }

@@ -51,7 +51,7 @@ experiment on it first.`,
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				read := fpga.ReadSegments
 				if device.Holds(env) {
-					read = fpga.HoldSegments
+					read = fpga.FreezeAndReadSegments
 				}
 				t, err := read(dev)
 				if err != nil {
@@ -71,7 +71,7 @@ experiment on it first.`,
 }
 
 func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocument {
-	d := &slotsDocument{Head: cli.List("slots"), Program: program.NameOf(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
+	d := &slotsDocument{Head: cli.List("slots"), Program: program.ProgramName(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
 	for _, s := range t.Held {
 		d.Slots = append(d.Slots, slotDocument(s))
 	}

@@ -210,7 +210,7 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 
 // decoded is a value's fields in words.
 func decoded(name, value string) string {
-	ref, err := regmap.Lookup(name)
+	ref, err := regmap.FindRegister(name)
 	var v uint32
 	if _, scanErr := fmt.Sscan(value, &v); err != nil || scanErr != nil || ref.Register.Wide {
 		return ""

@@ -125,7 +125,7 @@ func parseAssignment(arg string) (a assignment, err error) {
 		return a, cli.UsageError("%q: write NAME=VALUE or NAME.FIELD=VALUE", arg)
 	}
 	parts := strings.Split(name, ".")
-	ref, err := regmap.Lookup(strings.Join(parts[:min(2, len(parts))], "."))
+	ref, err := regmap.FindRegister(strings.Join(parts[:min(2, len(parts))], "."))
 	if err != nil {
 		return a, cli.UsageError("%v", err)
 	}

@@ -56,7 +56,7 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 		},
 	}
 	part = string(pcie.ResetOlaf)
-	cli.Choose(cmd, &part, "part", "block to reset", pcie.Targets()...)
+	cli.Choose(cmd, &part, "part", "block to reset", pcie.TargetNames()...)
 	cmd.Flags().BoolVar(&force, "force", false, "allow a reset that stops the host's DMA")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the accesses without writing")
 	device.AddAddress(cmd, env)

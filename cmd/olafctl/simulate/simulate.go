@@ -96,7 +96,7 @@ func (f *topologyFlags) presets() []string {
 
 // systems are what networks are simulated with.
 func (f *topologyFlags) systems() []string {
-	return slices.Concat(engine.Names(), f.waits.set.Rising().Names())
+	return slices.Concat(engine.DisciplineNames(), f.waits.set.Rising().Names())
 }
 
 func presetNames() []string {

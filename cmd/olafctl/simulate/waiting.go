@@ -58,8 +58,8 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 		t.Queue = s.Discipline
 	case err == nil && len(s.Modes) > 0:
 		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, and workers of %s do not wait; or give --preset %s",
-			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.Names(), ", "), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
-	case slices.Contains(engine.Names(), f.queue):
+			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.DisciplineNames(), ", "), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
+	case slices.Contains(engine.DisciplineNames(), f.queue):
 		t.Queue, t.Waiting = f.queue, nil
 	default:
 		return cli.UsageError("--system %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))

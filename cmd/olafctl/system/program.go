@@ -111,7 +111,7 @@ func traceVector(env *cli.Env, name string) (steps int, err error) {
 		defer f.Close()
 		in = f
 	}
-	v, err := vector.Parse(io.Reader(in))
+	v, err := vector.ParseVector(io.Reader(in))
 	if err != nil {
 		return 0, err
 	}
@@ -119,5 +119,5 @@ func traceVector(env *cli.Env, name string) (steps int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(v.Steps), vector.Play(v, subject)
+	return len(v.Steps), vector.PlayVector(v, subject)
 }

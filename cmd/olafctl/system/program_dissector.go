@@ -23,13 +23,13 @@ tables by which olafctl encodes and decodes frames (docs/reference/wire.md).`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if path == "" {
-				_, err := fmt.Fprint(env.Stdout, frame.Dissector())
+				_, err := fmt.Fprint(env.Stdout, frame.DissectorScript())
 				return err
 			}
 			if err := errors.Join(cli.EndsIn("-w", path, ".lua"), cli.RefuseExisting(path, force)); err != nil {
 				return err
 			}
-			return cli.WriteWhole(env, path, []byte(frame.Dissector()))
+			return cli.WriteWhole(env, path, []byte(frame.DissectorScript()))
 		},
 	}
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this .lua file")

@@ -60,7 +60,7 @@ func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Descri
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	if err := fpga.BuildsProgram(dev, d); err != nil {
+	if err := fpga.CheckProgramBuilt(dev, d); err != nil {
 		return nil, err
 	}
 	if h, err = heldBy(dev, env.Programs, d); err != nil {
@@ -91,7 +91,7 @@ func heldBy(dev fpga.Device, known []program.Description, d *program.Description
 			return nil, err
 		}
 	}
-	h.Running, h.Built = program.NameOf(known, running), int(built)
+	h.Running, h.Built = program.ProgramName(known, running), int(built)
 	if running == d.Code {
 		h.H, h.Held = int(fan), int(held)
 	}

@@ -72,7 +72,7 @@ identities. With -d it also prints the device's current H, slots and members. No
   olafctl system program show iswitch --slots 4594 --profile isw-x
   olafctl system program show iswitch -d grpc://127.0.0.1:9559`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.Names(env.Programs) }),
+		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.ProgramNames(env.Programs) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := programNamed(env.Programs, args[0])
 			if err != nil {
@@ -104,7 +104,7 @@ identities. With -d it also prints the device's current H, slots and members. No
 }
 
 func programNamed(known []program.Description, name string) (*program.Description, error) {
-	names := program.Names(known)
+	names := program.ProgramNames(known)
 	i := slices.Index(names, name)
 	if i < 0 {
 		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(names, ", "))

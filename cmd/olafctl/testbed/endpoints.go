@@ -39,7 +39,7 @@ type endpointSystem struct {
 
 // EndpointSystems are those that programs play: the queues, whose workers wait for nobody, and those of endpointRows.
 func EndpointSystems() []string {
-	names := engine.Names()
+	names := engine.DisciplineNames()
 	for name := range EndpointRows {
 		names = append(names, name)
 	}

@@ -274,7 +274,7 @@ func tryTestbed() (all []Ability) {
 	}
 	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
 	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
-	if features := FeatureAbilities(xdp.Running()); features != nil {
+	if features := FeatureAbilities(xdp.RunningKernel()); features != nil {
 		return append(all, features...)
 	}
 	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
@@ -322,7 +322,7 @@ func descriptorAbility() Ability {
 
 // FeatureAbilities are what programs need and a kernel has not, a line each.
 func FeatureAbilities(k xdp.Kernel) (all []Ability) {
-	lacks, err := xdp.Lacks(k)
+	lacks, err := xdp.FindMissingFeatures(k)
 	if err != nil {
 		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "build olafctl anew"}}
 	}
@@ -348,7 +348,7 @@ const leastCarried = 10_000
 
 // ratesAbility measures for half a second what comes through, as every xdp: does when it is opened.
 func ratesAbility() Ability {
-	c, err := realtime.Open(realtime.Kernel(xdp.Native), realtime.Hosts{})
+	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
 	if err != nil {
 		return Ability{Name: "rates", Says: err.Error(), Remedy: "mend the lines above first"}
 	}

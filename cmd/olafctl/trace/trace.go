@@ -353,7 +353,7 @@ func collectCapture(name string) (source trace.Source, err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	var c trace.Collector
 	decoder := capture.NewDecoder(in)
-	decoder.Others = frame.SystemOf
+	decoder.Others = frame.DetectSystem
 	var a capture.Arrival
 	for {
 		if err := decoder.Next(&a); err == io.EOF {

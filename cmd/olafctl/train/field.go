@@ -52,7 +52,7 @@ func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 		flags.StringVarP(&f.device, "device", "d", "", "train with processes and real packets on this device: "+devices.Forms())
 	})
 	cli.Complete(cmd, "device", devices.Prefixes)
-	cli.Complete(cmd, "versus", engine.Names)
+	cli.Complete(cmd, "versus", engine.DisciplineNames)
 }
 
 // asked says whether these flags change what train does.
@@ -270,8 +270,8 @@ func (f *trainFlags) comparison() (*onwire.Comparison, error) {
 		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s", systems[0], strings.Join(there, ", "))
 	}
 	for i, name := range systems {
-		if !slices.Contains(engine.Names(), name) {
-			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name, strings.Join(engine.Names(), " and "))
+		if !slices.Contains(engine.DisciplineNames(), name) {
+			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name, strings.Join(engine.DisciplineNames(), " and "))
 		}
 		if slices.Contains(systems[:i], name) {
 			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
@@ -285,7 +285,7 @@ func (f *trainFlags) through() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
 	}
-	return append(engine.Names(), f.set.Waiting().Names()...)
+	return append(engine.DisciplineNames(), f.set.Waiting().Names()...)
 }
 
 // seeded is the training of some systems under as many seeds as were asked for.

@@ -116,7 +116,7 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, er
 	if f.field.versus != "" {
 		p.Systems = append(p.Systems, strings.Split(f.field.versus, ",")...)
 	}
-	known := engine.Names()
+	known := engine.DisciplineNames()
 	if sums {
 		if p.Values == 0 {
 			p.Values = programSums

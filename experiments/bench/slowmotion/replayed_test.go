@@ -21,7 +21,7 @@ func drawCapture(t *rapid.T) Capture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Capture{Name: "test.pcap", Queue: rapid.SampledFrom(engine.Names()).Draw(t, "queue"), Engine: engine.Config{Slots: rapid.IntRange(1, 5).Draw(t, "slots")}, Output: out}
+	c := Capture{Name: "test.pcap", Queue: rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue"), Engine: engine.Config{Slots: rapid.IntRange(1, 5).Draw(t, "slots")}, Output: out}
 	within := rapid.Bool().Draw(t, "within")
 	at := olaf.Time(0)
 	for i := range rapid.IntRange(1, 40).Draw(t, "updates") {

@@ -98,7 +98,7 @@ func (h *host) compute() {
 	h.computed = endpoint.Never
 	h.run.values.fill(h.values, h.number, h.vector)
 	if in := h.run.inside; in != nil {
-		in.compute(marked{h.job, program.Mark(olaf.WorkerID(h.worker), h.vector)}, Gradient{h.number, h.vector})
+		in.compute(marked{h.job, program.ContributionMark(olaf.WorkerID(h.worker), h.vector)}, Gradient{h.number, h.vector})
 	}
 	now := h.run.tell(func(now olaf.Time) {
 		if h.run.job.Values != nil {
@@ -197,7 +197,7 @@ func (h *host) supposed(p *program.Packet) {
 	if p.Count > 0 {
 		p.Vectors = uint32(p.Count)
 	}
-	p.Inside = program.MarkAll(workers, h.vector)
+	p.Inside = program.MarkWorkers(workers, h.vector)
 }
 
 // Compute implements endpoint.Host.

@@ -10,7 +10,7 @@ import (
 
 // mark is that of a worker's vector in job 1, whose hosts have the numbers from 10 on.
 func mark(worker int, vector uint32) (marked, Gradient) {
-	return marked{1, program.Mark(olaf.WorkerID(worker), vector)}, Gradient{10 + worker, vector}
+	return marked{1, program.ContributionMark(olaf.WorkerID(worker), vector)}, Gradient{10 + worker, vector}
 }
 
 // TestSumsAreProved holds that a sum is known by the gradients that came to its place since the last one, on every port that it leaves by, and

@@ -116,7 +116,7 @@ func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 			c.Endpoints.Add("updates_torn", int64(h.torn))
 		}
 	}
-	c.Program = r.parts.Program.Account(r.program)
+	c.Program = r.parts.Program.CountsOf(r.program)
 	if err := c.Program.Balance(); err != nil {
 		return fmt.Errorf("the switch: %w", err)
 	}

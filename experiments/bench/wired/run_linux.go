@@ -115,11 +115,11 @@ func (r *run) lay() error {
 	}
 	r.links = realtime.OpenLinks()
 	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Passes: r.parts.Passes, Now: r.now}
-	r.sw.Heard = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
+	r.sw.OnArrival = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
 		r.presented(v, p)
 		r.heard(r.root, v, p, lanes)
 	}
-	r.sw.Leaves = r.leaves
+	r.sw.OnDeparture = r.leaves
 	for i := range r.hostCount() {
 		if err := r.hang(hub, i); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (r *run) hang(hub *netlab.Node, number int) error {
 	}
 	r.hosts = append(r.hosts, h)
 	r.sw.Ports = append(r.sw.Ports, machine.Port{
-		Socket: port, Link: r.links.Add(port, r.link(2*number+1)), Host: h.addresses, Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
+		Socket: port, Link: r.links.AddLink(port, r.link(2*number+1)), Host: h.addresses, Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
 	})
 	return nil
 }
@@ -232,7 +232,7 @@ func (r *run) link(number int) realtime.LinkConfig {
 // host makes one that has a socket.
 func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
 	h := &host{
-		run: r, number: number, socket: socket, ears: netlab.Listen(socket), link: r.links.Add(socket, r.link(2*number)), addresses: r.framer.Address(number),
+		run: r, number: number, socket: socket, ears: netlab.Listen(socket), link: r.links.AddLink(socket, r.link(2*number)), addresses: r.framer.Address(number),
 		job: number / r.net.Workers, worker: number % r.net.Workers, computed: endpoint.Never, applied: endpoint.Never,
 		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes), draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
 	}

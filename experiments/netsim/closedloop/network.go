@@ -83,7 +83,7 @@ func (s *shape) above(host int) int {
 func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, ba int32) {
 	one := func(to int32, port program.Port) int32 {
 		i := len(s.wires)
-		w := wire{node.NewWire(engine.Picoseconds(l.Rate, l.Overhead), l.Delay), to, port}
+		w := wire{node.NewWire(engine.PicosecondClock(l.Rate, l.Overhead), l.Delay), to, port}
 		w.Least, w.Mark = int64(l.Frame), l.Mark
 		w.Lose(l.Loss, l.Every, s.seed, i)
 		s.wires = append(s.wires, w)

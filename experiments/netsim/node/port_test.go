@@ -22,13 +22,13 @@ func TestWireIsAPort(t *testing.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
 		overhead := rapid.SampledFrom([]olaf.Size{0, 24}).Draw(t, "overhead")
 		rate := rapid.SampledFrom([]olaf.Rate{olaf.Gbps, 10 * olaf.Gbps, 40 * olaf.Gbps}).Draw(t, "rate")
-		clock := engine.Picoseconds(rate, overhead)
+		clock := engine.PicosecondClock(rate, overhead)
 		left := leaving{}
 		port, err := engine.NewPort("fifo", engine.Config{Slots: slots + 1, Clusters: 1}, engine.Output{}, left)
 		if err != nil {
 			t.Fatal(err)
 		}
-		port.Pace(clock)
+		port.SetClock(clock)
 		w := NewWire(clock, 0)
 		w.Line = NewLine(slots)
 

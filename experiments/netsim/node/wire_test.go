@@ -69,7 +69,7 @@ func TestWireLikeASlowOne(t *testing.T) {
 		}
 		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"), rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
 		slow.below, slow.salt = uint64(loss*(1<<63)), splitmix.Mix(seed^uint64(number+1)<<32)
-		w := NewWire(engine.Picoseconds(olaf.Rate(olaf.Second), 0), olaf.Duration(slow.delay))
+		w := NewWire(engine.PicosecondClock(olaf.Rate(olaf.Second), 0), olaf.Duration(slow.delay))
 		w.Mark, w.Least, w.Through, w.Line = olaf.Size(slow.mark), slow.least, slow.through, NewLine(int(slow.slots))
 		w.Lose(loss, int(slow.every), seed, number)
 		at, busy, bytes, lost, full, most := int64(0), int64(0), int64(0), uint64(0), uint64(0), 0

@@ -53,7 +53,7 @@ var cyclesCells = []struct {
 
 func runCycles(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(10, 2)
-	c := cyclesConfig{Profiles: engine.Profiles(), Table1: Fig6(set), Fig7: Fig7(min(runs, 3), seed)}
+	c := cyclesConfig{Profiles: engine.ProfileNames(), Table1: Fig6(set), Fig7: Fig7(min(runs, 3), seed)}
 	c.Table1.Experiment, c.Table1.Versus, c.Table1.Runs, c.Table1.Seed = "olaf/cycles", "fifo", runs, seed
 	c.Fig8 = c.Table1
 	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(ppo.Params)
@@ -229,7 +229,7 @@ func (t *cyclesTable) conclude() {
 		return most
 	}
 	at40, at20 := []string{"olaf.40g.received", "olaf.40g.aggregated"}, []string{"olaf.20g.received", "olaf.20g.aggregated"}
-	for _, p := range engine.Profiles() {
+	for _, p := range engine.ProfileNames() {
 		t.Say("%s: Olaf's counts are within %.1f %% of the paper's at 40 Gbps and within %.1f %% at 20 Gbps", p, worst(p, at40...), worst(p, at20...))
 	}
 	t.Say("calibrated has two numbers that were fitted to these very counts; one read port, shared by merges and output, has none, and takes a merge as long as its frame is")

@@ -209,7 +209,7 @@ type variantConfig struct {
 
 // merges says whether a frame may hold updates of several workers, as Olaf's do and FIFO's do not.
 func (r *multiHopRow) merges() bool {
-	discipline, _ := engine.Describe(r.queue)
+	discipline, _ := engine.FindDiscipline(r.queue)
 	return discipline.Merges
 }
 

@@ -229,7 +229,7 @@ func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*
 	out.OverheadBytes = int(s.overhead(of))
 	port, err := engine.NewPort(of.Discipline, engine.Config{Slots: s.slots(of), Clusters: clusters, Provenance: true}, out, sink)
 	if err == nil && !s.Cycles {
-		port.Pace(engine.Picoseconds(rate, s.overhead(of)))
+		port.SetClock(engine.PicosecondClock(rate, s.overhead(of)))
 	}
 	return port, err
 }

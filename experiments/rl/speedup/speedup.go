@@ -21,7 +21,7 @@ var ErrUnfinished = errors.New("the replay ended too early")
 
 // Bottleneck is the queue that updates go through.
 type Bottleneck struct {
-	Queue   string // one of engine.Names
+	Queue   string // one of engine.DisciplineNames
 	Slots   int
 	OutRate olaf.Rate
 	Profile engine.Profile

@@ -57,7 +57,7 @@ func bottleneck(queue string, rate olaf.Rate) Bottleneck {
 
 // Without a bottleneck everything gets through as it is sent, whatever the queue.
 func TestNothingIsLostOnAWideLink(t *testing.T) {
-	for _, queue := range engine.Names() {
+	for _, queue := range engine.DisciplineNames() {
 		r, err := Open(scaler(t, nil), bottleneck(queue, 128*olaf.Gbps), 50)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestOlafIsFasterTheNarrowerTheLink(t *testing.T) {
 
 func TestClosedLoopLosesNothingForGood(t *testing.T) {
 	loop := Loop{AckDelay: olaf.Microsecond, Timeout: 5 * olaf.Microsecond, Limit: 1e6}
-	for _, queue := range engine.Names() {
+	for _, queue := range engine.DisciplineNames() {
 		r, err := Closed(scaler(t, nil), bottleneck(queue, 20*olaf.Gbps), loop, 50)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestTooShortATraceIsSaid(t *testing.T) {
 
 // BenchmarkReplay is one update of 300 scaled workers through the queue, everything included.
 func BenchmarkReplay(b *testing.B) {
-	for _, queue := range engine.Names() {
+	for _, queue := range engine.DisciplineNames() {
 		b.Run(queue, func(b *testing.B) {
 			sc := scaler(b, func(s *trace.Scaling) { s.Workers, s.Clusters = 300, 100 })
 			c := newCounter(300, 1<<31)

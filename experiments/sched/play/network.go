@@ -173,7 +173,7 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 // newJob is a job without its network; whole says that a switch sums all of its workers.
 func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
-	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkAll(m.Workers, 0)}
+	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkWorkers(m.Workers, 0)}
 	if a.INC != "" {
 		j.inc = p.in.Unit(a.INC)
 		if whole = m.Offloaded(j.inc); whole {
@@ -221,7 +221,7 @@ func (l *layout) addWorker(j *job, unit int) {
 	if unit != j.inc {
 		up, down = l.ways(unit)
 	} else if j.part != nil {
-		j.part.marks += program.Mark(olaf.WorkerID(w.index), 0)
+		j.part.marks += program.ContributionMark(olaf.WorkerID(w.index), 0)
 	}
 	w.there, w.back = append([]int32{out}, up...), append(down, in)
 	l.workers = append(l.workers, w)
@@ -337,7 +337,7 @@ func (p *play) account() (marked uint64, err error) {
 		if s == nil {
 			continue
 		}
-		if err := d.Account(s).Balance(); err != nil {
+		if err := d.CountsOf(s).Balance(); err != nil {
 			return 0, fmt.Errorf("switch of %s: %w", p.in.Units[v].Name, err)
 		}
 		marked += s.Counts()[p4inc.Asynchron]
@@ -372,7 +372,7 @@ func (p *play) paceShare(s int) {
 		n := uint64(of.next)
 		q := program.Packet{
 			Kind: program.Data, Job: j.jobID(), Worker: olaf.WorkerID(p.workers[w].index), Seg: n, Index: uint32(j.base) + uint32(n%uint64(p.o.Segment)), Count: 1,
-			Trace: program.Contribution(olaf.WorkerID(p.workers[w].index), 0, 0),
+			Trace: program.NewTrace(olaf.WorkerID(p.workers[w].index), 0, 0),
 		}
 		p.transmit(p.room(int32(w), &q))
 	}

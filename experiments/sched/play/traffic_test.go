@@ -26,7 +26,7 @@ import (
 func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	t.Helper()
 	backend := new(agent.Embedded)
-	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.All()})
+	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.AllPrograms()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	}
 	running := a.Serve(l, nil)
 	t.Cleanup(func() { running.Close() })
-	s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{Programs: programs.All()})
+	s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{Programs: programs.AllPrograms()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestUnderTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Access: testbed.Access{Programs: programs.All()}, Wire: true})
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Access: testbed.Access{Programs: programs.AllPrograms()}, Wire: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +187,10 @@ func (a *toldSwitch) send(s *Segment, from p4ctl.Member) {
 	lanes := make([]uint32, 1)
 	view.Packet(&p)
 	view.Lanes(lanes)
-	p.Trace = program.Contribution(worker, 0, 0)
+	p.Trace = program.NewTrace(worker, 0, 0)
 	if state := a.backend.Tables(); state.Version() != a.version {
 		jobs, _ := state.Jobs(&a.program)
-		if err := a.follower.Follow(jobs); err != nil {
+		if err := a.follower.Update(jobs); err != nil {
 			a.Errorf("tables that the program can't have: %v", err)
 		}
 		a.version = state.Version()

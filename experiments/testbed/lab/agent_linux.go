@@ -46,11 +46,11 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	for i := range n.Down {
 		job.Members = append(job.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
 	}
-	if err := errors.Join(g.server.Acknowledge(l.Group), g.server.Configure(job)); err != nil {
+	if err := errors.Join(g.server.SetGroup(l.Group), g.server.Configure(job)); err != nil {
 		return err
 	}
 	node := a.Planned.Node
-	g.server.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
+	g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 		return l.epochs.asked(seat{node, child}, action, vectors, ticket)
 	})
 	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears}
@@ -125,7 +125,7 @@ func (g *agent) checks(out program.Out) error {
 		if !there || err != nil {
 			return err
 		}
-		g.server.Look(g.job, int(c.Child), c.Epoch, int(c.Fragment), out)
+		g.server.CheckGroup(g.job, int(c.Child), c.Epoch, int(c.Fragment), out)
 	}
 	return g.failed
 }

@@ -49,7 +49,7 @@ const (
 const queueMTU = olaf.HeaderBytes + olaf.LaneBytes*MaxLanes - 14
 
 // systems are those whose programs queue in the kernel.
-func systems() []string { return engine.Names() }
+func systems() []string { return engine.DisciplineNames() }
 
 // spread writes a queue in a few numbers out as nodes, links and a device.
 func (r *resolver) spread() {

@@ -45,7 +45,7 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	card, err := realtime.Open(realtime.Kernel(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
+	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (h *hosted) reason() (text string) {
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, err := range []error{q.failed, q.card.Attached()} {
+	for _, err := range []error{q.failed, q.card.CheckAttached()} {
 		if err != nil {
 			faults = append(faults, err.Error())
 		}

@@ -52,7 +52,7 @@ func TestRecordOnAFullDisk(t *testing.T) {
 func TestBothEnds(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
-	if err := os.WriteFile(lua, []byte(frame.Dissector()), 0o644); err != nil {
+	if err := os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{

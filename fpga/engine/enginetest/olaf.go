@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// olafRule is rule 1 of docs/reference/semantics.md, Enqueue.
+// olafRule implements rule 1 of docs/reference/semantics.md, Enqueue.
 func olafRule(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	if w.u.Lanes != a.Lanes {
 		return engine.DroppedMismatch

@@ -14,13 +14,13 @@ import (
 
 // Limits of the text form.
 const (
-	MaxLine  = 1 << 18 // bytes a line, enough for the largest frame's gradients
+	MaxLine  = 1 << 18 // bytes per line, enough for the gradients of the largest frame
 	MaxCycle = 1 << 50 // 52 days
 )
 
-// Parse reads one vector. Fields may stand in any order and be left out where zero, a count where it is 1; a stimulus
-// needs neither classes nor departures nor counters. The error matches ErrFormat and names the line.
-func Parse(r io.Reader) (*Vector, error) {
+// ParseVector reads one vector. Fields may come in any order and be left out if zero, a count if 1. A stimulus
+// needs no classes, departures or counters. The error matches ErrFormat and includes the line.
+func ParseVector(r io.Reader) (*Vector, error) {
 	p := &parser{v: &Vector{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLine)
@@ -42,17 +42,17 @@ func Parse(r io.Reader) (*Vector, error) {
 type parser struct {
 	v      *Vector
 	number int
-	queue  bool // the queue line was seen
+	queue  bool // the queue line was read
 	output bool
 	ended  bool
-	last   int64 // cycle of the latest event
+	last   int64 // cycle of the last event
 }
 
-// line reads one line of any kind.
+// line parses one line of any kind.
 func (p *parser) line(text string) error {
 	if about, ok := strings.CutPrefix(text, "#"); ok {
 		if p.queue {
-			return nil // only what stands at the top is kept
+			return nil // only comments at the top are kept
 		}
 		p.v.About = append(p.v.About, strings.TrimSpace(about))
 		return nil
@@ -100,18 +100,18 @@ func (p *parser) queueLine(words []string) error {
 	}
 	p.queue = true
 	p.v.Engine = words[0]
-	if !slices.Contains(engine.Names(), p.v.Engine) {
-		return fmt.Errorf("unknown queue %q; there are %s", p.v.Engine, strings.Join(engine.Names(), ", "))
+	if !slices.Contains(engine.DisciplineNames(), p.v.Engine) {
+		return fmt.Errorf("unknown queue %q; there are %s", p.v.Engine, strings.Join(engine.DisciplineNames(), ", "))
 	}
 	c := &p.v.Config
-	err := fields(words[1:], map[string]setter{
-		"slots":              number(&c.Slots),
-		"clusters":           number(&c.Clusters),
-		"lanes":              number(&c.LaneMemory),
-		"free_slot_on_start": boolean(&c.FreeSlotOnStart),
-		"reward_filter":      boolean(&c.RewardFilter),
-		"reward_threshold":   number(&c.RewardThreshold),
-		"provenance":         boolean(&c.Provenance),
+	err := setFields(words[1:], map[string]setter{
+		"slots":              intSetter(&c.Slots),
+		"clusters":           intSetter(&c.Clusters),
+		"lanes":              intSetter(&c.LaneMemory),
+		"free_slot_on_start": boolSetter(&c.FreeSlotOnStart),
+		"reward_filter":      boolSetter(&c.RewardFilter),
+		"reward_threshold":   intSetter(&c.RewardThreshold),
+		"provenance":         boolSetter(&c.Provenance),
 	})
 	if err != nil {
 		return err
@@ -125,11 +125,11 @@ func (p *parser) outputLine(words []string) error {
 	}
 	p.output = true
 	o := &p.v.Output
-	err := fields(words, map[string]setter{
-		"rate":     number(&o.Rate),
-		"overhead": number(&o.OverheadBytes),
-		"dequeue":  number(&o.DequeueCycles),
-		"merge":    number(&o.MergeCycles),
+	err := setFields(words, map[string]setter{
+		"rate":     intSetter(&o.Rate),
+		"overhead": intSetter(&o.OverheadBytes),
+		"dequeue":  intSetter(&o.DequeueCycles),
+		"merge":    intSetter(&o.MergeCycles),
 	})
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *parser) stat(words []string) error {
 		return fmt.Errorf("a stat has a name and a value")
 	}
 	s := Stat{Name: words[0]}
-	if err := number(&s.Value)(words[1]); err != nil {
+	if err := intSetter(&s.Value)(words[1]); err != nil {
 		return err
 	}
 	p.v.Stats = append(p.v.Stats, s)
@@ -157,7 +157,7 @@ func (p *parser) event(kind string, words []string) error {
 		return fmt.Errorf("%s has no cycle", kind)
 	}
 	var ev Event
-	if err := number(&ev.Cycle)(words[0]); err != nil {
+	if err := intSetter(&ev.Cycle)(words[0]); err != nil {
 		return err
 	}
 	if ev.Cycle < p.last || ev.Cycle > MaxCycle {
@@ -172,14 +172,14 @@ func (p *parser) event(kind string, words []string) error {
 	if err := ev.body(words); err != nil {
 		return err
 	}
-	if err := ev.valid(&p.v.Config); err != nil {
+	if err := ev.validate(&p.v.Config); err != nil {
 		return err
 	}
 	p.v.Events = append(p.v.Events, ev)
 	return nil
 }
 
-// head sets the kind and takes the class from the end of an arrival.
+// head sets the kind and removes the class from the end of an arrival.
 func (ev *Event) head(kind string, words []string) ([]string, error) {
 	switch kind {
 	case "flush":
@@ -213,24 +213,24 @@ func (ev *Event) body(words []string) error {
 	u := &ev.Update
 	u.Count = 1
 	set := map[string]setter{
-		"cluster": number(&u.Cluster),
-		"worker":  number(&u.Worker),
-		"seq":     number(&u.Seq),
-		"gen":     number(&u.GenNS),
-		"reward":  number(&u.Reward),
-		"count":   number(&u.Count),
-		"lanes":   number(&u.Lanes),
+		"cluster": intSetter(&u.Cluster),
+		"worker":  intSetter(&u.Worker),
+		"seq":     intSetter(&u.Seq),
+		"gen":     intSetter(&u.GenNS),
+		"reward":  intSetter(&u.Reward),
+		"count":   intSetter(&u.Count),
+		"lanes":   intSetter(&u.Lanes),
 		"flags":   ev.flags,
 		"data":    ev.data,
 		"inside":  ev.inside,
 	}
 	if ev.Kind == Out {
-		set["queued"] = number(&ev.Queued)
+		set["queued"] = intSetter(&ev.Queued)
 	}
-	return fields(words, set)
+	return setFields(words, set)
 }
 
-func (ev *Event) valid(c *engine.Config) error {
+func (ev *Event) validate(c *engine.Config) error {
 	if ev.Kind == Flush {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (ev *Event) flags(s string) error {
 func (ev *Event) data(s string) error {
 	for _, v := range strings.Split(s, ",") {
 		var lane int32
-		if err := number(&lane)(v); err != nil {
+		if err := intSetter(&lane)(v); err != nil {
 			return err
 		}
 		ev.Data = append(ev.Data, lane)
@@ -279,7 +279,7 @@ func (ev *Event) inside(s string) error {
 			return fmt.Errorf("contributor %q is not worker:seq:gen", v)
 		}
 		var who olaf.Contributor
-		for i, set := range []setter{number(&who.Worker), number(&who.Seq), number(&who.GenNS)} {
+		for i, set := range []setter{intSetter(&who.Worker), intSetter(&who.Seq), intSetter(&who.GenNS)} {
 			if err := set(parts[i]); err != nil {
 				return err
 			}
@@ -289,11 +289,11 @@ func (ev *Event) inside(s string) error {
 	return nil
 }
 
-// setter reads one value from its text.
+// setter parses one value.
 type setter func(string) error
 
-// fields reads key=value words.
-func fields(words []string, set map[string]setter) error {
+// setFields parses key=value words.
+func setFields(words []string, set map[string]setter) error {
 	seen := map[string]bool{}
 	for _, w := range words {
 		key, value, ok := strings.Cut(w, "=")
@@ -315,8 +315,8 @@ type integer interface {
 	~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64
 }
 
-// number reads a decimal integer that fits *dst.
-func number[T integer](dst *T) setter {
+// intSetter parses a decimal integer that fits *dst.
+func intSetter[T integer](dst *T) setter {
 	return func(s string) error {
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || int64(T(v)) != v || (T(0)-1 > 0 && v < 0) {
@@ -327,7 +327,7 @@ func number[T integer](dst *T) setter {
 	}
 }
 
-func boolean(dst *bool) setter {
+func boolSetter(dst *bool) setter {
 	return func(s string) error {
 		if s != "0" && s != "1" {
 			return fmt.Errorf("%q is neither 0 nor 1", s)

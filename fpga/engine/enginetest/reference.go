@@ -9,20 +9,20 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Reference is docs/reference/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
-// one step for every cycle. It shares nothing with the engine but the words.
+// Reference implements docs/reference/semantics.md the slow and obvious way: lists that are searched, exact
+// fractions, and one step per cycle. It shares no code with the engine.
 type Reference struct {
 	rule rule
 	cfg  engine.Config
 	out  engine.Output
 
-	list    []*held // in departure order; a leaving one is first
+	list    []*held // in departure order; a leaving frame is first
 	leaving *held
-	r       map[olaf.ClusterID]owner // R of the page
+	r       map[olaf.ClusterID]owner // R of semantics.md
 
 	cycle  int64
 	state  string   // "idle", "sending", "paying"
-	free   *big.Rat // exact instant, in cycles
+	free   *big.Rat // exact instant in cycles at which the current state ends
 	merges int      // to be paid after the frame on the wire
 	stats  engine.Stats
 	stall  uint64
@@ -53,7 +53,7 @@ type held struct {
 	appended int64
 }
 
-// NewReference makes the reference of a port. Its options are those of engine.NewPort, unchecked.
+// NewReference returns the reference of a port. Its options are those of engine.NewPort, unchecked.
 func NewReference(name string, cfg engine.Config, out engine.Output) *Reference {
 	if out.Rate == 0 {
 		out.Rate = 64 << 24
@@ -65,20 +65,20 @@ func NewReference(name string, cfg engine.Config, out engine.Output) *Reference 
 	return &Reference{rule: rule, cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
 }
 
-// Gone is every frame that left.
-func (r *Reference) Gone() []Event { return r.gone }
+// Departures returns all frames that left.
+func (r *Reference) Departures() []Event { return r.gone }
 
-// Stats counts as the engine does.
+// Stats returns the counts, like the engine's.
 func (r *Reference) Stats() engine.Stats { return r.stats }
 
-// StallCycles is how many engine cycles were booked.
+// StallCycles returns the engine cycles charged to the output.
 func (r *Reference) StallCycles() uint64 { return r.stall }
 
-// IdleAt is the cycle since which nothing is inside; 0 before the first frame left.
+// IdleAt returns the cycle since which the queue is empty; 0 before the first departure.
 func (r *Reference) IdleAt() int64 { return r.idleAt }
 
-// Inside is what waits or leaves, in departure order.
-func (r *Reference) Inside() []olaf.Update {
+// Queued returns the waiting and leaving updates, in departure order.
+func (r *Reference) Queued() []olaf.Update {
 	var all []olaf.Update
 	for _, h := range r.list {
 		all = append(all, h.u)
@@ -86,7 +86,7 @@ func (r *Reference) Inside() []olaf.Update {
 	return all
 }
 
-// Occupancy counts the slots that are taken.
+// Occupancy returns the number of slots in use.
 func (r *Reference) Occupancy() int {
 	if r.leaving != nil && r.cfg.FreeSlotOnStart {
 		return len(r.list) - 1
@@ -94,7 +94,7 @@ func (r *Reference) Occupancy() int {
 	return len(r.list)
 }
 
-// ActiveClusters counts the clusters that have something inside.
+// ActiveClusters returns the number of clusters with a queued update.
 func (r *Reference) ActiveClusters() int {
 	seen := map[olaf.ClusterID]bool{}
 	for _, h := range r.list {
@@ -112,7 +112,7 @@ func (r *Reference) waiting(u olaf.ClusterID) *held {
 	return nil
 }
 
-// Offer brings an update at a cycle, after what happens by itself until then.
+// Offer presents an update in a cycle, after all earlier events.
 func (r *Reference) Offer(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	r.RunTo(cycle)
 	class := r.decide(cycle, a, lanes, inside)
@@ -185,16 +185,16 @@ func (r *Reference) clip(v int64, saturations *uint64) int32 {
 	return int32(v)
 }
 
-// RunTo lives through every cycle up to the given one.
+// RunTo steps through every cycle up to the given one.
 func (r *Reference) RunTo(cycle int64) {
 	for ; r.cycle < cycle; r.cycle++ {
-		r.settle()
+		r.stepCycle()
 	}
-	r.settle()
+	r.stepCycle()
 }
 
-// settle does what happens by itself in the present cycle.
-func (r *Reference) settle() {
+// stepCycle handles the events due in the current cycle.
+func (r *Reference) stepCycle() {
 	for r.state != "idle" && r.free.Cmp(new(big.Rat).SetInt64(r.cycle)) <= 0 {
 		if r.state == "paying" {
 			r.start()
@@ -239,7 +239,7 @@ func (r *Reference) start() {
 	r.state = "sending"
 }
 
-// Flush discards everything inside.
+// Flush discards all frames.
 func (r *Reference) Flush(cycle int64) {
 	r.RunTo(cycle)
 	for _, h := range r.list {
@@ -252,14 +252,14 @@ func (r *Reference) Flush(cycle int64) {
 	r.idleAt = cycle
 }
 
-// Drain runs until nothing is inside.
+// Drain runs until the queue is empty.
 func (r *Reference) Drain() {
 	for r.state != "idle" {
 		r.RunTo(r.cycle + 1)
 	}
 }
 
-// ReplayReference is Replay on the Reference.
+// ReplayReference is ReplayVector on the Reference.
 func ReplayReference(v *Vector) *Vector {
 	r := NewReference(v.Engine, v.Config, v.Output)
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
@@ -282,7 +282,7 @@ func ReplayReference(v *Vector) *Vector {
 	}
 	r.Drain()
 	take()
-	got.Stats = append(Counters(r.stats), Stat{Name: "stall_cycles", Value: r.stall},
+	got.Stats = append(ListCounters(r.stats), Stat{Name: "stall_cycles", Value: r.stall},
 		Stat{Name: "idle_at", Value: uint64(r.idleAt)})
 	return got
 }

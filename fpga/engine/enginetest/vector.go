@@ -1,6 +1,6 @@
-// Package enginetest holds what a queue is tested against: golden vectors, which it reads, writes and replays, and a slow
-// and obvious reference. A vector is what goes into a queue and exactly what must come out, with times in cycles; its text
-// is described in docs/reference/semantics.md, Golden vectors.
+// Package enginetest tests queues. It reads, writes and replays golden vectors, and has a slow and obvious
+// reference. A vector lists the inputs of a queue and its exact outputs, with times in cycles;
+// docs/reference/semantics.md, Golden vectors, describes its text form.
 package enginetest
 
 import (
@@ -12,52 +12,53 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// ErrFormat is the kind of every error of Parse; its text names the line.
+// ErrFormat is matched by every error of ParseVector.
 var ErrFormat = errors.New("vector: bad format")
 
 // Vector is one golden vector.
 type Vector struct {
 	Name   string
-	About  []string // what it shows, one line each
-	Engine string   // as in engine.Names
+	About  []string // purpose of the vector, in lines
+	Engine string   // one of engine.DisciplineNames
 	Config engine.Config
 	Output engine.Output
 	Events []Event
-	Stats  []Stat // after the last event and after everything inside has left
+	Stats  []Stat // after the last event, when the queue is empty
 }
 
-// Kind says what an event is.
+// Kind is the kind of an event.
 type Kind uint8
 
 const (
 	In    Kind = iota // an update arrives
 	Out               // a frame's last bit has left
-	Flush             // everything inside is discarded
+	Flush             // all frames are discarded
 )
 
-// Event is one line of a vector. Events are in the order in which they happen.
+// Event is one line of a vector. Events are in order of time.
 type Event struct {
 	Kind  Kind
 	Cycle int64
-	// Update is what arrived or left; Data its gradients, nil where they do not matter.
+	// Update is the update that arrived or left. Data has its gradients; nil if they do not matter.
 	Update olaf.Update
 	Data   []int32
-	// Inside lists the contributors: of a frame that left, with provenance; of an arrival that an earlier hop merged.
+	// Inside lists the contributors: of a departed frame with provenance, or of an arrival merged by an earlier
+	// hop.
 	Inside []olaf.Contributor
-	// Class is what became of an arrival; engine.Classes where the vector does not say.
+	// Class is the class of an arrival; engine.Classes if the vector does not specify it.
 	Class  engine.Class
-	Queued int64 // of a frame that left: cycles since the append of its slot
+	Queued int64 // of a departed frame: cycles since the append of its slot
 }
 
-// Stat is one counter at the end.
+// Stat is the final value of one counter.
 type Stat struct {
 	Name  string
 	Value uint64
 }
 
-// Replay runs the arrivals and flushes of v and returns v with what came out instead of what was expected. The error
-// matches engine.ErrConfig.
-func Replay(v *Vector) (*Vector, error) {
+// ReplayVector runs the arrivals and flushes of v and returns v with the actual outputs instead of the expected
+// ones. The error matches engine.ErrConfig.
+func ReplayVector(v *Vector) (*Vector, error) {
 	d, err := engine.New(v.Engine, v.Config)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func Replay(v *Vector) (*Vector, error) {
 	return ReplayOn(d, v)
 }
 
-// ReplayOn is Replay through a discipline that somebody else made as v wants it. It must be empty.
+// ReplayOn is ReplayVector on an existing, empty discipline configured as v requires.
 func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
 	p, err := engine.NewPortOf(d, v.Output, (*recorder)(got))
@@ -76,7 +77,7 @@ func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 		at := olaf.Time(ev.Cycle) * olaf.Time(olaf.Cycle)
 		switch ev.Kind {
 		case In:
-			p.Advance(at) // so that what leaves at this instant is recorded before the arrival
+			p.Advance(at) // records departures at this instant before the arrival
 			ev.Class = p.OfferMerged(at, &ev.Update, ev.Data, ev.Inside).Class
 			got.Events = append(got.Events, ev)
 		case Flush:
@@ -85,13 +86,13 @@ func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 		}
 	}
 	idle := p.Drain()
-	got.Stats = append(Counters(d.Stats()),
+	got.Stats = append(ListCounters(d.Stats()),
 		Stat{"stall_cycles", p.StallCycles()},
 		Stat{"idle_at", uint64(idle) / uint64(olaf.Cycle)})
 	return got, nil
 }
 
-// recorder is a vector to which departures are appended.
+// recorder appends departures to a vector.
 type recorder Vector
 
 func (r *recorder) Deliver(d *engine.Departure) {
@@ -105,9 +106,9 @@ func (r *recorder) Deliver(d *engine.Departure) {
 	})
 }
 
-// Counters lists s under the names that vectors use.
-func Counters(s engine.Stats) []Stat {
-	rows := engine.Rows()
+// ListCounters lists s under the names used in vectors.
+func ListCounters(s engine.Stats) []Stat {
+	rows := engine.CounterRows()
 	list := make([]Stat, len(rows))
 	for i := range rows {
 		list[i] = Stat{rows[i].Vector, rows[i].Of(&s)}
@@ -115,8 +116,8 @@ func Counters(s engine.Stats) []Stat {
 	return list
 }
 
-// Write prints v in the canonical form, which Parse reads back unchanged.
-func Write(w io.Writer, v *Vector) error {
+// WriteVector prints v in the canonical form, which ParseVector reads back unchanged.
+func WriteVector(w io.Writer, v *Vector) error {
 	p := &printer{w: w}
 	p.line("vector %s", v.Name)
 	for _, about := range v.About {
@@ -124,8 +125,8 @@ func Write(w io.Writer, v *Vector) error {
 	}
 	c, o := &v.Config, &v.Output
 	p.line("queue %s slots=%d clusters=%d lanes=%d free_slot_on_start=%d reward_filter=%d reward_threshold=%d provenance=%d",
-		v.Engine, c.Slots, c.Clusters, c.LaneMemory, bit(c.FreeSlotOnStart), bit(c.RewardFilter), c.RewardThreshold,
-		bit(c.Provenance))
+		v.Engine, c.Slots, c.Clusters, c.LaneMemory, boolBit(c.FreeSlotOnStart), boolBit(c.RewardFilter), c.RewardThreshold,
+		boolBit(c.Provenance))
 	p.line("output rate=%d overhead=%d dequeue=%d merge=%d", o.Rate, o.OverheadBytes, o.DequeueCycles, o.MergeCycles)
 	for i := range v.Events {
 		p.event(&v.Events[i])
@@ -137,7 +138,7 @@ func Write(w io.Writer, v *Vector) error {
 	return p.err
 }
 
-// printer keeps the first error of many writes.
+// printer keeps the first write error.
 type printer struct {
 	w   io.Writer
 	err error
@@ -172,10 +173,10 @@ func (p *printer) event(ev *Event) {
 		}
 	}
 	for i, lane := range ev.Data {
-		p.print("%s%d", separator(i, " data="), lane)
+		p.print("%s%d", listSeparator(i, " data="), lane)
 	}
 	for i, who := range ev.Inside {
-		p.print("%s%d:%d:%d", separator(i, " inside="), who.Worker, who.Seq, who.GenNS)
+		p.print("%s%d:%d:%d", listSeparator(i, " inside="), who.Worker, who.Seq, who.GenNS)
 	}
 	if ev.Kind == In && ev.Class < engine.Classes {
 		p.print(" => %s", ev.Class)
@@ -183,7 +184,7 @@ func (p *printer) event(ev *Event) {
 	p.line("")
 }
 
-// namedFlag is a property of an update by name.
+// namedFlag is an update flag with its name.
 type namedFlag struct {
 	name string
 	flag olaf.Flags
@@ -191,14 +192,14 @@ type namedFlag struct {
 
 var flags = []namedFlag{{"retransmission", olaf.Retransmission}, {"count_saturated", olaf.CountSaturated}}
 
-func separator(i int, first string) string {
+func listSeparator(i int, first string) string {
 	if i == 0 {
 		return first
 	}
 	return ","
 }
 
-func bit(b bool) int {
+func boolBit(b bool) int {
 	if b {
 		return 1
 	}

@@ -22,7 +22,7 @@ func TestBadVectors(t *testing.T) {
 		{"end\n", `must come before "end"`},
 		{"vector a b\n", "line 1: a vector has one name"},
 		{"vector a\nvector b\n", "line 2: a vector has one name"},
-		{"vector a\nqueue lifo\n", `unknown queue "lifo"; there are ` + strings.Join(engine.Names(), ", ")},
+		{"vector a\nqueue lifo\n", `unknown queue "lifo"; there are ` + strings.Join(engine.DisciplineNames(), ", ")},
 		{"vector a\nqueue olaf slots=0 clusters=1\n", "slots is 0; it must be 1 to 65536"},
 		{"queue olaf slots=1 clusters=1\nqueue olaf slots=1 clusters=1\n", "line 2: there is one queue line"},
 		{"output rate=-1\n", `rate: "-1" is not a number that fits`},
@@ -52,7 +52,7 @@ func TestBadVectors(t *testing.T) {
 		{top + "wait 3\n", `unknown word "wait"`},
 		{strings.Repeat("#", enginetest.MaxLine+1), "line 1: bufio.Scanner: token too long"},
 	} {
-		_, err := enginetest.Parse(strings.NewReader(c.text))
+		_, err := enginetest.ParseVector(strings.NewReader(c.text))
 		if !errors.Is(err, enginetest.ErrFormat) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v; want %q", c.text, err, c.want)
 		}
@@ -70,11 +70,11 @@ func TestPageExample(t *testing.T) {
 		t.Fatal("the page has no example")
 	}
 	example, _, _ = strings.Cut("vector "+example, "```")
-	v, err := enginetest.Parse(strings.NewReader(example))
+	v, err := enginetest.ParseVector(strings.NewReader(example))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := enginetest.Replay(v)
+	got, err := enginetest.ReplayVector(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("vector a\n#x\nqueue fifo slots=1 clusters=1\noutput\nin 0 flags=count_saturated+retransmission inside=1:2:3\nflush 2\nend"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		v, err := enginetest.Parse(bytes.NewReader(text))
+		v, err := enginetest.ParseVector(bytes.NewReader(text))
 		if err != nil {
 			if !errors.Is(err, enginetest.ErrFormat) {
 				t.Fatalf("%v is not ErrFormat", err)
@@ -106,14 +106,14 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var first, second bytes.Buffer
-		if err := enginetest.Write(&first, v); err != nil {
+		if err := enginetest.WriteVector(&first, v); err != nil {
 			t.Fatal(err)
 		}
-		again, err := enginetest.Parse(bytes.NewReader(first.Bytes()))
+		again, err := enginetest.ParseVector(bytes.NewReader(first.Bytes()))
 		if err != nil {
 			t.Fatalf("what was written does not parse: %v\n%s", err, &first)
 		}
-		if err := enginetest.Write(&second, again); err != nil {
+		if err := enginetest.WriteVector(&second, again); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(first.Bytes(), second.Bytes()) {

@@ -1,4 +1,4 @@
-// Package netlabtest has networks for tests.
+// Package netlabtest provides networks for tests.
 package netlabtest
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Pair is two hosts, each in a network of its own, with a cable between them.
+// Pair is two hosts in separate networks with a cable between them.
 type Pair struct {
 	Near, Far *netlab.Node
 	cable     *netlab.Cable
 }
 
-// Near is the address at which the far host reaches the near one.
+// Near is the near host's address, reachable from the far host.
 const Near = "10.19.0.1"
 
-// Connect lays the cable until the test ends, or skips the test where the rights are missing.
+// NewPair creates the hosts and the cable until the test ends. It skips the test if rights are missing.
 func Connect(t testing.TB) *Pair {
 	t.Helper()
 	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
@@ -41,7 +41,7 @@ func Connect(t testing.TB) *Pair {
 	return p
 }
 
-// Cut keeps the cable dead for a time.
+// Cut interrupts the cable for a time.
 func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 	t.Helper()
 	end := p.cable.B
@@ -55,7 +55,7 @@ func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 		}))
 	}
 	link(netlink.LinkSetDown)
-	time.Sleep(dead) // for as long as the cable is to be dead
+	time.Sleep(dead) // the cable must be down this long
 	link(netlink.LinkSetUp)
 }
 

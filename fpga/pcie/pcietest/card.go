@@ -1,8 +1,9 @@
-// Package pcietest emulates a card for tests of the code that drives a real one: a folder that looks like sysfs, and a
-// BAR2 whose OLAF blocks are a twin or the RTL and whose shell is a small model, with faults on demand.
+// Package pcietest emulates a card for tests of the driver: a folder that looks like sysfs, and a BAR2 whose OLAF
+// blocks are a twin or the RTL and whose shell is a small model, with fault injection.
 //
-// The card behaves as silicon does where the twin is kinder: registers decline a write silently, an access that no register
-// answers reads 0xDEADBEEF, and a read can meet a write. Its clock is theirs, so that tests do not wait.
+// The card behaves like silicon where the twin is more lenient: registers decline writes silently, an access
+// without a register reads 0xDEADBEEF, and a read can coincide with a write. Its clock is virtual, so tests do not
+// wait.
 package pcietest
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// BDF is where the card sits.
+// BDF is the card's PCI address.
 const BDF = "0000:3b:00.0"
 
-// The shell's answers of a healthy card.
+// Shell registers of a healthy card.
 const (
 	buildTime   = 0x11211330
 	cmacVersion = 0x301
@@ -30,7 +31,7 @@ const (
 	allOnes     = ^uint32(0)
 )
 
-// Blocks are the OLAF blocks of a card: a twin, or the RTL.
+// Blocks are the OLAF blocks of a card: a twin or the RTL.
 type Blocks interface {
 	regmap.Reader
 	Write32(addr, value uint32) error
@@ -41,10 +42,10 @@ type Blocks interface {
 // Card is one fake card. It is not safe for concurrent use.
 type Card struct {
 	Blocks Blocks
-	// Shell holds the shell's registers by offset; tests change them at will.
+	// Shell has the shell's registers by offset; tests may change them.
 	Shell map[uint32]uint32
-	// OnLoad and OnStore see every access, numbered from 1, after it was answered; nil does nothing. OnLoad returns what
-	// is read instead; OnStore says whether the write is lost.
+	// OnLoad and OnStore, if set, are called for every access, numbered from 1. OnLoad returns the value to read.
+	// OnStore reports whether the write is lost.
 	OnLoad  func(n int, offset, value uint32) uint32
 	OnStore func(n int, offset, value uint32) (lost bool)
 
@@ -56,11 +57,11 @@ type Card struct {
 	packets     []twin.Packet
 }
 
-// Port is one MAC's model: what was counted since the last tick, and what the last tick latched.
+// Port models one MAC: the counts since the last tick, and those latched by it.
 type Port struct {
-	Running, Latched map[uint32]uint64 // by the offset of the counter
+	Running, Latched map[uint32]uint64 // by offset of the counter
 	Ticked           time.Time
-	history          bool // the next read of the receiver's status shows the past
+	history          bool // the next read of the receiver's status returns latched history
 }
 
 // New returns a healthy card with two ports and a twin as its blocks.
@@ -93,7 +94,7 @@ func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
 	return c, nil
 }
 
-// Now returns the time on the card's clock.
+// Now returns the card's time.
 func (c *Card) Now() time.Time { return c.now }
 
 // Wait lets the card's time pass.
@@ -105,7 +106,7 @@ func (c *Card) Wait(ctx context.Context, d olaf.Duration) error {
 // Close does nothing: a card outlives its mappings.
 func (c *Card) Close() error { return nil }
 
-// Load32 answers a read.
+// Load32 handles a read.
 func (c *Card) Load32(offset uint32) uint32 {
 	c.Loads++
 	v := c.load(offset)
@@ -126,7 +127,7 @@ func (c *Card) load(offset uint32) uint32 {
 		}
 		return v
 	}
-	if port, off, ok := mac(offset); ok {
+	if port, off, ok := splitMACAddress(offset); ok {
 		if v, ok := c.Ports[port].load(off, c.now); ok {
 			return v
 		}
@@ -137,8 +138,8 @@ func (c *Card) load(offset uint32) uint32 {
 	return regmap.Placeholder
 }
 
-// mac splits an address of a CMAC into port and offset.
-func mac(offset uint32) (port int, off uint32, ok bool) {
+// splitMACAddress splits a CMAC address into port and offset.
+func splitMACAddress(offset uint32) (port int, off uint32, ok bool) {
 	off = offset - 0x8000
 	port = int(off / portStride)
 	off %= portStride
@@ -168,13 +169,13 @@ func (p *Port) load(off uint32, now time.Time) (uint32, bool) {
 	return 0, false
 }
 
-// Tick latches and clears a port's counters, as anybody's write to TICK does.
+// Tick latches and clears a port's counters, like a write to TICK.
 func (c *Card) Tick(port int) {
 	p := &c.Ports[port]
 	p.Latched, p.Running, p.Ticked = p.Running, map[uint32]uint64{}, c.now
 }
 
-// Store32 takes a write.
+// Store32 handles a write.
 func (c *Card) Store32(offset, value uint32) {
 	c.Stores++
 	if c.OnStore != nil && c.OnStore(c.Stores, offset, value) {
@@ -188,7 +189,7 @@ func (c *Card) Store32(offset, value uint32) {
 		_ = c.Blocks.Write32(offset, value) // a card declines silently
 		return
 	}
-	if port, off, ok := mac(offset); ok && off == 0x2B0 {
+	if port, off, ok := splitMACAddress(offset); ok && off == 0x2B0 {
 		c.Tick(port)
 		return
 	}
@@ -205,16 +206,16 @@ func (c *Card) Store32(offset, value uint32) {
 	}
 }
 
-// Function describes a card to sysfs.
+// Function describes a card for sysfs.
 type Function struct {
 	BDF            string
 	Vendor, Device uint16
 	BAR2           int64
 	Driver         string
 	MemoryOff      bool
-	Power          string // its state; empty for D0
+	Power          string // power state; empty means D0
 	DeadLink       bool   // the configuration space reads all ones
-	NoWindow       bool   // the card has a BAR2, and the kernel found no address for it
+	NoWindow       bool   // the kernel found no address for the card's BAR2
 }
 
 // OpenNIC returns the function of a healthy card.
@@ -222,7 +223,7 @@ func OpenNIC() Function {
 	return Function{BDF: BDF, Vendor: 0x10ee, Device: 0x903f, BAR2: 4 << 20}
 }
 
-// WriteSysfs puts a function into a folder that looks like /sys/bus/pci/devices. BAR2 is a sparse file.
+// WriteSysfs adds a function to a folder that looks like /sys/bus/pci/devices. BAR2 is a sparse file.
 func WriteSysfs(root string, f Function) error {
 	dir := filepath.Join(root, f.BDF)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -265,7 +266,7 @@ func WriteSysfs(root string, f Function) error {
 	return os.Truncate(filepath.Join(dir, "resource2"), f.BAR2)
 }
 
-// Bus is a host with the card in it: sysfs and locks lie in dir.
+// Bus returns a host with the card in it, with sysfs and locks in dir.
 func (c *Card) Bus(dir string, f Function) (pcie.Bus, error) {
 	bus := pcie.Bus{Sysfs: filepath.Join(dir, "devices"), Locks: dir,
 		Map: func(string, int64, bool) (pcie.Window, error) { return c, nil }}

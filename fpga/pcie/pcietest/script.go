@@ -8,34 +8,34 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Kind is something that goes wrong at one access.
+// Kind is the kind of a fault at one access.
 type Kind uint8
 
-// What goes wrong: on the way, and at the card.
+// Kinds of faults, on the way and in the card.
 const (
-	Delay       Kind = iota // the access takes a millisecond longer for each bit
-	Lose                    // a write does not arrive, the answer to a read is all ones
-	Double                  // it is done twice; of two answers the first one counts
-	Flip                    // one bit is wrong, in what is written or in what is answered
-	BoxReset                // somebody resets the blocks before it
-	Adapters                // somebody resets the packet adapters before it
-	PowerCycles             // the card is switched off and on before it
-	Reprograms              // another image is loaded before it
-	Kinds                   // how many there are
+	Delay       Kind = iota // the access takes Bit+1 ms longer
+	Lose                    // a write is lost; a read returns all ones
+	Double                  // the access is made twice; the first answer of a read counts
+	Flip                    // one bit of the written or read value is wrong
+	BoxReset                // the blocks are reset before the access
+	Adapters                // the packet adapters are reset before the access
+	PowerCycles             // the card is power-cycled before the access
+	Reprograms              // another image is loaded before the access
+	Kinds                   // number of kinds
 )
 
 var kindNames = [Kinds]string{"delay", "loss", "doubling", "flip", "reset", "adapter reset", "power cycle", "new image"}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Fault is one thing that goes wrong.
+// Fault is one fault to inject.
 type Fault struct {
-	Access int // at which access from now on, counted from 0
+	Access int // index of the access, from 0
 	Kind   Kind
-	Bit    int // of a Flip, 0 to 31; milliseconds less one of a Delay
+	Bit    int // bit of a Flip, 0 to 31; milliseconds less one of a Delay
 }
 
-// Met is a fault that an access met.
+// Met is a fault that was injected into an access.
 type Met struct {
 	Fault
 	Write  bool
@@ -50,38 +50,38 @@ func (m Met) String() string {
 	return fmt.Sprintf("access %d, %s of %s: %v", m.Access, verb, m.Where(), m.Kind)
 }
 
-// Where is the register, or its offset where it has no name.
+// Where returns the register's name, or its offset if it has none.
 func (m Met) Where() string {
-	if ref, _, ok := regmap.At(m.Offset); ok {
+	if ref, _, ok := regmap.RegisterAt(m.Offset); ok {
 		return ref.Name()
 	}
 	return fmt.Sprintf("%#x", m.Offset)
 }
 
-// Script is faults that come one after the other, and what they met.
+// Script injects a list of faults and records which accesses they hit.
 type Script struct {
 	card   *Card
 	faults []Fault
-	onLoad func(n int, offset, value uint32) uint32 // what the card does besides
+	onLoad func(n int, offset, value uint32) uint32 // previous hook of the card
 	Done   int                                      // accesses
-	Writes []int                                    // of these
+	Writes []int                                    // indexes of writes
 	Met    []Met
 }
 
-// Play lets faults happen from the next access on. Those that come too late for what is done do not happen.
+// Play injects faults from the next access on. Faults for accesses that are never made do not occur.
 func (c *Card) Play(faults []Fault) *Script {
 	s := &Script{card: c, faults: faults, onLoad: c.OnLoad}
 	c.OnLoad, c.OnStore = s.load, s.store
 	return s
 }
 
-// next is what goes wrong at this access.
-func (s *Script) next(offset uint32, write bool) (now []Fault) {
+// nextFaults returns and applies the faults of this access.
+func (s *Script) nextFaults(offset uint32, write bool) (now []Fault) {
 	for _, f := range s.faults {
 		if f.Access == s.Done {
 			now = append(now, f)
 			s.Met = append(s.Met, Met{f, write, offset})
-			s.befall(f)
+			s.applyToCard(f)
 		}
 	}
 	if write {
@@ -91,8 +91,8 @@ func (s *Script) next(offset uint32, write bool) (now []Fault) {
 	return now
 }
 
-// befall does what concerns the whole card.
-func (s *Script) befall(f Fault) {
+// applyToCard applies faults that affect the complete card.
+func (s *Script) applyToCard(f Fault) {
 	switch c := s.card; f.Kind {
 	case Delay:
 		_ = c.Wait(context.Background(), olaf.Duration(f.Bit+1)*olaf.Millisecond)
@@ -111,13 +111,13 @@ func (s *Script) befall(f Fault) {
 	}
 }
 
-// load is asked after the card has answered, so that it answers again where something befell it before.
+// load runs after the card has answered, so it reads again after a fault that affected the card.
 func (s *Script) load(n int, offset, value uint32) uint32 {
-	for _, f := range s.next(offset, false) {
+	for _, f := range s.nextFaults(offset, false) {
 		switch f.Kind {
 		case BoxReset, Adapters, PowerCycles, Reprograms, Delay:
 			if regmapWindow(offset) {
-				continue // its index has moved on
+				continue // its index has advanced
 			}
 			value = s.card.load(offset)
 		case Double:
@@ -139,22 +139,22 @@ func regmapWindow(offset uint32) bool {
 }
 
 func (s *Script) store(_ int, offset, value uint32) (lost bool) {
-	for _, f := range s.next(offset, true) {
+	for _, f := range s.nextFaults(offset, true) {
 		switch f.Kind {
 		case Lose:
 			lost = true
 		case Double:
-			s.put(offset, value)
+			s.storeRaw(offset, value)
 		case Flip:
-			s.put(offset, value^1<<f.Bit)
+			s.storeRaw(offset, value^1<<f.Bit)
 			lost = true
 		}
 	}
 	return lost
 }
 
-// put is a write that goes wrong no more.
-func (s *Script) put(offset, value uint32) {
+// storeRaw writes without faults.
+func (s *Script) storeRaw(offset, value uint32) {
 	on := s.card.OnStore
 	s.card.OnStore = nil
 	s.card.Store32(offset, value)

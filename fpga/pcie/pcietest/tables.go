@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-// Tables are the VitisNetP4 blocks of a card as the stand-in driver programs them (p4ctl/vnp4/testdata/standin.c). They
-// answer the lookups of the twin and the RTL.
+// Tables emulates the VitisNetP4 blocks of a card as the stand-in driver programs them
+// (p4ctl/vnp4/testdata/standin.c). They answer the lookups of the twin and the RTL.
 type Tables struct {
 	card     *Card
 	workers  map[uint32]uint32
@@ -18,7 +18,7 @@ type Tables struct {
 	version  uint64
 }
 
-// The registers of a window, and what the stand-in writes into the command register.
+// Registers of a window, and values of the command register.
 const (
 	windowKey, windowParams, windowCommand, windowCanary = 0x0, 0x4, 0x8, 0x10
 	insertEntry, updateEntry, resetTable                 = 1, 2, 4
@@ -31,7 +31,7 @@ func NewTables() *Tables {
 	return &Tables{workers: map[uint32]uint32{}, clusters: map[uint32]bool{}, servers: map[uint32]bool{}}
 }
 
-// Attach puts the tables behind the windows of a card, whose OnStore they take.
+// Attach connects the tables to the windows of a card. It replaces the card's OnStore.
 func (t *Tables) Attach(c *Card) {
 	t.card = c
 	for _, base := range []uint32{pcie.TablesBase, pcie.TablesBase + pcie.TablesBytes/2} {
@@ -45,7 +45,7 @@ func (t *Tables) Attach(c *Card) {
 	}
 }
 
-// IsTableCommand reports whether a write to offset makes a table change.
+// IsTableCommand reports whether a write to offset changes a table.
 func IsTableCommand(offset uint32) bool {
 	return offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes &&
 		offset%(pcie.TablesBytes/2) == windowCommand
@@ -71,25 +71,25 @@ func (t *Tables) command(base, value uint32) {
 	}
 }
 
-// Workers returns how many workers the tables know.
+// Workers returns the number of workers in the tables.
 func (t *Tables) Workers() int { return len(t.workers) }
 
 // Version changes with every change of the tables.
 func (t *Tables) Version() uint64 { return t.version }
 
-// Server reports whether addr is a parameter server.
-func (t *Tables) Server(addr netip.Addr) bool { return t.servers[number(addr)] }
+// Server reports whether addr belongs to a parameter server.
+func (t *Tables) Server(addr netip.Addr) bool { return t.servers[ipNumber(addr)] }
 
 // Worker returns the cluster and worker of a source address.
 func (t *Tables) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
-	params, ok := t.workers[number(source)]
+	params, ok := t.workers[ipNumber(source)]
 	return olaf.ClusterID(params >> 16), olaf.WorkerID(params), ok
 }
 
-// Group reports whether a cluster is known. Its members are in the replication block, and nothing here is multicast.
+// Group reports whether a cluster is known. Members are in the replication block; this type multicasts nothing.
 func (t *Tables) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, t.clusters[uint32(c)] }
 
-func number(a netip.Addr) uint32 {
+func ipNumber(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.BigEndian.Uint32(b[:])
 }

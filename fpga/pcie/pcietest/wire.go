@@ -16,8 +16,8 @@ type Frame struct {
 
 const txPackets = 0x500 // a MAC's counter of sent frames
 
-// Sent returns the frames that left for the parameter server since the last call, and counts them at the MAC of a port.
-// The blocks must record whole frames: a twin built with Wire, or RTL with Record.
+// Sent returns the frames that left for the parameter server since its last call, and counts them at the MAC of a
+// port. The blocks must record complete frames: a twin with Wire, or RTL with Record.
 func (c *Card) Sent(port int) ([]Frame, error) {
 	start, err := regmap.Read64(c.Blocks, regmap.GeneratorStartCycle)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package atp is ATP's table of aggregators as a switch program (Lao et al., NSDI 2021), in the profile p4ml by the rules of
-// its released P4 program and in the profile paper with two levels of switches. The sender chooses the aggregator; whoever
-// finds it taken goes on to the parameter server as it is, and an aggregator is held until the server's acknowledgement.
+// Package atp implements ATP's table of aggregators as a switch program (Lao et al., NSDI 2021). Profile p4ml
+// follows the released P4 program; profile paper has two levels of switches. The sender chooses the aggregator. If
+// it is taken, the packet continues to the parameter server unchanged. An aggregator is held until the server's
+// acknowledgement.
 //
-// docs/papers/atp.md tells apart what the code does, what the published description says and what is decided here.
+// docs/papers/atp.md separates the rules of the code, those of the paper, and ours.
 package atp
 
 import (
@@ -19,37 +20,39 @@ const (
 	Paper    = "paper"
 )
 
-// DefaultSlots is how many aggregators the released program has: two registers of 20,000 cells for each of 31 words.
+// DefaultSlots is the number of aggregators in the released program: two registers of 20,000 cells for each of 31
+// words.
 const DefaultSlots = 20_000
 
-// Lanes is how many values a packet carries, MaxSlots what an index of 16 bits reaches, and MaxMembers the bits of a bitmap.
+// Lanes is the number of values per packet, MaxSlots the range of a 16-bit index, and MaxMembers the number of bits
+// in a bitmap.
 const (
 	Lanes      = 62
 	MaxSlots   = 1 << 16
 	MaxMembers = 32
-	MaxFan     = 31 // of the paper's five bits a level
+	MaxFan     = 31 // range of the paper's five bits per level
 )
 
-// What becomes of an arriving packet.
+// Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // passed on as it is
-	Consumed                        // added, the aggregator waits for more
-	Completed                       // added, and all are inside: the sum went to the server
-	Collided                        // the aggregator is another's: on to the server with the mark
-	Duplicate                       // inside an aggregator that waits
-	Answered                        // inside one that is complete: the sum went to the server again
-	Flushed                         // sent again: what was inside went to the server and the aggregator is free
-	Bypassed                        // floats, which no aggregator adds
-	Freed                           // an acknowledgement that freed its aggregator
-	Mismatched                      // of another length than what the aggregator holds
-	OutOfRange                      // of an aggregator that is not there
-	Stranger                        // from a port that is no member's
+	Forwarded  program.Class = iota // passed on unchanged
+	Consumed                        // added, the aggregator is incomplete
+	Completed                       // added and complete: the sum went to the server
+	Collided                        // the aggregator is another's: sent to the server with the collision mark
+	Duplicate                       // already in an incomplete aggregator
+	Answered                        // already in a complete aggregator: the sum went to the server again
+	Flushed                         // retransmission: the aggregator's content went to the server, and it is free
+	Bypassed                        // floats, which aggregators cannot add
+	Freed                           // acknowledgement that freed its aggregator
+	Mismatched                      // length differs from the aggregator's
+	OutOfRange                      // no such aggregator
+	Stranger                        // from a port without a member
 	classes
 )
 
-// aggregator is one place of the table.
+// aggregator is one slot of the table.
 type aggregator struct {
-	key    uint64 // 1 + job and sequence; 0 is free
+	key    uint64 // 1 + job and sequence; 0 means free
 	bitmap uint32
 	time   uint16 // contributions, the released program's agtr_time
 	lanes  uint16
@@ -62,7 +65,7 @@ type aggregator struct {
 // Switch is one switch's table. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
-	levels bool          // the profile has two
+	levels bool          // the profile has two levels
 	jobs   []program.Job // as configured
 	slots  []aggregator
 	lanes  []uint32
@@ -80,9 +83,9 @@ var limits = program.Limits{
 	Unwrapped: "ATP's workers choose aggregators themselves",
 }
 
-// New builds a table. Slots 0 is DefaultSlots. The error matches program.ErrConfig.
+// New returns a table without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
-	cfg, err := limits.Fill(cfg)
+	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +96,8 @@ func New(cfg program.Config) (*Switch, error) {
 	}, nil
 }
 
-// Configure says who a job's workers are. Jobs share the table, but for those that are given a part of it, which the rest is
-// trusted to leave alone; a job that nobody configured is taken to be like the first.
+// Configure sets the workers of a job. Jobs share the table, except those with a partition, which other jobs are
+// trusted to leave alone. An unconfigured job is treated like the first.
 func (s *Switch) Configure(j program.Job) error {
 	most := MaxMembers
 	if s.levels {
@@ -102,7 +105,7 @@ func (s *Switch) Configure(j program.Job) error {
 	}
 	switch {
 	case len(j.Members) > most:
-		return fmt.Errorf("%w: %d workers; profile %s takes %d", program.ErrConfig, len(j.Members), s.profile(), most)
+		return fmt.Errorf("%w: %d workers; profile %s takes %d", program.ErrConfig, len(j.Members), s.profileName(), most)
 	case j.Fan < 0 || j.Fan > most:
 		return fmt.Errorf("%w: a fan-in of %d; it must be 1 to %d, or 0 for the number of workers", program.ErrConfig,
 			j.Fan, most)
@@ -116,7 +119,7 @@ func (s *Switch) Configure(j program.Job) error {
 			j.Base+j.Slots-1, len(s.slots))
 	}
 	for i := range s.jobs {
-		if err := j.Beside(&s.jobs[i], "aggregators"); err != nil {
+		if err := j.CheckOverlap(&s.jobs[i], "aggregators"); err != nil {
 			return err
 		}
 	}
@@ -130,18 +133,18 @@ func (s *Switch) Configure(j program.Job) error {
 	return nil
 }
 
-func (s *Switch) profile() string {
+func (s *Switch) profileName() string {
 	if s.levels {
 		return Paper
 	}
 	return Released
 }
 
-// Remove ends a job and frees what it held.
+// Remove ends a job and frees its aggregators.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	for i := range s.slots {
 		if t := &s.slots[i]; t.key != 0 && olaf.ClusterID((t.key-1)>>48) == id {
-			s.free(t)
+			s.freeSlot(t)
 		}
 	}
 	for i := range s.jobs {
@@ -152,7 +155,7 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 	}
 }
 
-func (s *Switch) job(id olaf.ClusterID) *program.Job {
+func (s *Switch) findJob(id olaf.ClusterID) *program.Job {
 	for i := range s.jobs {
 		if s.jobs[i].ID == id {
 			return &s.jobs[i]
@@ -164,11 +167,11 @@ func (s *Switch) job(id olaf.ClusterID) *program.Job {
 	return nil
 }
 
-// keyOf is never 0. The released program's key is job and sequence, without the tensor.
+// keyOf returns a key that is never 0. As in the released program it has job and sequence but not the tensor.
 func keyOf(p *program.Packet) uint64 { return 1 + (uint64(p.Job)<<48 | p.Seg&(1<<48-1)) }
 
-// free empties an aggregator that is held; what had not left is cleared.
-func (s *Switch) free(t *aggregator) {
+// freeSlot empties an aggregator; a sum that had not left counts as cleared.
+func (s *Switch) freeSlot(t *aggregator) {
 	if !t.left {
 		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
 		s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
@@ -177,27 +180,27 @@ func (s *Switch) free(t *aggregator) {
 	*t = aggregator{}
 }
 
-// Reset empties the table and the counts and keeps jobs and memory.
+// Reset empties the table, zeroes the counts and keeps jobs and memory.
 func (s *Switch) Reset() {
 	clear(s.slots)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Slots is the length of the table.
+// Slots returns the size of the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// Occupied is how many aggregators are held, complete ones that wait for their acknowledgement too.
+// Occupied returns the number of aggregators in use, including complete ones that wait for their acknowledgement.
 func (s *Switch) Occupied() int { return s.used }
 
-// Counts are the values of the ledger that Describe declares.
+// Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory is, of each aggregator, the values, a bitmap, a count, a mark and job and sequence, 4 bytes each.
+// Memory returns, per aggregator, the values, a bitmap, a count, a mark, and job and sequence, 4 bytes each.
 func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.slots) * (olaf.LaneBytes*Lanes + 4*4))
 }
 
-// Slot views aggregator i.
+// Slot returns a view of aggregator i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	if t.key == 0 {
@@ -209,7 +212,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	}
 }
 
-// buffer is the lanes of an aggregator, as many as it has in use; nil of a switch that stores none.
+// buffer returns the used lanes of an aggregator, or nil if the switch stores none.
 func (s *Switch) buffer(i int) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 19) }
+func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 19) }
 
 func TestRefusals(t *testing.T) {
 	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}} {
@@ -150,7 +150,7 @@ func TestAgainstReference(t *testing.T) {
 			}
 			bit, value := rapid.IntRange(0, workers-1).Draw(t, "bit"), rapid.Int64Range(-1000, 1000).Draw(t, "value")
 			resend := rapid.IntRange(0, 4).Draw(t, "resend") == 0
-			p.Kind, p.Trace = program.Data, program.Contribution(olaf.WorkerID(bit), uint32(key[1]), 1)
+			p.Kind, p.Trace = program.Data, program.NewTrace(olaf.WorkerID(bit), uint32(key[1]), 1)
 			if resend {
 				p.Flags = program.Resend
 			}
@@ -162,7 +162,7 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		programtest.Account(t, &d, s, uint64(packets))
+		programtest.CheckAccount(t, &d, s, uint64(packets))
 		if s.Occupied() != len(r.owner) {
 			t.Fatalf("%d aggregators are held, the reference holds %d", s.Occupied(), len(r.owner))
 		}
@@ -189,7 +189,7 @@ func BenchmarkReceive(b *testing.B) {
 					b.Fatal(err)
 				}
 				data := make([]uint32, lanes)
-				p := &program.Packet{Kind: program.Data, Seg: 1, Lanes: uint16(lanes), Count: 1, Trace: program.Contribution(1, 1, 1)}
+				p := &program.Packet{Kind: program.Data, Seg: 1, Lanes: uint16(lanes), Count: 1, Trace: program.NewTrace(1, 1, 1)}
 				ack := &program.Packet{Kind: program.Ack}
 				b.ReportAllocs()
 				for b.Loop() {

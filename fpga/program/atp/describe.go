@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Counts of contributions, behind those of the classes.
+// Contribution counters, after those of the classes.
 const (
 	vectorsIn      = int(classes) + program.VectorsIn
 	vectorsOut     = int(classes) + program.VectorsOut
@@ -14,8 +14,8 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// ledger declares the classes, and what all programs count besides.
-func ledger() *olaf.Ledger {
+// newLedger declares the classes and the counters common to all programs.
+func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded",
 			Doc: "passed on as they are: other traffic, repeats that found nothing, acknowledgements that freed nothing"},
@@ -38,7 +38,7 @@ func ledger() *olaf.Ledger {
 	}, "completed", "forwarded", "collided", "flushed_by_resend", "bypassed_overflow")
 }
 
-// Describe is ATP to those who handle programs by their descriptions.
+// Describe returns the description of ATP.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "atp",
@@ -46,15 +46,15 @@ func Describe() program.Description {
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Sticky,
 		Completes:  "as many contributions as packets name for their level; where they name none the job's fan-in, which is as many as it has members",
-		Ledger:     ledger(),
+		Ledger:     newLedger(),
 		Classes:    int(classes),
-		Tables:     tables(), Stranger: Stranger,
+		Tables:     listTables(), Stranger: Stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }
 
-// tables are what a controller writes.
-func tables() []program.Table {
+// listTables returns the tables that a controller writes.
+func listTables() []program.Table {
 	return []program.Table{
 		{
 			Name: "atp.jobs", Doc: "The jobs that the switch knows, and their part of the aggregators where these are not shared.",

@@ -26,7 +26,7 @@ func TestAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(workers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(workers)}); err != nil {
 		t.Fatal(err)
 	}
 	out, orders := new(lastSum), 0
@@ -34,7 +34,7 @@ func TestAnyOrder(t *testing.T) {
 		orders++
 		for place, w := range order {
 			p := program.Packet{Kind: program.Data, Job: 1, Seg: 1, Lanes: 1, Worker: olaf.WorkerID(w),
-				Trace: program.Contribution(olaf.WorkerID(w), 0, 1)}
+				Trace: program.NewTrace(olaf.WorkerID(w), 0, 1)}
 			class := s.Receive(0, program.Port(w), &p, []uint32{uint32(1 << w)}, out)
 			if last := place == workers-1; last != (class == Completed) || out.sent != 0 && !last {
 				t.Fatalf("order %v: packet %d is %d, %d left", order, place, class, out.sent)

@@ -8,33 +8,33 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive is one packet through the table.
+// Receive processes one packet.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Ack:
-		return s.counted(s.acknowledge(p, lanes, out))
+		return s.countClass(s.handleAck(p, lanes, out))
 	case p.Kind != program.Data || from == program.Uplink:
-		program.Forward(from, p, lanes, out)
-		return s.counted(Forwarded)
+		program.ForwardPacket(from, p, lanes, out)
+		return s.countClass(Forwarded)
 	case p.Flags&program.Overflow != 0:
 		out.Emit(program.Up, p, lanes)
-		return s.counted(Bypassed)
+		return s.countClass(Bypassed)
 	case int(p.Index) >= len(s.slots):
-		return s.counted(OutOfRange)
+		return s.countClass(OutOfRange)
 	}
-	k := s.job(p.Job)
+	k := s.findJob(p.Job)
 	bit, ok := bitOf(k, from, p)
 	switch {
 	case !ok:
-		return s.counted(Stranger)
+		return s.countClass(Stranger)
 	case k.Slots > 0 && k.ID == p.Job && (int(p.Index) < k.Base || int(p.Index) >= k.Base+k.Slots):
-		return s.counted(OutOfRange)
+		return s.countClass(OutOfRange)
 	case s.levels && (k.Level > 0) != (p.Flags&program.Second != 0):
-		out.Emit(program.Up, p, lanes) // another level's matter
-		return s.counted(Forwarded)
+		out.Emit(program.Up, p, lanes) // for the other level
+		return s.countClass(Forwarded)
 	case p.Flags&program.Resend != 0:
-		return s.counted(s.resent(k, bit, p, lanes, out))
+		return s.countClass(s.handleResend(k, bit, p, lanes, out))
 	}
 	t, key := &s.slots[p.Index], keyOf(p)
 	switch {
@@ -42,40 +42,40 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		t.key, t.lanes, t.since = key, p.Lanes, now
 		s.used++
 	case t.key != key:
-		s.collide(p, lanes, out)
-		return s.counted(Collided)
+		s.sendCollided(p, lanes, out)
+		return s.countClass(Collided)
 	case t.lanes != p.Lanes:
-		return s.counted(Mismatched)
+		return s.countClass(Mismatched)
 	}
 	marked := t.ecn
 	t.ecn = t.ecn || p.Flags&program.ECN != 0
-	full := fan(k, p)
+	full := requiredCount(k, p)
 	if t.bitmap&bit != 0 {
 		if t.time < full {
-			return s.counted(Duplicate)
+			return s.countClass(Duplicate)
 		}
-		s.send(k, int(p.Index), p, marked, out)
-		return s.counted(Answered)
+		s.sendSum(k, int(p.Index), p, marked, out)
+		return s.countClass(Answered)
 	}
-	s.add(t, bit, p, lanes)
+	s.addPacket(t, bit, p, lanes)
 	if t.time < full {
-		return s.counted(Consumed)
+		return s.countClass(Consumed)
 	}
-	s.leave(t)
-	s.send(k, int(p.Index), p, marked, out)
-	return s.counted(Completed)
+	s.markLeft(t)
+	s.sendSum(k, int(p.Index), p, marked, out)
+	return s.countClass(Completed)
 }
 
-// counted is a packet's class, with the packet counted in it.
-func (s *Switch) counted(class program.Class) program.Class {
+// countClass counts a packet in its class.
+func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// levelShift is where a packet's second bitmap begins, that of racks; the first is that of workers in theirs.
+// levelShift is the offset of a packet's second bitmap, for racks; the first is for workers in a rack.
 const levelShift = 32
 
-// bitOf is the contributor's bit: the packet's own of this level, or that of the member behind the port.
+// bitOf returns the contributor's bit: the packet's bit for this level, or that of the member at the port.
 func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) {
 	if k == nil {
 		return 0, false
@@ -94,8 +94,8 @@ func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) 
 	return 0, false
 }
 
-// fan is how many contributions complete an aggregator: what the packet says, or the job.
-func fan(k *program.Job, p *program.Packet) uint16 {
+// requiredCount returns the contributions that complete an aggregator, from the packet or else the job.
+func requiredCount(k *program.Job, p *program.Packet) uint16 {
 	switch {
 	case p.Fan > 0:
 		return p.Fan
@@ -105,16 +105,16 @@ func fan(k *program.Job, p *program.Packet) uint16 {
 	return uint16(len(k.Members))
 }
 
-// collide passes on a packet whose aggregator is another's, and says so in it.
-func (s *Switch) collide(p *program.Packet, lanes []uint32, out program.Out) {
+// sendCollided passes on a packet whose aggregator is another's, with the collision mark.
+func (s *Switch) sendCollided(p *program.Packet, lanes []uint32, out program.Out) {
 	s.out = *p
 	s.out.Flags |= program.Collision
 	out.Emit(program.Up, &s.out, lanes)
 }
 
-// resent is a packet that is sent again: whatever its aggregator holds goes to the server, and the aggregator is free. It
-// never takes a free one.
-func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+// handleResend processes a retransmission: the aggregator's content goes to the server, and the aggregator is free.
+// A retransmission never takes a free aggregator.
+func (s *Switch) handleResend(k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	i := int(p.Index)
 	t := &s.slots[i]
 	if t.key != keyOf(p) || t.lanes != p.Lanes {
@@ -122,26 +122,26 @@ func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []u
 		return Forwarded
 	}
 	if s.levels && k.Level > 0 {
-		s.free(t)
+		s.freeSlot(t)
 		out.Emit(program.Up, p, lanes)
 		return Flushed
 	}
 	marked := t.ecn
 	if t.bitmap&bit == 0 && !t.left {
-		s.add(t, bit, p, lanes)
+		s.addPacket(t, bit, p, lanes)
 	}
 	if !t.left {
-		s.leave(t)
+		s.markLeft(t)
 	}
-	s.send(k, i, p, marked, out)
-	s.free(t)
+	s.sendSum(k, i, p, marked, out)
+	s.freeSlot(t)
 	return Flushed
 }
 
-// add puts a packet into an aggregator; the first one overwrites what an earlier use left.
-func (s *Switch) add(t *aggregator, bit uint32, p *program.Packet, lanes []uint32) {
+// addPacket adds a packet to an aggregator; the first overwrites the content of an earlier use.
+func (s *Switch) addPacket(t *aggregator, bit uint32, p *program.Packet, lanes []uint32) {
 	if s.cfg.LaneMemory > 0 {
-		s.sum(int(p.Index), lanes)
+		s.addLanes(int(p.Index), lanes)
 	}
 	t.bitmap |= bit
 	t.time++
@@ -150,8 +150,8 @@ func (s *Switch) add(t *aggregator, bit uint32, p *program.Packet, lanes []uint3
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }
 
-// sum puts a packet's lanes into aggregator i.
-func (s *Switch) sum(i int, lanes []uint32) {
+// addLanes adds a packet's lanes to aggregator i.
+func (s *Switch) addLanes(i int, lanes []uint32) {
 	if s.slots[i].bitmap == 0 {
 		copy(s.buffer(i), lanes)
 	} else {
@@ -159,16 +159,16 @@ func (s *Switch) sum(i int, lanes []uint32) {
 	}
 }
 
-// leave counts what an aggregator holds as gone to the server.
-func (s *Switch) leave(t *aggregator) {
+// markLeft counts an aggregator's sum as sent to the server.
+func (s *Switch) markLeft(t *aggregator) {
 	t.left = true
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 }
 
-// send puts an aggregator's sum into the packet at hand and lets that go on. Its mark is what the register held before this
-// packet: that of the packet itself is lost, as in the released program.
-func (s *Switch) send(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
+// sendSum replaces the content of the current packet by the aggregator's sum and passes it on. Its ECN mark is the
+// register's value before this packet: the packet's mark is lost, as in the released program.
+func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
 	t := &s.slots[i]
 	s.out = *p
 	s.out.Bitmap, s.out.Count = uint64(t.bitmap), t.time
@@ -181,18 +181,18 @@ func (s *Switch) send(k *program.Job, i int, p *program.Packet, marked bool, out
 		level := levelShift * min(k.Level, 1)
 		s.out.Flags |= program.Second
 		s.out.Bitmap = p.Bitmap&^(math.MaxUint32<<level) | uint64(t.bitmap)<<level
-		s.out.Fan = 0 // the next level's own
+		s.out.Fan = 0 // set by the next level
 	}
 	out.Emit(program.Up, &s.out, s.buffer(i))
 }
 
-// acknowledge frees the aggregator that the packet names, if it is this packet's, and tells the job's workers. The server's
-// request for floats frees nothing.
-func (s *Switch) acknowledge(p *program.Packet, lanes []uint32, out program.Out) program.Class {
+// handleAck frees the aggregator that the packet names, if it belongs to this packet, and notifies the job's
+// workers. The server's request for floats frees nothing.
+func (s *Switch) handleAck(p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	class := Forwarded
 	if p.Flags&program.Overflow == 0 || p.Flags&program.Resend != 0 {
 		if int(p.Index) < len(s.slots) && s.slots[p.Index].key == keyOf(p) {
-			s.free(&s.slots[p.Index])
+			s.freeSlot(&s.slots[p.Index])
 			class = Freed
 		}
 	}

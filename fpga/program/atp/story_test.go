@@ -42,20 +42,20 @@ func crowd(r *rand.Rand) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3)}, {ID: 1, Members: programtest.Members(2), Fan: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.NewMembers(3)}, {ID: 1, Members: programtest.NewMembers(2), Fan: 2}}
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
-	programtest.Stories(t, Describe(),
+	programtest.RunStories(t, Describe(),
 		programtest.Story{Name: "released", Config: program.Config{Slots: 3, LaneMemory: 3}, Jobs: two, Packets: 300, Draw: crowd},
 		programtest.Story{Name: "paper-first", Config: program.Config{Slots: 3, LaneMemory: 3, Profile: Paper},
 			Jobs: []program.Job{{ID: 0, Members: sparse, Fan: 2}}, Packets: 250, Draw: crowd},
 		programtest.Story{Name: "paper-second", Config: program.Config{Slots: 3, LaneMemory: 2, Profile: Paper},
-			Jobs: []program.Job{{ID: 0, Members: programtest.Members(3), Level: 1}}, Packets: 250, Draw: crowd},
+			Jobs: []program.Job{{ID: 0, Members: programtest.NewMembers(3), Level: 1}}, Packets: 250, Draw: crowd},
 		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 3}, Jobs: two[1:], Packets: 60, Draw: crowd},
 	)
 }
 
 func TestBounds(t *testing.T) {
-	n := programtest.Members
+	n := programtest.NewMembers
 	configs := []program.Config{
 		{Slots: 8}, {}, {Profile: Released}, {Profile: Paper}, {Profile: "p5"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots},
 		{Slots: MaxSlots + 1},
@@ -68,7 +68,7 @@ func TestBounds(t *testing.T) {
 		{ID: 1, Slots: 9}, {ID: 2, Members: n(1)},
 		{ID: 2, Base: 7, Slots: 1}, {ID: 1, Slots: 7}, {ID: 3, Base: 6, Slots: 2},
 	}
-	programtest.Bounds(t, Describe(), configs, jobs)
+	programtest.TestBounds(t, Describe(), configs, jobs)
 	t.Run("paper", func(t *testing.T) {
 		s, err := New(program.Config{Slots: 8, Profile: Paper})
 		if err != nil {
@@ -93,7 +93,7 @@ func TestLastSequence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{Members: programtest.Members(2)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.NewMembers(2)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, remove := range []olaf.ClusterID{1, 0} {
@@ -114,7 +114,7 @@ func TestParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.ID, j.Members = 1, programtest.Members(2)
+		j.ID, j.Members = 1, programtest.NewMembers(2)
 		if err := s.Configure(j); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestFanOfOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Fan: 1}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Fan: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, nobody{}); class != Completed {

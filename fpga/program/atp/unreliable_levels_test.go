@@ -115,9 +115,9 @@ func newHop(t *testing.T, at int) *hop {
 		t.Fatal(err)
 	}
 	h := &hop{Switch: s, ref: level{second: at == root, fan: inRack, owner: map[int][2]int{}, parts: map[int]map[uint32]int64{}}}
-	j := program.Job{Members: programtest.Members(inRack), Parent: at != root}
+	j := program.Job{Members: programtest.NewMembers(inRack), Parent: at != root}
 	if at == root {
-		h.ref.fan, j.Members, j.Level = racks, programtest.Members(racks), 1
+		h.ref.fan, j.Members, j.Level = racks, programtest.NewMembers(racks), 1
 	}
 	for id := range jobs {
 		j.ID = olaf.ClusterID(1 + id)
@@ -144,7 +144,7 @@ func (h *hop) hears(t *testing.T, d *program.Description, c *hopped) ([]packet, 
 	in := program.Packet{
 		Kind: program.Data, Job: olaf.ClusterID(c.key[0]), Seg: uint64(c.key[1]), Index: uint32(c.index()), Lanes: 1,
 		Bitmap: uint64(c.workers) | uint64(c.racks)<<32,
-		Trace:  program.Contribution(0, uint32(c.key[1]), 1),
+		Trace:  program.NewTrace(0, uint32(c.key[1]), 1),
 	}
 	if c.ack {
 		in.Kind, in.Trace = program.Ack, program.Trace{}
@@ -201,7 +201,7 @@ func TestUnreliableLevels(t *testing.T) {
 			heard++
 		}
 	}
-	programtest.Unreliable(t, 4, func(r *rand.Rand, w *programtest.Way[hopped]) {
+	programtest.RunUnreliable(t, 4, func(r *rand.Rand, w *programtest.Way[hopped]) {
 		way = w
 		for _, key := range whole {
 			w.Send(hopped{root, toParent, packet{key: key, ack: true}})
@@ -247,15 +247,15 @@ func TestUnreliableLevels(t *testing.T) {
 	})
 	arrivals := uint64(0)
 	for at, h := range nodes {
-		programtest.Account(t, &d, h.Switch, h.arrivals)
+		programtest.CheckAccount(t, &d, h.Switch, h.arrivals)
 		if h.Occupied() != len(h.ref.owner) {
 			t.Errorf("switch %d holds %d aggregators, its reference %d", at, h.Occupied(), len(h.ref.owner))
 		}
 		arrivals += h.arrivals
 	}
-	if sums := d.Account(nodes[root].Switch).Of("completed"); heard < int(arrivals)/50 || sums == 0 {
+	if sums := d.CountsOf(nodes[root].Switch).Of("completed"); heard < int(arrivals)/50 || sums == 0 {
 		t.Errorf("workers heard of %d sums, and the root completed %d, in %d packets: they hardly came on", heard, sums, arrivals)
 	}
 	t.Logf("%d arrived at switches, the root completed %d, workers heard of %d; %d on the way at the end",
-		arrivals, d.Account(nodes[root].Switch).Of("completed"), heard, way.Flying())
+		arrivals, d.CountsOf(nodes[root].Switch).Of("completed"), heard, way.CountInFlight())
 }

@@ -65,7 +65,7 @@ func unreliable(t *testing.T, profile string) {
 		t.Fatal(err)
 	}
 	for id := range jobs {
-		if err := s.Configure(program.Job{ID: olaf.ClusterID(1 + id), Members: programtest.Members(peers)}); err != nil {
+		if err := s.Configure(program.Job{ID: olaf.ClusterID(1 + id), Members: programtest.NewMembers(peers)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func unreliable(t *testing.T, profile string) {
 	var way *programtest.Way[carried]
 	var rounds, tries [jobs][peers][places]int
 	arrivals, heard := uint64(0), 0
-	programtest.Unreliable(t, 3, func(r *rand.Rand, w *programtest.Way[carried]) {
+	programtest.RunUnreliable(t, 3, func(r *rand.Rand, w *programtest.Way[carried]) {
 		way = w
 		for _, key := range out.whole {
 			w.Send(carried{key: key, ack: true, heard: r.IntN(1<<peers) | r.IntN(1<<peers) | r.IntN(1<<peers)})
@@ -109,7 +109,7 @@ func unreliable(t *testing.T, profile string) {
 			}
 			return
 		}
-		in.Kind, in.Trace = program.Data, program.Contribution(olaf.WorkerID(c.worker), uint32(c.key[1]), 1)
+		in.Kind, in.Trace = program.Data, program.NewTrace(olaf.WorkerID(c.worker), uint32(c.key[1]), 1)
 		if c.again {
 			in.Flags = program.Resend
 		}
@@ -117,11 +117,11 @@ func unreliable(t *testing.T, profile string) {
 		if want := ref.data(c.index(), c.key, c.worker, c.value, c.again); have != want {
 			t.Fatalf("packet %d, %+v, is %s, the reference says %s", arrivals, c, have, want)
 		}
-		programtest.Same(t, arrivals, &out.lines, &ref.out)
+		programtest.CompareOutputs(t, arrivals, &out.lines, &ref.out)
 	})
-	programtest.Account(t, &d, s, arrivals)
+	programtest.CheckAccount(t, &d, s, arrivals)
 	if heard < int(arrivals)/10 {
 		t.Errorf("workers heard of %d sums in %d packets: they hardly came on", heard, arrivals)
 	}
-	t.Logf("%d arrived, workers heard of %d sums; %d on the way at the end", arrivals, heard, way.Flying())
+	t.Logf("%d arrived, workers heard of %d sums; %d on the way at the end", arrivals, heard, way.CountInFlight())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Counts of contributions, behind those of the classes.
+// Contribution counters, after those of the classes.
 const (
 	vectorsIn      = int(classes) + program.VectorsIn
 	vectorsOut     = int(classes) + program.VectorsOut
@@ -16,8 +16,8 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// ledger declares the classes, and what all programs count besides.
-func ledger() *olaf.Ledger {
+// newLedger declares the classes and the counters common to all programs.
+func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
 		Consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to a segment that waits for more"},
@@ -35,7 +35,7 @@ func ledger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe is iSwitch to those who handle programs by their descriptions.
+// Describe returns the description of iSwitch.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "iswitch",
@@ -44,19 +44,20 @@ func Describe() program.Description {
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Float32,
 		Completes:  "as many contributions as the job has members; SetH, or a bench by --h, says otherwise",
-		Ledger:     ledger(),
+		Ledger:     newLedger(),
 		Classes:    int(classes),
 		Actions: map[string]uint8{
 			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help,
 			"halt": Halt, "ack": Acknowledge,
 		},
-		Tables: []program.Table{program.MembersTable("isw").Rising()}, Stranger: Stranger, ToS: DataToS, Above: above,
+		Tables: []program.Table{program.MembersTable("isw").WithParent()}, Stranger: Stranger, ToS: DataToS, Above: smallestAddress,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }
 
-// above is the switch with the smallest address, so that all switches of a storey send to the same one (paper, §3.4).
-func above(switches []netip.Addr) int {
+// smallestAddress returns the switch with the smallest address, so that all switches of a level choose the same
+// parent (paper, §3.4).
+func smallestAddress(switches []netip.Addr) int {
 	taken := 0
 	for i, a := range switches {
 		if a.Less(switches[taken]) {

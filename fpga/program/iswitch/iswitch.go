@@ -1,9 +1,9 @@
-// Package iswitch is the accelerator of iSwitch (Li et al., ISCA 2019, §3) as a switch program: data packets of equal Seg
-// are added in order of arrival as float32, and the sum leaves when H of them are inside.
+// Package iswitch implements the accelerator of iSwitch (Li et al., ISCA 2019, §3) as a switch program. Data
+// packets with equal Seg are added in order of arrival as float32, and the sum leaves when it has H contributions.
 //
-// docs/papers/iswitch.md tells apart what the paper says and what is decided here. Profile isw-1 is the paper's: its
-// frame carries neither worker nor round, so that a retransmission is added twice. Profile isw-x is ours: round and
-// contributors travel in the upper half of Seg, and a packet that is inside already, or of a round that is over, is dropped.
+// docs/papers/iswitch.md separates the paper's rules from ours. Profile isw-1 is the paper's: its frame carries
+// neither worker nor round, so a retransmission is added twice. Profile isw-x is ours: round and contributors are
+// in the upper half of Seg, and duplicates and packets of past rounds are dropped.
 package iswitch
 
 import (
@@ -20,28 +20,29 @@ const (
 	Exactly   = "isw-x"
 )
 
-// MaxMembers is how many bits a bitmap of isw-x has.
+// MaxMembers is the number of bits in a bitmap of isw-x.
 const MaxMembers = 64
 
-// DefaultSlots is what the paper's board can hold: 2,048 segments of 366 float32 take 3.0 MB, its 44.5 % of block RAM.
+// DefaultSlots fits the paper's board: 2,048 segments of 366 float32 take 3.0 MB, its 44.5 % of block RAM.
 const DefaultSlots = 2048
 
-// Lanes is how many float32 fit one Ethernet frame of 1,514 bytes: its IPv4 packet of 1,500 less IPv4, UDP and Seg.
+// Lanes is the number of float32 in an Ethernet frame of 1,514 bytes: an IPv4 packet of 1,500 minus IPv4, UDP and
+// Seg.
 const Lanes = (1500 - 20 - 8 - 8) / 4
 
-// DataToS is the type of service by which data is told; the paper gives no value.
+// DataToS is the type of service of data packets; the paper gives no value.
 const DataToS = 0x0c
 
-// MaxSlots and MaxH bound a table and a threshold.
+// MaxSlots and MaxH limit a table and a threshold.
 const (
 	MaxSlots = 1 << 24
 	MaxH     = math.MaxUint16
 )
 
-// AllSegments as the Seg of a Reset names every one of the job.
+// AllSegments is the Seg of a Reset for all segments of the job.
 const AllSegments = math.MaxUint64
 
-// Actions of control packets (paper, Table 2; their codes are ours).
+// Actions of control packets (paper, Table 2; the codes are ours).
 const (
 	Join uint8 = 1 + iota
 	Leave
@@ -53,59 +54,59 @@ const (
 	Acknowledge
 )
 
-// Value of an Acknowledge: the action it answers in the high byte, and whether it was done.
+// Value of an Acknowledge: the acknowledged action in the high byte, and its status.
 const (
 	Done    = 0
 	Refused = 1
 )
 
-// What becomes of an arriving packet.
+// Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // no iSwitch packet
-	Consumed                        // added, the segment waits for more
+	Forwarded  program.Class = iota // not an iSwitch packet
+	Consumed                        // added, the segment is incomplete
 	Completed                       // added, and the sum left
 	Relayed                         // a result from the parent, passed down
 	Controlled                      // a control packet
-	Duplicate                       // inside already, or of a round that is over (isw-x)
-	Mismatched                      // of another length than what the segment holds
-	OutOfRange                      // beyond the table or the job's part of it
+	Duplicate                       // already in the sum, or of a past round (isw-x)
+	Mismatched                      // length differs from the segment's
+	OutOfRange                      // beyond the table or the job's partition
 	Stranger                        // of a job or a worker that is not a member
 	classes
 )
 
-// slot is one segment, of two cache lines. Its sum is made in the packet that it leaves in, so that nothing is copied when it does:
-// contributors, round, length and trace come with the contributions, the rest when it leaves.
+// slot is one segment, in two cache lines. Its sum is built in the packet that emits it, which avoids a copy:
+// contributors, round, length and trace are set by contributions, the rest on departure.
 type slot struct {
 	sum   program.Packet
 	since olaf.Time
-	count uint16 // inside; 0 is free, whatever an earlier sum left in the packet
-	// Under isw-x a sum that left stays until the next round needs the place: done says that it left, and final that it is the
-	// job's and not only a part for the parent. Its round is in progress, or over when done.
+	count uint16 // contributions; 0 means free, whatever the packet contains
+	// Under isw-x a sum that left is kept until the next round needs the slot. done is set when it left, final if
+	// it is the job's sum instead of a part for the parent. Its round is in progress, or over if done.
 	done  bool
 	final bool
-	at    uint32 // in the table, where its lanes are
+	at    uint32 // index in the table, for its lanes
 	_     [16]byte
 }
 
 type job struct {
 	program.Job
 	fan    int  // vectors that complete a segment
-	fixed  bool // by SetH or Configure, not by the number of members
+	fixed  bool // set by SetH or Configure instead of the number of members
 	joined []bool
-	active int      // how many
-	bits   []uint64 // by port, that of the member who hangs on it and has joined, 0 where nobody has
+	active int      // number of joined members
+	bits   []uint64 // by port: the bit of its member if it has joined, else 0
 }
 
-// Switch is one switch's accelerator. It implements program.Program.
+// Switch is the accelerator of one switch. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
 	exact  bool
 	jobs   []*job // by id
 	slots  []slot
-	lanes  []uint32 // LaneMemory a slot
+	lanes  []uint32 // LaneMemory per slot
 	counts [counters]uint64
 	used   int
-	out    program.Packet // what is emitted beside sums; here so that nothing escapes
+	out    program.Packet // for packets other than sums; here to avoid an allocation
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -115,9 +116,9 @@ var limits = program.Limits{
 	Slots: MaxSlots, Default: DefaultSlots, Places: "segments",
 }
 
-// New builds an accelerator without jobs. Slots 0 is DefaultSlots. The error matches program.ErrConfig.
+// New returns an accelerator without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
-	cfg, err := limits.Fill(cfg)
+	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (s *Switch) Configure(j program.Job) error {
 		if other == nil {
 			continue
 		}
-		if err := j.Beside(&other.Job, "segments"); err != nil {
+		if err := j.CheckOverlap(&other.Job, "segments"); err != nil {
 			return err
 		}
 	}
@@ -158,13 +159,13 @@ func (s *Switch) Configure(j program.Job) error {
 	}
 	k := &job{Job: j, fixed: j.Fan > 0, fan: j.Fan, joined: make([]bool, len(j.Members))}
 	for i := range k.joined {
-		k.join(i, true)
+		k.setJoined(i, true)
 	}
 	s.jobs[j.ID] = k
 	return nil
 }
 
-func (k *job) join(place int, in bool) {
+func (k *job) setJoined(place int, in bool) {
 	if k.joined[place] == in {
 		return
 	}
@@ -172,7 +173,7 @@ func (k *job) join(place int, in bool) {
 	port, bit := k.Members[place].Port, uint64(0)
 	if in {
 		k.active++
-		bit = 1 << k.place(port)
+		bit = 1 << k.memberAt(port)
 	} else {
 		k.active--
 	}
@@ -189,13 +190,13 @@ func (k *job) join(place int, in bool) {
 
 // Remove ends a job and clears its segments.
 func (s *Switch) Remove(id olaf.ClusterID) {
-	if k := s.job(id); k != nil {
-		s.clear(k, AllSegments, nil)
+	if k := s.findJob(id); k != nil {
+		s.clearSums(k, AllSegments, nil)
 		s.jobs[id] = nil
 	}
 }
 
-func (s *Switch) job(id olaf.ClusterID) *job {
+func (s *Switch) findJob(id olaf.ClusterID) *job {
 	if int(id) < len(s.jobs) {
 		return s.jobs[id]
 	}

@@ -6,31 +6,31 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive is one packet through the accelerator (paper, §3.3).
+// Receive processes one packet (paper, §3.3).
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	if p.Kind < program.Data || p.Kind > program.Result || from == program.Uplink {
-		return s.pass(from, p, lanes, out)
+		return s.handleOther(from, p, lanes, out)
 	}
-	k := s.job(p.Job)
+	k := s.findJob(p.Job)
 	if k == nil {
-		return s.counted(Stranger)
+		return s.countClass(Stranger)
 	}
-	t := s.place(k, p.Seg)
+	t := s.findSlot(k, p.Seg)
 	if t == nil {
-		return s.counted(OutOfRange)
+		return s.countClass(OutOfRange)
 	}
 	count := t.count
 	if count > 0 && t.sum.Lanes != p.Lanes {
-		return s.counted(Mismatched)
+		return s.countClass(Mismatched)
 	}
 	if s.exact {
-		bit := k.bit(from)
+		bit := k.portBit(from)
 		if bit == 0 {
-			return s.counted(Stranger)
+			return s.countClass(Stranger)
 		}
-		if !t.admit(bit, p) {
-			return s.counted(Duplicate)
+		if !t.admitRound(bit, p) {
+			return s.countClass(Duplicate)
 		}
 	}
 	if count == 0 {
@@ -45,43 +45,43 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 	if s.cfg.LaneMemory > 0 {
-		s.add(t, lanes)
+		s.addLanes(t, lanes)
 	}
 	if int(count) < k.fan {
-		return s.counted(Consumed)
+		return s.countClass(Consumed)
 	}
 	s.counts[Completed]++
-	s.leave(t, k)
-	s.send(t, k, p.Seg, k.readers(), out)
+	s.freeSum(t, k)
+	s.sendSum(t, k, p.Seg, k.sumDest(), out)
 	return Completed
 }
 
-// pass is a packet that no child sent to be added.
-func (s *Switch) pass(from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+// handleOther processes a packet that is not a child's contribution.
+func (s *Switch) handleOther(from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Control:
-		return s.counted(s.control(from, p, out))
+		return s.countClass(s.handleControl(from, p, out))
 	case p.Kind != program.Data && p.Kind != program.Result:
-		program.Forward(from, p, lanes, out)
-		return s.counted(Forwarded)
+		program.ForwardPacket(from, p, lanes, out)
+		return s.countClass(Forwarded)
 	}
-	k := s.job(p.Job)
+	k := s.findJob(p.Job)
 	if k == nil {
-		return s.counted(Stranger)
+		return s.countClass(Stranger)
 	}
-	s.relay(k, p, lanes, out)
-	return s.counted(Relayed)
+	s.relayResult(k, p, lanes, out)
+	return s.countClass(Relayed)
 }
 
-// counted is a packet's class, with the packet counted in it.
-func (s *Switch) counted(class program.Class) program.Class {
+// countClass counts a packet in its class.
+func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// relay passes the parent's result down; under isw-x it takes the place of the part that went up.
-func (s *Switch) relay(k *job, p *program.Packet, lanes []uint32, out program.Out) {
-	if t := s.place(k, p.Seg); t != nil && s.exact && t.done && t.sum.Round == p.Round {
+// relayResult passes the parent's result down. Under isw-x it replaces the partial sum that went up.
+func (s *Switch) relayResult(k *job, p *program.Packet, lanes []uint32, out program.Out) {
+	if t := s.findSlot(k, p.Seg); t != nil && s.exact && t.done && t.sum.Round == p.Round {
 		t.final, t.sum.Count, t.sum.Lanes, t.sum.Bitmap, t.sum.Trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
 		copy(s.buffer(t), lanes)
 	}
@@ -90,7 +90,7 @@ func (s *Switch) relay(k *job, p *program.Packet, lanes []uint32, out program.Ou
 	out.Emit(program.Down, &s.out, lanes)
 }
 
-// buffer is the lanes of a slot, as many as it has in use; nil of a switch that stores none.
+// buffer returns the used lanes of a slot, or nil if the switch stores none.
 func (s *Switch) buffer(t *slot) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {
@@ -99,8 +99,8 @@ func (s *Switch) buffer(t *slot) []uint32 {
 	return s.lanes[int(t.at)*n:][:min(n, int(t.sum.Lanes))]
 }
 
-// place is the slot of a job's segment, nil where it has none.
-func (s *Switch) place(k *job, seg uint64) *slot {
+// findSlot returns the slot of a job's segment, or nil if it has none.
+func (s *Switch) findSlot(k *job, seg uint64) *slot {
 	if seg >= uint64(k.Slots) {
 		if !s.cfg.Wrap {
 			return nil
@@ -110,17 +110,17 @@ func (s *Switch) place(k *job, seg uint64) *slot {
 	return &s.slots[k.Base+int(seg)]
 }
 
-// bit is that of the member behind a port, 0 where nobody has joined.
-func (k *job) bit(from program.Port) uint64 {
+// portBit returns the bit of the member at a port, or 0 if none has joined.
+func (k *job) portBit(from program.Port) uint64 {
 	if from >= 0 && int(from) < len(k.bits) {
 		return k.bits[from]
 	}
 	return 0
 }
 
-// admit is isw-x's check of round and contributor. It refuses whoever is inside, a round that is over, and a sender that left the
-// round at hand before it was complete; that one will come again.
-func (t *slot) admit(bit uint64, p *program.Packet) bool {
+// admitRound is isw-x's check of round and contributor. It rejects duplicates, packets of past rounds, and packets
+// of a later round while the current one is incomplete; those will be sent again.
+func (t *slot) admitRound(bit uint64, p *program.Packet) bool {
 	inside := t.sum.Bitmap
 	if t.count == 0 {
 		inside = 0
@@ -134,9 +134,9 @@ func (t *slot) admit(bit uint64, p *program.Packet) bool {
 	return true
 }
 
-// place finds the member behind a port, -1 when there is none, as behind the uplink. Members usually stand in the order of
-// their ports.
-func (k *job) place(from program.Port) int {
+// memberAt returns the index of the member at a port, or -1 if there is none, as for the uplink. Members are
+// usually sorted by port.
+func (k *job) memberAt(from program.Port) int {
 	if from >= 0 && int(from) < len(k.Members) && k.Members[from].Port == from {
 		return int(from)
 	}
@@ -148,9 +148,9 @@ func (k *job) place(from program.Port) int {
 	return -1
 }
 
-// add sums the lanes of a packet that is counted already into a slot. The buffer starts from zeros, so that the first packet's
-// -0 becomes 0.
-func (s *Switch) add(t *slot, lanes []uint32) {
+// addLanes adds the lanes of an already counted packet to a slot. The buffer starts from zeros, so that a -0 in the
+// first packet becomes 0.
+func (s *Switch) addLanes(t *slot, lanes []uint32) {
 	buffer := s.buffer(t)
 	if t.count == 1 {
 		clear(buffer)
@@ -158,8 +158,8 @@ func (s *Switch) add(t *slot, lanes []uint32) {
 	adder.Floats(buffer, lanes)
 }
 
-// leave counts what a slot holds as gone to its readers, and frees it.
-func (s *Switch) leave(t *slot, k *job) {
+// freeSum counts a slot's sum as departed and frees the slot.
+func (s *Switch) freeSum(t *slot, k *job) {
 	s.counts[vectorsOut] += uint64(t.sum.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
 	s.used--
@@ -167,16 +167,16 @@ func (s *Switch) leave(t *slot, k *job) {
 	t.done, t.final = true, !k.Parent
 }
 
-// readers are whom a job's sums are for.
-func (k *job) readers() program.Dest {
+// sumDest returns the destination of a job's sums.
+func (k *job) sumDest() program.Dest {
 	if k.Parent {
 		return program.Up
 	}
 	return program.Down
 }
 
-// send emits the sum that a slot has made: a part to the parent, a result to others.
-func (s *Switch) send(t *slot, k *job, seg uint64, to program.Dest, out program.Out) {
+// sendSum emits a slot's sum: a partial sum to the parent, a result to others.
+func (s *Switch) sendSum(t *slot, k *job, seg uint64, to program.Dest, out program.Out) {
 	t.sum.Kind, t.sum.Job, t.sum.Seg = program.Result, k.ID, seg
 	if to == program.Up {
 		t.sum.Kind = program.Data
@@ -184,27 +184,27 @@ func (s *Switch) send(t *slot, k *job, seg uint64, to program.Dest, out program.
 	out.Emit(to, &t.sum, s.buffer(t))
 }
 
-// empty frees a slot; its round stays known.
-func (s *Switch) empty(t *slot) {
+// clearSlot frees a slot and keeps its round.
+func (s *Switch) clearSlot(t *slot) {
 	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
 	s.used--
 	*t = slot{sum: program.Packet{Round: t.sum.Round}, at: t.at}
 }
 
-// control obeys or passes on a control packet (paper, Table 2).
-func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) program.Class {
-	k := s.job(p.Job)
+// handleControl executes or forwards a control packet (paper, Table 2).
+func (s *Switch) handleControl(from program.Port, p *program.Packet, out program.Out) program.Class {
+	k := s.findJob(p.Job)
 	if k == nil {
 		return Stranger
 	}
 	switch p.Action {
 	case Join, Leave:
-		place := k.place(from)
+		place := k.memberAt(from)
 		s.acknowledge(from, p, place >= 0, out)
 		if place < 0 {
 			return Stranger
 		}
-		k.join(place, p.Action == Join)
+		k.setJoined(place, p.Action == Join)
 	case SetH:
 		ok := p.Value >= 1 && p.Value <= MaxH
 		if ok {
@@ -212,14 +212,14 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 		}
 		s.acknowledge(from, p, ok, out)
 	case Reset:
-		s.clear(k, p.Seg, p)
+		s.clearSums(k, p.Seg, p)
 	case ForceBroadcast:
-		if t := s.place(k, p.Seg); t != nil && t.count > 0 {
-			s.leave(t, k)
-			s.send(t, k, p.Seg, k.readers(), out)
+		if t := s.findSlot(k, p.Seg); t != nil && t.count > 0 {
+			s.freeSum(t, k)
+			s.sendSum(t, k, p.Seg, k.sumDest(), out)
 		}
 	case Help:
-		s.help(k, from, p, out)
+		s.answerHelp(k, from, p, out)
 	case Halt:
 		out.Emit(program.Down, p, nil)
 	case Acknowledge: // answers a switch that asked nothing
@@ -229,16 +229,16 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 	return Controlled
 }
 
-// help passes a worker's question on, to all who may have what it misses. Under isw-x, where it names its round, the switch
-// answers itself if the result is still here, and sends its part once more if that left and nothing came back.
-func (s *Switch) help(k *job, from program.Port, p *program.Packet, out program.Out) {
-	if t := s.place(k, p.Seg); t != nil && s.exact {
+// answerHelp forwards a worker's request to all who may have the missing result. Under isw-x, where it names the
+// round, the switch answers if it still has the result, and resends its partial sum if no result has returned.
+func (s *Switch) answerHelp(k *job, from program.Port, p *program.Packet, out program.Out) {
+	if t := s.findSlot(k, p.Seg); t != nil && s.exact {
 		switch known := t.done && t.sum.Round == p.Round; {
 		case known && t.final && from != program.Uplink:
-			s.send(t, k, p.Seg, program.Dest(from), out)
+			s.sendSum(t, k, p.Seg, program.Dest(from), out)
 			return
 		case known && !t.final:
-			s.send(t, k, p.Seg, program.Up, out)
+			s.sendSum(t, k, p.Seg, program.Up, out)
 		}
 	}
 	if from == program.Uplink {
@@ -260,12 +260,12 @@ func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out 
 	out.Emit(program.Dest(to), &s.out, nil)
 }
 
-// clear discards a job's partial sums, of one segment or of all. Under isw-x a Reset names its round, and one that was
-// overtaken by its round's end does nothing; by is nil when a controller clears.
-func (s *Switch) clear(k *job, seg uint64, by *program.Packet) {
+// clearSums discards a job's partial sums, of one segment or all. Under isw-x a Reset names its round and has no
+// effect if that round is over. by is nil if a controller clears.
+func (s *Switch) clearSums(k *job, seg uint64, by *program.Packet) {
 	first, end := k.Base, k.Base+k.Slots
 	if seg != AllSegments {
-		t := s.place(k, seg)
+		t := s.findSlot(k, seg)
 		if t == nil {
 			return
 		}
@@ -277,6 +277,6 @@ func (s *Switch) clear(k *job, seg uint64, by *program.Packet) {
 			continue
 		}
 		s.counts[vectorsCleared] += uint64(t.sum.Vectors)
-		s.empty(t)
+		s.clearSlot(t)
 	}
 }

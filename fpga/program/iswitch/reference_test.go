@@ -136,7 +136,7 @@ func TestAgainstReference(t *testing.T) {
 			}
 			kind := []program.Kind{program.Data, program.Result}[rapid.IntRange(0, 5).Draw(t, "result")/5] // a child's are the same
 			p := &program.Packet{Kind: kind, Seg: seg, Round: round, Lanes: uint16(len(lanes)),
-				Trace: program.Contribution(olaf.WorkerID(port), uint32(round), 1)}
+				Trace: program.NewTrace(olaf.WorkerID(port), uint32(round), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(port), p, lanes, out))
 			arrivals++
 			if want := r.data(port, seg, round, values); have != want {
@@ -146,12 +146,12 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		programtest.Account(t, &d, s, arrivals)
+		programtest.CheckAccount(t, &d, s, arrivals)
 		held := 0
 		for _, parts := range r.parts {
 			held += len(parts)
 		}
-		if n := d.Account(s).Of("vectors_held"); n != int64(held) || s.Occupied() != len(r.parts) {
+		if n := d.CountsOf(s).Of("vectors_held"); n != int64(held) || s.Occupied() != len(r.parts) {
 			t.Fatalf("%d vectors in %d slots; the reference has %d in %d", n, s.Occupied(), held, len(r.parts))
 		}
 	})
@@ -175,7 +175,7 @@ func TestTree(t *testing.T) {
 	for i, value := range []float32{1, 2, 4, 8} {
 		leaf := i / 2
 		up := &collector{}
-		p := &program.Packet{Kind: program.Data, Lanes: 1, Count: 1, Trace: program.Contribution(olaf.WorkerID(i), 0, uint64(i))}
+		p := &program.Packet{Kind: program.Data, Lanes: 1, Count: 1, Trace: program.NewTrace(olaf.WorkerID(i), 0, uint64(i))}
 		leaves[leaf].Receive(0, program.Port(i%2), p, []uint32{math.Float32bits(value)}, up)
 		for _, e := range up.sent {
 			if e.to != program.Up {
@@ -193,7 +193,7 @@ func TestTree(t *testing.T) {
 						results[k] = append(results[k], math.Float32frombits(e.lanes[0]))
 						want := program.Trace{}
 						for w := range 4 {
-							c := program.Contribution(olaf.WorkerID(w), 0, uint64(w))
+							c := program.NewTrace(olaf.WorkerID(w), 0, uint64(w))
 							want.Add(&c)
 						}
 						if e.packet.Trace != want {
@@ -246,7 +246,7 @@ func BenchmarkReceive(b *testing.B) {
 				for i := range data {
 					data[i] = math.Float32bits(float32(i))
 				}
-				p := &program.Packet{Kind: program.Data, Lanes: Lanes, Count: 1, Trace: program.Contribution(1, 1, 1)}
+				p := &program.Packet{Kind: program.Data, Lanes: Lanes, Count: 1, Trace: program.NewTrace(1, 1, 1)}
 				b.ReportAllocs()
 				for b.Loop() {
 					for port := range program.Port(4) {

@@ -62,10 +62,10 @@ func draw(r *rand.Rand, jobs int, round uint16) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2},
-		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
-	tree := []program.Job{{ID: 0, Members: programtest.Members(3), Fan: 2, Parent: true}}
-	programtest.Stories(t, Describe(),
+	two := []program.Job{{ID: 0, Members: programtest.NewMembers(3), Slots: 2},
+		{ID: 1, Members: programtest.NewMembers(2), Base: 2, Slots: 2}}
+	tree := []program.Job{{ID: 0, Members: programtest.NewMembers(3), Fan: 2, Parent: true}}
+	programtest.RunStories(t, Describe(),
 		programtest.Story{Name: "published", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 400, Draw: crowd(2)},
 		programtest.Story{Name: "published-tree", Config: program.Config{Slots: 4, LaneMemory: 2, Wrap: true}, Jobs: tree, Packets: 120,
 			Draw: crowd(1)},
@@ -79,8 +79,8 @@ func TestStories(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	n := programtest.Members
-	programtest.Bounds(t, Describe(), []program.Config{
+	n := programtest.NewMembers
+	programtest.TestBounds(t, Describe(), []program.Config{
 		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1},
 	}, []program.Job{

@@ -28,7 +28,7 @@ func unreliable(t *testing.T, profile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{Members: programtest.Members(workers)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.NewMembers(workers)}); err != nil {
 		t.Fatal(err)
 	}
 	type packet struct {
@@ -51,20 +51,20 @@ func unreliable(t *testing.T, profile string) {
 			rounds[w][i] = 1
 		}
 	}
-	programtest.Unreliable(t, 2, func(r *rand.Rand, w *programtest.Way[packet]) {
+	programtest.RunUnreliable(t, 2, func(r *rand.Rand, w *programtest.Way[packet]) {
 		worker, seg := r.IntN(workers), r.IntN(segments)
 		heard := r.IntN(1<<workers) | r.IntN(1<<workers) | r.IntN(1<<workers)
 		w.Send(packet{worker, uint64(seg), rounds[worker][seg], []float32{float32(worker), r.Float32() - 0.5}, heard})
 	}, func(p packet) {
 		arrivals++
 		in := program.Packet{Kind: program.Data, Seg: p.seg, Round: p.round, Lanes: 2,
-			Trace: program.Contribution(olaf.WorkerID(p.worker), uint32(p.round), 1)}
+			Trace: program.NewTrace(olaf.WorkerID(p.worker), uint32(p.round), 1)}
 		have := d.ClassName(s.Receive(0, program.Port(p.worker), &in,
 			[]uint32{math.Float32bits(p.values[0]), math.Float32bits(p.values[1])}, out))
 		if want := ref.data(p.worker, p.seg, p.round, p.values); have != want {
 			t.Fatalf("packet %d, of %d in round %d at %d, is %s, the reference says %s", arrivals, p.worker, p.round, p.seg, have, want)
 		}
-		programtest.Same(t, arrivals, &out.lines, &ref.out)
+		programtest.CompareOutputs(t, arrivals, &out.lines, &ref.out)
 		switch over, ok := ref.over[p.seg]; {
 		case have == "completed":
 			sums++
@@ -77,7 +77,7 @@ func unreliable(t *testing.T, profile string) {
 			hear(p.worker, &p)
 		}
 	})
-	programtest.Account(t, &d, s, arrivals)
+	programtest.CheckAccount(t, &d, s, arrivals)
 	if sums < int(arrivals)/workers/4 {
 		t.Errorf("%d sums of %d packets: workers hardly came on", sums, arrivals)
 	}

@@ -5,16 +5,17 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Slots is the length of the table.
+// Slots returns the size of the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// Occupied is how many segments hold a partial sum.
+// Occupied returns the number of segments with a partial sum.
 func (s *Switch) Occupied() int { return s.used }
 
-// Counts are the values of the ledger that Describe declares.
+// Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory is four bytes a lane and two a counter, as the paper's buffers and Seg counters; isw-x adds bitmap and round.
+// Memory returns four bytes per lane and two per counter, like the paper's buffers and Seg counters; isw-x adds
+// bitmap and round.
 func (s *Switch) Memory() olaf.Size {
 	bytes := Lanes*4 + 2
 	if s.exact {
@@ -23,7 +24,7 @@ func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.slots) * bytes)
 }
 
-// Slot views segment i of the table.
+// Slot returns a view of segment i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	v := program.Slot{Held: t.count > 0}
@@ -41,7 +42,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	return v
 }
 
-// Reset empties the table and the counts.
+// Reset empties the table and zeroes the counts.
 func (s *Switch) Reset() {
 	for i := range s.slots {
 		s.slots[i] = slot{at: uint32(i)}

@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Counts of contributions, behind those of the classes.
+// Contribution counters, after those of the classes.
 const (
 	vectorsIn      = int(classes) + program.VectorsIn
 	vectorsOut     = int(classes) + program.VectorsOut
@@ -14,8 +14,8 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// ledger declares the classes, and what all programs count besides.
-func ledger() *olaf.Ledger {
+// newLedger declares the classes and the counters common to all programs.
+func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded",
 			Doc: "of no job that the switch aggregates for, passed on untouched"},
@@ -36,7 +36,7 @@ func ledger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe says what others may ask about the program.
+// Describe returns the description of P4INC.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "p4inc",
@@ -44,16 +44,16 @@ func Describe() program.Description {
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
 		Completes:  "one contribution of each of the workers that p4inc.jobs gives the job",
-		Ledger:     ledger(),
+		Ledger:     newLedger(),
 		Classes:    int(classes),
 		Actions:    map[string]uint8{"collided": Collided},
-		Tables:     tables(), Stranger: Stranger,
+		Tables:     listTables(), Stranger: Stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }
 
-// tables are what a controller writes.
-func tables() []program.Table {
+// listTables returns the tables that a controller writes.
+func listTables() []program.Table {
 	return []program.Table{
 		{
 			Name: "p4inc.jobs", Doc: "The jobs that the switch aggregates for. Their workers are the members of the multicast groups of their clusters.",

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 8) }
+func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 8) }
 
 func TestRefusals(t *testing.T) {
 	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}} {
@@ -25,10 +25,10 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Slots: 4}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
-	two := programtest.Members(2)
+	two := programtest.NewMembers(2)
 	for name, j := range map[string]program.Job{
 		"nobody":                {ID: 2, Base: 4},
 		"beyond the table":      {ID: 2, Base: 6, Slots: 3, Members: two},
@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 		"under another switch":  {ID: 2, Base: 4, Parent: true, Members: two},
 		"above other switches":  {ID: 2, Base: 4, Level: 1, Members: two},
 		"without a port":        {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
-		"more than a bitmap":    {ID: 2, Base: 4, Members: programtest.Members(MaxMembers + 1)},
+		"more than a bitmap":    {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
@@ -111,7 +111,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Configure(program.Job{Members: programtest.Members(workers)}); err != nil {
+		if err := s.Configure(program.Job{Members: programtest.NewMembers(workers)}); err != nil {
 			t.Fatal(err)
 		}
 		d, out := Describe(), &recorder{}
@@ -120,7 +120,7 @@ func TestAgainstReference(t *testing.T) {
 			at, worker := rapid.IntRange(0, 1).Draw(t, "at"), rapid.IntRange(0, workers-1).Draw(t, "worker")
 			seg, value := max(0, k/12+rapid.IntRange(-1, 1).Draw(t, "seg")), rapid.Int64Range(-1000, 1000).Draw(t, "value")
 			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Index: uint32(at), Lanes: 1,
-				Trace: program.Contribution(olaf.WorkerID(worker), uint32(seg), 1)}
+				Trace: program.NewTrace(olaf.WorkerID(worker), uint32(seg), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(worker), p, []uint32{uint32(int32(value))}, out))
 			if want := r.data(at, seg, worker, value); have != want {
 				t.Fatalf("%d of %d at %d is %s, the reference says %s", seg, worker, at, have, want)
@@ -129,7 +129,7 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		programtest.Account(t, &d, s, uint64(packets))
+		programtest.CheckAccount(t, &d, s, uint64(packets))
 		held := 0
 		for _, parts := range r.parts {
 			if len(parts) > 0 {
@@ -148,11 +148,11 @@ func TestChangedJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := program.Job{ID: 3, Members: programtest.Members(2)}
+	job := program.Job{ID: 3, Members: programtest.NewMembers(2)}
 	out := &recorder{}
 	send := func(from program.Port, index uint32) program.Class {
 		p := program.Packet{Kind: program.Data, Job: 3, Seg: 5, Index: index, Lanes: 1,
-			Trace: program.Contribution(olaf.WorkerID(from), 1, 1)}
+			Trace: program.NewTrace(olaf.WorkerID(from), 1, 1)}
 		return s.Receive(0, from, &p, []uint32{4}, out)
 	}
 	for round := range int64(2) {
@@ -163,7 +163,7 @@ func TestChangedJob(t *testing.T) {
 			t.Errorf("round %d begins with %d aggregators held", round, s.Occupied())
 		}
 		d := Describe()
-		if n := d.Account(s).Of("vectors_cleared"); n != round {
+		if n := d.CountsOf(s).Of("vectors_cleared"); n != round {
 			t.Errorf("round %d begins with %d vectors cleared", round, n)
 		}
 		if a, b, c := send(0, 0), send(1, 0), send(0, 1); a != Consumed || b != Completed || c != Consumed {
@@ -176,7 +176,7 @@ func TestChangedJob(t *testing.T) {
 func TestWithoutLanes(t *testing.T) {
 	s, err := New(program.Config{Slots: 1})
 	if err == nil {
-		err = s.Configure(program.Job{Members: programtest.Members(2)})
+		err = s.Configure(program.Job{Members: programtest.NewMembers(2)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -198,11 +198,11 @@ func BenchmarkReceive(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := s.Configure(program.Job{Members: programtest.Members(8)}); err != nil {
+			if err := s.Configure(program.Job{Members: programtest.NewMembers(8)}); err != nil {
 				b.Fatal(err)
 			}
 			data := make([]uint32, lanes)
-			p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Trace: program.Contribution(1, 1, 1)}
+			p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Trace: program.NewTrace(1, 1, 1)}
 			b.ReportAllocs()
 			port := program.Port(0)
 			for b.Loop() {

@@ -11,16 +11,16 @@ import (
 // Receive implements program.Program.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
-	class := s.receive(now, from, p, lanes, out)
+	class := s.handlePacket(now, from, p, lanes, out)
 	s.counts[class]++
 	return class
 }
 
-func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
-	k := s.jobs.Of(p.Job)
-	if p.Kind != program.Data || k == nil { // the published Service ID says so
-		program.Forward(from, p, lanes, out)
+	k := s.jobs.Find(p.Job)
+	if p.Kind != program.Data || k == nil { // identified by the published Service ID
+		program.ForwardPacket(from, p, lanes, out)
 		return Forwarded
 	}
 	if from < 0 || int(from) >= len(k.Ports) || k.Ports[from] < 0 {
@@ -32,48 +32,48 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	}
 	t := &s.slots[i]
 	if t.kept && p.Seg <= t.keptSeg {
-		return s.late(i, from, p, out)
+		return s.handleLate(i, from, p, out)
 	}
 	bit := uint32(1) << k.Ports[from]
 	switch {
 	case t.bitmap == 0:
-		s.begin(now, i, p)
+		s.startFragment(now, i, p)
 	case t.seg < p.Seg:
-		s.tell(from, p, out)
+		s.sendMark(from, p, out)
 		return Asynchron
-	case t.seg > p.Seg: // it came too early into a free aggregator, and can't be completed before this one
-		s.clear(t)
-		s.begin(now, i, p)
+	case t.seg > p.Seg: // it was too early for a free aggregator, and cannot complete before this one
+		s.clearSum(t)
+		s.startFragment(now, i, p)
 	case t.bitmap&bit != 0:
 		return Duplicate
 	case t.lanes != p.Lanes:
 		return Mismatched
 	}
-	s.add(i, bit, p, lanes)
+	s.addPacket(i, bit, p, lanes)
 	if bits.OnesCount32(t.bitmap) < len(k.Members) {
 		return Consumed
 	}
-	s.complete(k, i, out)
+	s.completeSum(k, i, out)
 	return Completed
 }
 
-// begin takes an empty aggregator for a fragment.
-func (s *Switch) begin(now olaf.Time, i int, p *program.Packet) {
+// startFragment assigns an empty aggregator to a fragment.
+func (s *Switch) startFragment(now olaf.Time, i int, p *program.Packet) {
 	t := &s.slots[i]
 	t.seg, t.lanes, t.since, t.trace = p.Seg, p.Lanes, now, program.Trace{}
 	clear(s.buffer(i, 0, p.Lanes))
 	s.used++
 }
 
-// clear gives up what is inside an aggregator.
-func (s *Switch) clear(t *aggregator) {
+// clearSum discards the sum in an aggregator.
+func (s *Switch) clearSum(t *aggregator) {
 	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 	s.used--
 	t.bitmap = 0
 }
 
-func (s *Switch) add(i int, bit uint32, p *program.Packet, lanes []uint32) {
+func (s *Switch) addPacket(i int, bit uint32, p *program.Packet, lanes []uint32) {
 	t := &s.slots[i]
 	t.bitmap |= bit
 	t.trace.Add(&p.Trace)
@@ -82,8 +82,8 @@ func (s *Switch) add(i int, bit uint32, p *program.Packet, lanes []uint32) {
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }
 
-// complete sends the sum to all workers, keeps it as the shadow copy and empties the aggregator.
-func (s *Switch) complete(k *program.Tenant, i int, out program.Out) {
+// completeSum sends the sum to all workers, keeps it as the shadow copy and empties the aggregator.
+func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
@@ -91,20 +91,20 @@ func (s *Switch) complete(k *program.Tenant, i int, out program.Out) {
 	copy(s.buffer(i, 1, t.lanes), s.buffer(i, 0, t.lanes))
 	t.bitmap = 0
 	s.used--
-	s.result(k.ID, i, program.Down, out)
+	s.sendResult(k.ID, i, program.Down, out)
 }
 
-// late is a packet of a fragment that is complete.
-func (s *Switch) late(i int, from program.Port, p *program.Packet, out program.Out) program.Class {
+// handleLate processes a packet of a completed fragment.
+func (s *Switch) handleLate(i int, from program.Port, p *program.Packet, out program.Out) program.Class {
 	if p.Seg < s.slots[i].keptSeg {
 		return Stale
 	}
-	s.result(p.Job, i, program.Dest(from), out)
+	s.sendResult(p.Job, i, program.Dest(from), out)
 	return Answered
 }
 
-// result sends the shadow copy.
-func (s *Switch) result(id olaf.ClusterID, i int, to program.Dest, out program.Out) {
+// sendResult sends the shadow copy.
+func (s *Switch) sendResult(id olaf.ClusterID, i int, to program.Dest, out program.Out) {
 	t := &s.slots[i]
 	s.out = program.Packet{
 		Kind: program.Result, Job: id, Seg: t.keptSeg, Index: uint32(i), Count: uint16(t.keptMark.Vectors),
@@ -113,8 +113,8 @@ func (s *Switch) result(id olaf.ClusterID, i int, to program.Dest, out program.O
 	out.Emit(to, &s.out, s.buffer(i, 1, t.keptLen))
 }
 
-// tell says to the sender of a packet that its aggregator holds another fragment.
-func (s *Switch) tell(from program.Port, p *program.Packet, out program.Out) {
+// sendMark notifies a sender that its aggregator is used by another fragment.
+func (s *Switch) sendMark(from program.Port, p *program.Packet, out program.Out) {
 	s.out = program.Packet{Kind: program.Control, Action: Collided, Flags: program.ECN, Job: p.Job, Worker: p.Worker,
 		Seg: p.Seg, Index: p.Index}
 	out.Emit(program.Dest(from), &s.out, nil)

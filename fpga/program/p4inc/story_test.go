@@ -50,10 +50,10 @@ func draw(r *rand.Rand, jobs int, seg uint64) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2},
-		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.NewMembers(3), Slots: 2},
+		{ID: 1, Members: programtest.NewMembers(2), Base: 2, Slots: 2}}
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
-	programtest.Stories(t, Describe(),
+	programtest.RunStories(t, Describe(),
 		programtest.Story{Name: "two-jobs", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 400, Draw: crowd(2)},
 		programtest.Story{Name: "sparse", Config: program.Config{Slots: 4, LaneMemory: 2, Lanes: 256},
 			Jobs: []program.Job{{ID: 0, Members: sparse, Base: 1}}, Packets: 150, Draw: crowd(1)},
@@ -62,8 +62,8 @@ func TestStories(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	n := programtest.Members
-	programtest.Bounds(t, Describe(), []program.Config{
+	n := programtest.NewMembers
+	programtest.TestBounds(t, Describe(), []program.Config{
 		{Slots: 8}, {}, {Profile: Profile}, {Profile: "p5"}, {Slots: 1, Lanes: 256}, {Slots: -1}, {Slots: MaxSlots},
 		{Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},

@@ -1,5 +1,5 @@
-// Package pass is the program of a switch that only forwards: what comes from below goes up, what comes from above goes
-// down. A switch without a program does the same.
+// Package pass is the program of a switch that only forwards: packets from below go up, packets from above go down.
+// A switch without a program does the same.
 package pass
 
 import (
@@ -7,13 +7,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Forwarded is what becomes of every packet.
+// Forwarded is the class of every packet.
 const Forwarded program.Class = 0
 
 // Switch forwards. It implements program.Program.
 type Switch struct{ counts [1]uint64 }
 
-// Describe is the program to those who handle programs by their descriptions.
+// Describe returns the description of the pass-through program.
 func Describe() program.Description {
 	return program.Description{
 		Name:     "pass",
@@ -29,28 +29,28 @@ func Describe() program.Description {
 	}
 }
 
-// Receive passes a packet on.
+// Receive forwards a packet.
 func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
-	program.Forward(from, p, lanes, out)
+	program.ForwardPacket(from, p, lanes, out)
 	s.counts[Forwarded]++
 	return Forwarded
 }
 
-// Configure takes every job, and Remove ends none: nothing is kept of jobs.
+// Configure and Remove do nothing: the program has no state per job.
 func (s *Switch) Configure(program.Job) error { return nil }
 func (s *Switch) Remove(olaf.ClusterID)       {}
 
-// Slots is 0: there is no table.
+// Slots returns 0: there is no table.
 func (s *Switch) Slots() int            { return 0 }
 func (s *Switch) Slot(int) program.Slot { return program.Slot{} }
 func (s *Switch) Occupied() int         { return 0 }
 
-// Memory is none.
+// Memory returns 0.
 func (s *Switch) Memory() olaf.Size { return 0 }
 
-// Counts are the values of the ledger that Describe declares.
+// Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Reset empties the counts.
+// Reset zeroes the counts.
 func (s *Switch) Reset() { s.counts = [1]uint64{} }

@@ -75,16 +75,16 @@ func plays(t *testing.T, number, shows, name string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	v, err := vector.Parse(f)
+	v, err := vector.ParseVector(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if about := strings.TrimSuffix(strings.Join(v.About, " "), " ("+number+")"); about != shows {
 		t.Errorf("%s: the vector says %q, the table %q", number, about, shows)
 	}
-	s, err := v.Build(All())
+	s, err := v.Build(AllPrograms())
 	if err == nil {
-		err = vector.Play(v, s)
+		err = vector.PlayVector(v, s)
 	}
 	if err != nil {
 		t.Errorf("%s, %s: %v", number, name, err)

@@ -1,5 +1,6 @@
-// Package programs lists the switch programs of this build. Those who run one are handed its description; this list is for
-// who hands them out, and for the register map, in which every program has its code.
+// Package programs lists the switch programs in this build. Code that runs a program gets its description as an
+// argument; this list is for the code that passes them, and for the register map, which has a code for every
+// program.
 package programs
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// All are the programs, in the order of their codes and of reports.
-func All() []program.Description {
+// AllPrograms returns the programs in the order of their codes and of reports.
+func AllPrograms() []program.Description {
 	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(),
 		p4inc.Describe(), xagg.Describe()}
 }

@@ -15,25 +15,25 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// Story is a seeded crowd of packets at one program. It shows all that a program tells anybody: classes, what leaves with
-// every field, the table and the counts, so that a change of any of them is seen in the golden file.
+// Story is a seeded sequence of packets for one program. Its golden file records all outputs of the program:
+// classes, emitted packets with all fields, the table and the counts.
 type Story struct {
 	Name    string
 	Config  program.Config
 	Jobs    []program.Job
 	Packets int
-	// Draw makes the next packet and says by which port it comes; its lanes and its trace are the story's matter.
+	// Draw returns the next packet and its port; the story adds lanes and trace.
 	Draw func(r *rand.Rand) (program.Port, program.Packet)
 }
 
-// Stories plays each story and compares what happened with testdata/stories. Between packets the first job is removed, comes
-// back, and the whole is reset.
-func Stories(t *testing.T, d program.Description, stories ...Story) {
+// RunStories plays each story and compares the result with testdata/stories. In between, the first job is removed
+// and admitted again, and the program is reset.
+func RunStories(t *testing.T, d program.Description, stories ...Story) {
 	t.Helper()
 	for i, s := range stories {
 		t.Run(s.Name, func(t *testing.T) {
 			teller := teller{story: s, d: &d, r: rand.New(rand.NewPCG(uint64(i), 1))}
-			if err := teller.tell(); err != nil {
+			if err := teller.run(); err != nil {
 				t.Fatal(err)
 			}
 			golden.Equal(t, "stories/"+s.Name+".txt", teller.text.Bytes())
@@ -51,7 +51,7 @@ type teller struct {
 	sent  uint32
 }
 
-func (s *teller) tell() (err error) {
+func (s *teller) run() (err error) {
 	if s.p, err = s.d.New(s.story.Config); err != nil {
 		return err
 	}
@@ -61,49 +61,49 @@ func (s *teller) tell() (err error) {
 			return err
 		}
 	}
-	s.crowd(s.story.Packets)
+	s.sendPackets(s.story.Packets)
 	s.p.Remove(s.story.Jobs[0].ID)
-	s.state("removed")
-	s.crowd(10)
+	s.writeState("removed")
+	s.sendPackets(10)
 	if err := s.p.Configure(s.story.Jobs[0]); err != nil {
 		return err
 	}
-	s.crowd(20)
+	s.sendPackets(20)
 	s.p.Reset()
-	s.state("reset")
-	s.crowd(10)
+	s.writeState("reset")
+	s.sendPackets(10)
 	return nil
 }
 
-func (s *teller) crowd(packets int) {
+func (s *teller) sendPackets(packets int) {
 	for i := range packets {
-		s.packet()
+		s.sendPacket()
 		if i%10 == 9 {
-			s.state("state")
+			s.writeState("state")
 		}
 	}
 }
 
-func (s *teller) packet() {
+func (s *teller) sendPacket() {
 	from, p := s.story.Draw(s.r)
 	s.at += olaf.Time(s.r.IntN(1000))
 	s.sent++
-	lanes := s.lanes(int(p.Lanes))
+	lanes := s.drawLanes(int(p.Lanes))
 	if p.Kind == program.Data || p.Kind == program.Result {
-		p.Trace = program.Contribution(p.Worker, s.sent, uint64(s.r.IntN(100)))
+		p.Trace = program.NewTrace(p.Worker, s.sent, uint64(s.r.IntN(100)))
 		p.ReadSum = uint64(s.r.IntN(10))
 	}
-	came := Show(s.d.Arithmetic, &p, lanes)
+	came := FormatPacket(s.d.Arithmetic, &p, lanes)
 	var left sink
 	class := s.p.Receive(s.at, from, &p, lanes, &left)
 	fmt.Fprintf(&s.text, "%d %s %s => %s\n", s.at, program.Dest(from), came, s.d.ClassName(class))
 	for _, e := range left {
-		fmt.Fprintf(&s.text, "  %s %s\n", e.to, Show(s.d.Arithmetic, &e.packet, e.lanes))
+		fmt.Fprintf(&s.text, "  %s %s\n", e.to, FormatPacket(s.d.Arithmetic, &e.packet, e.lanes))
 	}
 }
 
-// lanes draws values that are exact in every arithmetic, and now and then the ends of integers.
-func (s *teller) lanes(n int) []uint32 {
+// drawLanes draws values that are exact in every arithmetic, and occasionally the integer limits.
+func (s *teller) drawLanes(n int) []uint32 {
 	if s.r.IntN(8) == 0 {
 		return nil
 	}
@@ -122,9 +122,9 @@ func (s *teller) lanes(n int) []uint32 {
 	return lanes
 }
 
-// Show writes the fields of a packet that are not zero, its lanes, and what is inside: contributions, their mark, the
-// generation times from the oldest to the newest, their sum, and the updates that were read.
-func Show(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
+// FormatPacket formats the non-zero fields of a packet, its lanes, and its trace: contributions, mark, oldest and
+// newest generation time, their sum, and the updates read.
+func FormatPacket(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
 	words := []string{p.Kind.String()}
 	for _, f := range []struct {
 		name  string
@@ -140,10 +140,10 @@ func Show(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
 			words = append(words, fmt.Sprintf("%s=%d", f.name, f.value))
 		}
 	}
-	return strings.Join(append(words, values(a, lanes), trace(p.Trace)), " ")
+	return strings.Join(append(words, formatLanes(a, lanes), formatTrace(p.Trace)), " ")
 }
 
-func values(a program.Arithmetic, lanes []uint32) string {
+func formatLanes(a program.Arithmetic, lanes []uint32) string {
 	text := make([]string, len(lanes))
 	for i, w := range lanes {
 		if text[i] = fmt.Sprint(int32(w)); a == program.Float32 {
@@ -153,17 +153,17 @@ func values(a program.Arithmetic, lanes []uint32) string {
 	return "[" + strings.Join(text, " ") + "]"
 }
 
-func trace(t program.Trace) string {
+func formatTrace(t program.Trace) string {
 	if t == (program.Trace{}) {
 		return "-"
 	}
 	return fmt.Sprintf("%d:%04x:%d-%d/%d:%d", t.Vectors, t.Inside>>48, t.OldestNS, t.NewestNS, t.SumNS, t.ReadSum)
 }
 
-// state writes the table's places in use and the counts that are not zero.
-func (s *teller) state(what string) {
+// writeState writes the occupied slots and the non-zero counts.
+func (s *teller) writeState(what string) {
 	fmt.Fprintf(&s.text, "%s: %d of %d in use", what, s.p.Occupied(), s.p.Slots())
-	account := s.d.Account(s.p)
+	account := s.d.CountsOf(s.p)
 	for _, c := range s.d.Ledger.Counters {
 		if n := account.Of(c.Name); n != 0 {
 			fmt.Fprintf(&s.text, " %s=%d", c.Name, n)
@@ -174,7 +174,7 @@ func (s *teller) state(what string) {
 		v := s.p.Slot(i)
 		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Held, v.Job, v.Seg,
 			v.Bitmap, v.Count, v.Since,
-			values(s.d.Arithmetic, v.Lanes), trace(v.Trace))
+			formatLanes(s.d.Arithmetic, v.Lanes), formatTrace(v.Trace))
 	}
 }
 
@@ -190,9 +190,10 @@ func (s *sink) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	*s = append(*s, emission{to, *p, slices.Clone(lanes)})
 }
 
-// Bounds writes what a program says of itself, of its tables and of each configuration, and then of each job in turn on the first one,
-// where a job that is taken stays: testdata/bounds.txt.
-func Bounds(t *testing.T, d program.Description, configs []program.Config, jobs []program.Job) {
+// TestBounds writes a program's description, its tables, the result of each configuration, and the result of
+// admitting each job in turn on the first configuration; admitted jobs stay. It compares them with
+// testdata/bounds.txt.
+func TestBounds(t *testing.T, d program.Description, configs []program.Config, jobs []program.Job) {
 	t.Helper()
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s code=%d open=%t profiles=%q %s\n", d.Name, d.Code, d.Open, d.Profiles, d.Arithmetic)
@@ -228,8 +229,8 @@ func Bounds(t *testing.T, d program.Description, configs []program.Config, jobs 
 	golden.Equal(t, "bounds.txt", text.Bytes())
 }
 
-// Members are n children, at ports 0 to n-1.
-func Members(n int) []program.Member {
+// NewMembers returns n children at ports 0 to n-1.
+func NewMembers(n int) []program.Member {
 	m := make([]program.Member, n)
 	for w := range m {
 		m[w] = program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// packets is how many packets workers send in a campaign; `make campaign` sends a million to every program.
+// packets is the number of packets in a campaign; `make campaign` sends a million to every program.
 var packets = flag.Int("packets", 20_000, "packets to send to a program and its reference over an unreliable way")
 
-// Way is a network between workers and a program that loses, repeats and overtakes packets: one in twenty each.
+// Way is a network between workers and a program that loses, duplicates and reorders packets: one in twenty each.
 type Way[P any] struct {
 	r      *rand.Rand
 	now    int
@@ -24,10 +24,10 @@ type flight[P any] struct {
 	packet P
 }
 
-// oneIn says that something happens that does so once in twenty times.
+// oneIn reports true once in twenty calls, at random.
 func (w *Way[P]) oneIn() bool { return w.r.IntN(20) == 0 }
 
-// Send puts a packet on the way.
+// Send sends a packet.
 func (w *Way[P]) Send(p P) {
 	w.Sent++
 	copies := 1
@@ -49,11 +49,11 @@ func (w *Way[P]) Send(p P) {
 	}
 }
 
-// Flying is how many packets are on the way.
-func (w *Way[P]) Flying() int { return len(w.flying) }
+// CountInFlight returns the number of packets in flight.
+func (w *Way[P]) CountInFlight() int { return len(w.flying) }
 
-// Arrivals lets a step of time pass and hands over what has come to its end, in any order.
-func (w *Way[P]) Arrivals(arrive func(P)) {
+// DeliverDue advances time by one step and delivers the packets due, in random order.
+func (w *Way[P]) DeliverDue(arrive func(P)) {
 	w.now++
 	w.r.Shuffle(len(w.flying), func(i, k int) { w.flying[i], w.flying[k] = w.flying[k], w.flying[i] })
 	var here, rest []flight[P]
@@ -70,14 +70,14 @@ func (w *Way[P]) Arrivals(arrive func(P)) {
 	}
 }
 
-// Unreliable has workers send packets over such a way: send puts the next one on it, arrive is what comes of each that gets
-// through. It ends when as many were sent as -packets says, and says what became of them.
-func Unreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P]), arrive func(P)) {
+// RunUnreliable sends packets over a Way: send sends the next one, and arrive handles each delivered one. It ends
+// after the number of packets given by -packets and logs their fates.
+func RunUnreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P]), arrive func(P)) {
 	t.Helper()
 	w := &Way[P]{r: rand.New(rand.NewPCG(seed, 10))}
 	for w.Sent < *packets {
 		send(w.r, w)
-		w.Arrivals(arrive)
+		w.DeliverDue(arrive)
 	}
 	if w.Lost == 0 || w.Twice == 0 || w.Late == 0 {
 		t.Errorf("of %d packets %d were lost, %d repeated and %d late: nothing was shown", w.Sent, w.Lost, w.Twice,
@@ -86,8 +86,8 @@ func Unreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P])
 	t.Logf("%d packets sent, %d lost, %d repeated, %d late", w.Sent, w.Lost, w.Twice, w.Late)
 }
 
-// Same compares what left a program and its reference because of an arrival, and forgets it.
-func Same(t *testing.T, arrival uint64, have, want *[]string) {
+// CompareOutputs compares the outputs of a program and its reference for an arrival, and clears both.
+func CompareOutputs(t *testing.T, arrival uint64, have, want *[]string) {
 	t.Helper()
 	if !slices.Equal(*have, *want) {
 		t.Fatalf("packet %d lets %q leave, the reference %q", arrival, *have, *want)

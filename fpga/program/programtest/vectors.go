@@ -1,4 +1,4 @@
-// Package programtest holds what the tests of all switch programs have in common.
+// Package programtest has helpers for the tests of all switch programs.
 package programtest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
 
-// Vectors plays the golden vectors of a program, of which there are at least so many.
-func Vectors(t *testing.T, d program.Description, least int) {
+// RunVectors plays the golden vectors of a program and fails if there are fewer than least.
+func RunVectors(t *testing.T, d program.Description, least int) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/vectors/*.txt")
 	if err != nil || len(files) < least {
@@ -24,7 +24,7 @@ func Vectors(t *testing.T, d program.Description, least int) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			v, err := vector.Parse(f)
+			v, err := vector.ParseVector(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,16 +32,16 @@ func Vectors(t *testing.T, d program.Description, least int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := vector.Play(v, subject); err != nil {
+			if err := vector.PlayVector(v, subject); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// Account checks that a program's counts balance and that every arrival is in one class.
-func Account(t interface{ Fatalf(string, ...any) }, d *program.Description, p program.Program, arrivals uint64) {
-	account, classes := d.Account(p), uint64(0)
+// CheckAccount checks that a program's counts balance and that every arrival is in one class.
+func CheckAccount(t interface{ Fatalf(string, ...any) }, d *program.Description, p program.Program, arrivals uint64) {
+	account, classes := d.CountsOf(p), uint64(0)
 	for _, n := range p.Counts()[:d.Classes] {
 		classes += n
 	}

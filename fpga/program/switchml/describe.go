@@ -5,10 +5,10 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profile is the one that there is: the released program.
+// Profile is the only profile: the released program.
 const Profile = "p4app"
 
-// Counts of contributions, behind those of the classes.
+// Contribution counters, after those of the classes.
 const (
 	vectorsIn      = int(classes) + program.VectorsIn
 	vectorsOut     = int(classes) + program.VectorsOut
@@ -17,8 +17,8 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// ledger declares the classes, and what all programs count besides.
-func ledger() *olaf.Ledger {
+// newLedger declares the classes and the counters common to all programs.
+func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
 		Consumed:  {Name: "consumed", Title: "Consumed", Doc: "added to a set that waits for more"},
@@ -34,7 +34,7 @@ func ledger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe is SwitchML to those who handle programs by their descriptions.
+// Describe returns the description of SwitchML.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "switchml",
@@ -42,15 +42,15 @@ func Describe() program.Description {
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
 		Completes:  "one contribution of every worker of the job",
-		Ledger:     ledger(),
+		Ledger:     newLedger(),
 		Classes:    int(classes),
-		Tables:     tables(), Stranger: Stranger,
+		Tables:     listTables(), Stranger: Stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }
 
-// tables are what a controller writes.
-func tables() []program.Table {
+// listTables returns the tables that a controller writes.
+func listTables() []program.Table {
 	return []program.Table{
 		{
 			Name: "sml.jobs", Doc: "The slots of the pool that are a job's.",

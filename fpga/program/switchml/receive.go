@@ -6,93 +6,93 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive is one packet through the pool.
+// Receive processes one packet.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
-		program.Forward(from, p, lanes, out)
-		return s.counted(Forwarded)
+		program.ForwardPacket(from, p, lanes, out)
+		return s.countClass(Forwarded)
 	}
-	k := s.jobs.Of(p.Job)
+	k := s.jobs.Find(p.Job)
 	if k == nil {
-		return s.counted(Stranger)
+		return s.countClass(Stranger)
 	}
 	i := int(p.Index)
 	if i < k.Base || i >= k.Base+k.Slots {
-		return s.counted(OutOfRange)
+		return s.countClass(OutOfRange)
 	}
 	v := int(p.Flags & program.Set1 / program.Set1)
 	if from == program.Uplink {
-		s.relay(i, v, p, lanes, out)
-		return s.counted(Relayed)
+		s.relayResult(i, v, p, lanes, out)
+		return s.countClass(Relayed)
 	}
 	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
-		return s.counted(Stranger)
+		return s.countClass(Stranger)
 	}
 	slot := &s.sets[i]
 	t := &slot[v]
 	first := t.bitmap == 0
 	if !first && t.lanes != p.Lanes {
-		return s.counted(Mismatched)
+		return s.countClass(Mismatched)
 	}
-	// Whether it is the first is said by the bitmap, whether it is the last by the counter, as in the two registers of the
-	// released program: they differ when a packet outlives its set.
+	// The bitmap determines the first packet, the counter the last, as in the two registers of the released
+	// program. They disagree if a packet outlives its set.
 	bit := uint32(1) << (k.Ports[from] & 31)
 	inside := t.bitmap&bit != 0
 	t.bitmap |= bit
 	slot[1-v].bitmap &^= bit
 	if inside {
-		return s.counted(s.again(k, i, v, from, p, out))
+		return s.countClass(s.handleRepeat(k, i, v, from, p, out))
 	}
 	if first || t.count == 0 {
-		s.begin(now, t, first, p)
+		s.startSet(now, t, first, p)
 	}
 	if !first {
-		t.value = larger(t.value, p.Value)
+		t.value = maxExponents(t.value, p.Value)
 	}
 	t.trace.Add(&p.Trace)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 	if s.cfg.LaneMemory > 0 {
-		s.add(i, v, first, lanes)
+		s.addLanes(i, v, first, lanes)
 	}
-	if !s.last(t, len(k.Members)) {
-		return s.counted(Consumed)
+	if !s.countDown(t, len(k.Members)) {
+		return s.countClass(Consumed)
 	}
-	s.complete(k, i, v, p, out)
-	return s.counted(Completed)
+	s.completeSet(k, i, v, p, out)
+	return s.countClass(Completed)
 }
 
-// counted is a packet's class, with the packet counted in it.
-func (s *Switch) counted(class program.Class) program.Class {
+// countClass counts a packet in its class.
+func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// again is a packet that is inside already.
-func (s *Switch) again(k *program.Tenant, i, v int, from program.Port, p *program.Packet,
+// handleRepeat processes a packet that was already added.
+func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p *program.Packet,
 	out program.Out) program.Class {
 	if s.sets[i][v].count > 0 {
 		return Duplicate
 	}
-	s.answer(k, i, v, from, p, out)
+	s.answerRepeat(k, i, v, from, p, out)
 	return Answered
 }
 
-// begin empties a set for the first packet of a sum, which overwrites what is there, and for one that outlived its set and begins
-// another sum on top of it.
-func (s *Switch) begin(now olaf.Time, t *set, first bool, p *program.Packet) {
+// startSet empties a set for the first packet of a sum, which overwrites its content, or for one that outlived its
+// set and starts another sum on top of it.
+func (s *Switch) startSet(now olaf.Time, t *set, first bool, p *program.Packet) {
 	if first {
-		s.counts[vectorsCleared] += s.waiting(t)
-		s.counts[vectorsHeld] -= s.waiting(t)
+		s.counts[vectorsCleared] += s.countWaiting(t)
+		s.counts[vectorsHeld] -= s.countWaiting(t)
 		t.lanes, t.value = p.Lanes, p.Value
 	}
 	t.since, t.final = now, false
 	t.trace = program.Trace{}
 }
 
-// add puts a packet's lanes into a set; those of the first overwrite what is there.
-func (s *Switch) add(i, v int, first bool, lanes []uint32) {
+// addLanes adds a packet's lanes to a set; those of the first packet overwrite it.
+func (s *Switch) addLanes(i, v int, first bool, lanes []uint32) {
 	if first {
 		copy(s.buffer(i, v), lanes)
 	} else {
@@ -100,16 +100,16 @@ func (s *Switch) add(i, v int, first bool, lanes []uint32) {
 	}
 }
 
-// waiting is how many contributions wait in a set.
-func (s *Switch) waiting(t *set) uint64 {
+// countWaiting returns the number of contributions in an incomplete set.
+func (s *Switch) countWaiting(t *set) uint64 {
 	if t.count == 0 {
 		return 0
 	}
 	return uint64(t.trace.Vectors)
 }
 
-// last counts a packet down and says whether nothing is missing any more.
-func (s *Switch) last(t *set, workers int) bool {
+// countDown decrements the number of missing packets and reports whether the set is complete.
+func (s *Switch) countDown(t *set, workers int) bool {
 	switch {
 	case workers == 1:
 		return true
@@ -125,37 +125,38 @@ func (s *Switch) last(t *set, workers int) bool {
 	return t.count == 0
 }
 
-// larger takes the larger of each of two exponents, signed bytes.
-func larger(a, b uint64) uint64 {
+// maxExponents returns the larger of each of two exponents, signed bytes.
+func maxExponents(a, b uint64) uint64 {
 	high := max(int8(a>>8), int8(b>>8))
 	low := max(int8(a), int8(b))
 	return uint64(uint8(high))<<8 | uint64(uint8(low))
 }
 
-// complete sends a set's sum to all, or as a part to the parent.
-func (s *Switch) complete(k *program.Tenant, i, v int, p *program.Packet, out program.Out) {
+// completeSet sends a set's sum to all, or as a partial sum to the parent.
+func (s *Switch) completeSet(k *program.Tenant, i, v int, p *program.Packet, out program.Out) {
 	t := &s.sets[i][v]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 	t.final = !k.Parent
 	if k.Parent {
-		s.send(k, i, v, program.Data, program.Up, p, out)
+		s.sendSet(k, i, v, program.Data, program.Up, p, out)
 		return
 	}
-	s.send(k, i, v, program.Result, program.Down, p, out)
+	s.sendSet(k, i, v, program.Result, program.Down, p, out)
 }
 
-// answer repeats to a sender what became of a set that is complete: its result, or the part that the parent may have missed.
-func (s *Switch) answer(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) {
+// answerRepeat resends a complete set: its result to the sender, or the partial sum to the parent, which may have
+// missed it.
+func (s *Switch) answerRepeat(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) {
 	if s.sets[i][v].final {
-		s.send(k, i, v, program.Result, program.Dest(from), p, out)
+		s.sendSet(k, i, v, program.Result, program.Dest(from), p, out)
 		return
 	}
-	s.send(k, i, v, program.Data, program.Up, p, out)
+	s.sendSet(k, i, v, program.Data, program.Up, p, out)
 }
 
-// send emits a set.
-func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet,
+// sendSet emits a set.
+func (s *Switch) sendSet(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet,
 	out program.Out) {
 	t, o := &s.sets[i][v], &s.out
 	*o = program.Packet{}
@@ -165,8 +166,8 @@ func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program
 	out.Emit(to, o, s.buffer(i, v))
 }
 
-// relay passes the parent's result down and keeps it in the place of the part that went up.
-func (s *Switch) relay(i, v int, p *program.Packet, lanes []uint32, out program.Out) {
+// relayResult passes the parent's result down and stores it in place of the partial sum that went up.
+func (s *Switch) relayResult(i, v int, p *program.Packet, lanes []uint32, out program.Out) {
 	if t := &s.sets[i][v]; t.count == 0 && t.lanes == p.Lanes {
 		t.final, t.value, t.trace = true, p.Value, p.Trace
 		copy(s.buffer(i, v), lanes)

@@ -49,35 +49,35 @@ func draw(r *rand.Rand, jobs int) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2},
-		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.NewMembers(3), Slots: 2},
+		{ID: 1, Members: programtest.NewMembers(2), Base: 2, Slots: 2}}
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
-	programtest.Stories(t, Describe(),
+	programtest.RunStories(t, Describe(),
 		programtest.Story{Name: "flat", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 250, Draw: crowd(2)},
 		programtest.Story{Name: "tree", Config: program.Config{Slots: 4, LaneMemory: 3, Lanes: Lanes1024},
 			Jobs: []program.Job{{ID: 0, Members: sparse, Parent: true}}, Packets: 250, Draw: crowd(1)},
 		programtest.Story{Name: "alone", Config: program.Config{Slots: 2, LaneMemory: 2},
-			Jobs: []program.Job{{ID: 0, Members: programtest.Members(1)}}, Packets: 40, Draw: crowd(1)},
+			Jobs: []program.Job{{ID: 0, Members: programtest.NewMembers(1)}}, Packets: 40, Draw: crowd(1)},
 		programtest.Story{Name: "without-lanes", Config: program.Config{Slots: 4}, Jobs: two, Packets: 60, Draw: crowd(2)},
 	)
 }
 
 func TestBounds(t *testing.T) {
-	programtest.Bounds(t, Describe(), []program.Config{
+	programtest.TestBounds(t, Describe(), []program.Config{
 		{Slots: 8}, {}, {Profile: Profile}, {Profile: "tofino2"}, {Slots: 1, Lanes: Lanes1024}, {Slots: -1}, {Slots: MaxSlots},
 		{Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{
-		{ID: 1, Base: -1, Members: programtest.Members(1)}, {ID: 1, Base: 8, Members: programtest.Members(1)},
-		{ID: 1, Slots: 9, Members: programtest.Members(1)},
-		{ID: 1}, {ID: 1, Members: programtest.Members(MaxMembers)}, {ID: 1, Members: programtest.Members(MaxMembers + 1)},
-		{ID: 1, Fan: 2, Members: programtest.Members(2)}, {ID: 1, Fan: 3, Members: programtest.Members(2)},
+		{ID: 1, Base: -1, Members: programtest.NewMembers(1)}, {ID: 1, Base: 8, Members: programtest.NewMembers(1)},
+		{ID: 1, Slots: 9, Members: programtest.NewMembers(1)},
+		{ID: 1}, {ID: 1, Members: programtest.NewMembers(MaxMembers)}, {ID: 1, Members: programtest.NewMembers(MaxMembers + 1)},
+		{ID: 1, Fan: 2, Members: programtest.NewMembers(2)}, {ID: 1, Fan: 3, Members: programtest.NewMembers(2)},
 		{ID: 1, Members: []program.Member{{Port: 0}, {Port: -1}}},
-		{ID: 2, Members: programtest.Members(1)}, {ID: 1, Base: 2, Slots: 3, Members: programtest.Members(2)},
-		{ID: 2, Base: 5, Slots: 3, Members: programtest.Members(1)},
-		{ID: 3, Slots: 2, Members: programtest.Members(1)}, {ID: 3, Slots: 3, Members: programtest.Members(1)},
-		{ID: 4, Base: 4, Slots: 1, Members: programtest.Members(1)},
-		{ID: 1, Base: 3, Slots: 1, Members: programtest.Members(1)},
+		{ID: 2, Members: programtest.NewMembers(1)}, {ID: 1, Base: 2, Slots: 3, Members: programtest.NewMembers(2)},
+		{ID: 2, Base: 5, Slots: 3, Members: programtest.NewMembers(1)},
+		{ID: 3, Slots: 2, Members: programtest.NewMembers(1)}, {ID: 3, Slots: 3, Members: programtest.NewMembers(1)},
+		{ID: 4, Base: 4, Slots: 1, Members: programtest.NewMembers(1)},
+		{ID: 1, Base: 3, Slots: 1, Members: programtest.NewMembers(1)},
 	})
 }
 
@@ -87,7 +87,7 @@ func TestLargerExponents(t *testing.T) {
 		{0x0102, 0x0201, 0x0202}, {0xff01, 0x0080, 0x0001}, {0x807f, 0x8180, 0x817f}, {0x7fff, 0x8000, 0x7f00},
 		{0xfefe, 0xfdfd, 0xfefe},
 	} {
-		if have := larger(c.a, c.b); have != c.want {
+		if have := maxExponents(c.a, c.b); have != c.want {
 			t.Errorf("%#x and %#x: %#x, want %#x", c.a, c.b, have, c.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 24) }
+func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 24) }
 
 // reference is the slow, obvious pool: of every set who is inside, what came, and how many are missing.
 type reference struct {
@@ -90,7 +90,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Configure(program.Job{Members: programtest.Members(r.workers)}); err != nil {
+		if err := s.Configure(program.Job{Members: programtest.NewMembers(r.workers)}); err != nil {
 			t.Fatal(err)
 		}
 		d := Describe()
@@ -101,7 +101,7 @@ func TestAgainstReference(t *testing.T) {
 				place{rapid.IntRange(0, 1).Draw(t, "slot"), rapid.IntRange(0, 1).Draw(t, "set")}
 			values := rapid.SliceOfN(rapid.Int32(), 2, 2).Draw(t, "values")
 			p := &program.Packet{Kind: program.Data, Index: uint32(at.slot), Flags: program.Set1 * program.Flags(at.set), Lanes: 2,
-				Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
+				Trace: program.NewTrace(olaf.WorkerID(port), 0, 1)}
 			have := d.ClassName(s.Receive(0, program.Port(port), p, []uint32{uint32(values[0]), uint32(values[1])}, out))
 			if want := r.data(port, at, values); have != want {
 				t.Fatalf("%v of %d is %s, the reference says %s", at, port, have, want)
@@ -110,7 +110,7 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		programtest.Account(t, &d, s, uint64(packets))
+		programtest.CheckAccount(t, &d, s, uint64(packets))
 		waiting := 0
 		for _, n := range r.missing {
 			if n > 0 {
@@ -133,15 +133,15 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Slots: 4}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
-		"too many":      {ID: 2, Base: 4, Members: programtest.Members(MaxMembers + 1)},
-		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.Members(2)},
-		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.Members(2)},
-		"another fan":   {ID: 2, Base: 4, Members: programtest.Members(2), Fan: 3},
+		"too many":      {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
+		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.NewMembers(2)},
+		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.NewMembers(2)},
+		"another fan":   {ID: 2, Base: 4, Members: programtest.NewMembers(2), Fan: 3},
 		"no port of it": {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	s.Remove(1)
-	if err := s.Configure(program.Job{ID: 2, Members: programtest.Members(MaxMembers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 2, Members: programtest.NewMembers(MaxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
 	}
 }
@@ -165,11 +165,11 @@ func BenchmarkReceive(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := s.Configure(program.Job{Members: programtest.Members(8)}); err != nil {
+			if err := s.Configure(program.Job{Members: programtest.NewMembers(8)}); err != nil {
 				b.Fatal(err)
 			}
 			data := make([]uint32, lanes)
-			p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Count: 1, Trace: program.Contribution(1, 1, 1)}
+			p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Count: 1, Trace: program.NewTrace(1, 1, 1)}
 			b.ReportAllocs()
 			for b.Loop() {
 				for port := range program.Port(8) {

@@ -19,7 +19,7 @@ func TestUnreliable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{Members: programtest.Members(workers)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.NewMembers(workers)}); err != nil {
 		t.Fatal(err)
 	}
 	type packet struct {
@@ -36,7 +36,7 @@ func TestUnreliable(t *testing.T) {
 		tries[worker][slot] = 0
 	}
 	arrivals, sums := uint64(0), 0
-	programtest.Unreliable(t, 1, func(r *rand.Rand, w *programtest.Way[packet]) {
+	programtest.RunUnreliable(t, 1, func(r *rand.Rand, w *programtest.Way[packet]) {
 		worker, slot := r.IntN(workers), r.IntN(slots)
 		if tries[worker][slot]++; tries[worker][slot] > patience {
 			on(worker, slot)
@@ -48,13 +48,13 @@ func TestUnreliable(t *testing.T) {
 		arrivals++
 		in := program.Packet{
 			Kind: program.Data, Index: uint32(p.slot), Flags: program.Set1 * program.Flags(p.set), Lanes: 2,
-			Trace: program.Contribution(olaf.WorkerID(p.worker), uint32(p.round), 1),
+			Trace: program.NewTrace(olaf.WorkerID(p.worker), uint32(p.round), 1),
 		}
 		have := d.ClassName(s.Receive(0, program.Port(p.worker), &in, []uint32{uint32(p.values[0]), uint32(p.values[1])}, out))
 		if want := ref.data(p.worker, p.place, p.values); have != want {
 			t.Fatalf("packet %d, of %d at %v, is %s, the reference says %s", arrivals, p.worker, p.place, have, want)
 		}
-		programtest.Same(t, arrivals, &out.lines, &ref.out)
+		programtest.CompareOutputs(t, arrivals, &out.lines, &ref.out)
 		switch have {
 		case "completed":
 			sums++
@@ -69,7 +69,7 @@ func TestUnreliable(t *testing.T) {
 			}
 		}
 	})
-	programtest.Account(t, &d, s, arrivals)
+	programtest.CheckAccount(t, &d, s, arrivals)
 	if sums < int(arrivals)/workers/20 {
 		t.Errorf("%d sums of %d packets: workers hardly came on", sums, arrivals)
 	}

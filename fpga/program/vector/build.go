@@ -11,20 +11,20 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Build makes the program that v names, of those described, with its jobs and members, ready to play. Options of the
-// program line: profile, wrap, parent (true, false), lanes, slots (or segments, aggregators), workers (or members: children
-// at ports 0 to n-1), h (or fan), jobs (ids joined by commas; 0 alone by default), racks (switches with so many workers each
-// below another), parents (addresses of those that racks could be below). The error matches ErrFormat for words that nobody
-// knows, and program.ErrConfig for values that the program refuses.
+// Build returns the program that v names, with its jobs and members, ready to play. Options of the program line:
+// profile, wrap, parent (true, false), lanes, slots (or segments, aggregators), workers (or members: children at
+// ports 0 to n-1), h (or fan), jobs (ids joined by commas, default 0), racks (this many switches with workers below
+// another switch), parents (addresses of candidate parents for the racks). For unknown words the error matches
+// ErrFormat, for values that the program rejects program.ErrConfig.
 func (v *Vector) Build(described []program.Description) (Subject, error) {
 	i := slices.IndexFunc(described, func(d program.Description) bool { return d.Name == v.Program })
 	if i < 0 {
-		return Subject{}, fmt.Errorf("%w: unknown program %q; there are %s", ErrFormat, v.Program, names(described))
+		return Subject{}, fmt.Errorf("%w: unknown program %q; there are %s", ErrFormat, v.Program, joinNames(described))
 	}
 	d := &described[i]
 	o := options{jobs: []olaf.ClusterID{0}, workers: 2}
 	for _, f := range v.Options {
-		if err := o.set(f); err != nil {
+		if err := o.setOption(f); err != nil {
 			return Subject{}, fmt.Errorf("%w: program line: %w", ErrFormat, err)
 		}
 	}
@@ -33,7 +33,7 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 			return Subject{}, fmt.Errorf("%w: line %d: %d words of data where a slot stores %d; the program line may say lanes=%[3]d", ErrFormat, s.Line, len(s.In.Data), o.cfg.LaneMemory)
 		}
 	}
-	tops, err := o.tops(d)
+	tops, err := o.topNames(d)
 	if err != nil {
 		return Subject{}, err
 	}
@@ -43,22 +43,22 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 		top.Level, children = 1, o.racks
 	}
 	for _, name := range tops {
-		if err := o.add(&s, name, top, children); err != nil {
+		if err := o.addSwitch(&s, name, top, children); err != nil {
 			return Subject{}, err
 		}
 	}
 	rack := o.job
 	rack.Parent = true
 	for r := range o.racks {
-		if err := o.add(&s, fmt.Sprintf("rack%d", r), rack, o.workers); err != nil {
+		if err := o.addSwitch(&s, fmt.Sprintf("rack%d", r), rack, o.workers); err != nil {
 			return Subject{}, err
 		}
 	}
 	return s, nil
 }
 
-// add builds one switch with its jobs.
-func (o *options) add(s *Subject, name string, j program.Job, children int) error {
+// addSwitch builds one switch with its jobs.
+func (o *options) addSwitch(s *Subject, name string, j program.Job, children int) error {
 	p, err := s.Description.New(o.cfg)
 	if err != nil {
 		return err
@@ -83,8 +83,8 @@ func (o *options) add(s *Subject, name string, j program.Job, children int) erro
 	return nil
 }
 
-// tops are the names of the switches at the top, the one that racks are below first.
-func (o *options) tops(d *program.Description) ([]string, error) {
+// topNames returns the names of the top switches, the parent of the racks first.
+func (o *options) topNames(d *program.Description) ([]string, error) {
 	switch {
 	case len(o.parents) == 0:
 		return []string{"root"}, nil
@@ -107,7 +107,7 @@ func (o *options) tops(d *program.Description) ([]string, error) {
 	return names, nil
 }
 
-func names(described []program.Description) string {
+func joinNames(described []program.Description) string {
 	all := make([]string, len(described))
 	for i := range described {
 		all[i] = described[i].Name
@@ -115,7 +115,7 @@ func names(described []program.Description) string {
 	return strings.Join(all, ", ")
 }
 
-// options is what a program line says.
+// options are the options of a program line.
 type options struct {
 	cfg     program.Config
 	job     program.Job
@@ -125,29 +125,29 @@ type options struct {
 	parents []netip.Addr
 }
 
-func (o *options) set(f Field) error {
+func (o *options) setOption(f Field) error {
 	switch f.Name {
 	case "profile":
 		o.cfg.Profile = f.Value
 		return nil
 	case "wrap":
-		return boolean(f, &o.cfg.Wrap)
+		return parseBool(f, &o.cfg.Wrap)
 	case "parent":
-		return boolean(f, &o.job.Parent)
+		return parseBool(f, &o.job.Parent)
 	case "lanes":
-		return number(f, 0, olaf.MaxLanes, &o.cfg.LaneMemory)
+		return parseNumber(f, 0, olaf.MaxLanes, &o.cfg.LaneMemory)
 	case "slots", "segments", "aggregators":
-		return number(f, 1, 1<<24, &o.cfg.Slots)
+		return parseNumber(f, 1, 1<<24, &o.cfg.Slots)
 	case "workers", "members":
-		return number(f, 1, MaxPort, &o.workers)
+		return parseNumber(f, 1, MaxPort, &o.workers)
 	case "level":
-		return number(f, 0, 1, &o.job.Level)
+		return parseNumber(f, 0, 1, &o.job.Level)
 	case "h", "fan":
-		return number(f, 1, 1<<20, &o.job.Fan) // left out, it is the number of children
+		return parseNumber(f, 1, 1<<20, &o.job.Fan) // defaults to the number of children
 	case "jobs":
 		return o.setJobs(f.Value)
 	case "racks":
-		return number(f, 1, MaxRacks, &o.racks)
+		return parseNumber(f, 1, MaxRacks, &o.racks)
 	case "parents":
 		return o.setParents(f.Value)
 	}
@@ -177,7 +177,7 @@ func (o *options) setParents(value string) error {
 	return nil
 }
 
-func boolean(f Field, to *bool) error {
+func parseBool(f Field, to *bool) error {
 	v, err := strconv.ParseBool(f.Value)
 	if err != nil {
 		return fmt.Errorf("%s=%s is neither true nor false", f.Name, f.Value)
@@ -186,7 +186,7 @@ func boolean(f Field, to *bool) error {
 	return nil
 }
 
-func number(f Field, low, high int, to *int) error {
+func parseNumber(f Field, low, high int, to *int) error {
 	v, err := strconv.Atoi(f.Value)
 	if err != nil || v < low || v > high {
 		return fmt.Errorf("%s=%s is not a number from %d to %d", f.Name, f.Value, low, high)

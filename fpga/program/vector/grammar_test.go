@@ -54,7 +54,7 @@ func (r *recorder) describe(a program.Arithmetic) []program.Description {
 }
 
 func (r *recorder) play(a program.Arithmetic, text string) error {
-	v, err := Parse(strings.NewReader(text))
+	v, err := ParseVector(strings.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *recorder) play(a program.Arithmetic, text string) error {
 	if err != nil {
 		return err
 	}
-	return Play(v, s)
+	return PlayVector(v, s)
 }
 
 // Every option of the program line reaches the program, under each of its names, and nothing beyond its range.
@@ -100,7 +100,7 @@ func TestOptions(t *testing.T) {
 		"level":   {0, 1}, "h": {1, 1 << 20}, "fan": {1, 1 << 20},
 	} {
 		for value, good := range map[int]bool{ends[0] - 1: false, ends[0]: true, ends[1]: true, ends[1] + 1: false} {
-			v, err := Parse(strings.NewReader(fmt.Sprintf("program recorder %s=%d\nend\n", name, value)))
+			v, err := ParseVector(strings.NewReader(fmt.Sprintf("program recorder %s=%d\nend\n", name, value)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestFields(t *testing.T) {
 			}
 		}
 		if c.bits < 64 {
-			if _, err := Parse(strings.NewReader(fmt.Sprintf("program recorder\nin 3 %s=%d\nend\n", c.field, most+1))); !errors.Is(err,
+			if _, err := ParseVector(strings.NewReader(fmt.Sprintf("program recorder\nin 3 %s=%d\nend\n", c.field, most+1))); !errors.Is(err,
 				ErrFormat) {
 				t.Errorf("%s=%d: %v", c.field, most+1, err)
 			}
@@ -204,7 +204,7 @@ func TestKinds(t *testing.T) {
 		}
 		inside := program.Trace{}
 		if want == program.Data {
-			inside = program.Contribution(3, 4, 0)
+			inside = program.NewTrace(3, 4, 0)
 		}
 		if r.packet.Trace != inside || r.packet.Count != 1 {
 			t.Errorf("%s: inside %+v, want %+v", text, r.packet.Trace, inside)
@@ -301,7 +301,7 @@ func TestSlotLines(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	v, err := Parse(strings.NewReader("program recorder\nslot 2147483647\nend\n"))
+	v, err := ParseVector(strings.NewReader("program recorder\nslot 2147483647\nend\n"))
 	if err != nil || v.Steps[0].Slot.Index != 1<<31-1 {
 		t.Errorf("the last number of a slot: %+v, %v", v, err)
 	}
@@ -309,7 +309,7 @@ func TestSlotLines(t *testing.T) {
 
 // What a text is made of: comments at its top, times that do not go back, and classes behind an arrow.
 func TestLines(t *testing.T) {
-	v, err := Parse(strings.NewReader("# one\n#two \n\nprogram mirror\n# not about it\nin 1125899906842624 => answered\nend\n# after\n\n"))
+	v, err := ParseVector(strings.NewReader("# one\n#two \n\nprogram mirror\n# not about it\nin 1125899906842624 => answered\nend\n# after\n\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,29 +346,29 @@ func TestLines(t *testing.T) {
 		"in 0\nout 0 to=port:32768": "to=port:32768: an out line says where to",
 	} {
 		last := 2 + strings.Count(text, "\n")
-		if _, err := Parse(strings.NewReader("program mirror\n" + text + "\nend\n")); !errors.Is(err, ErrFormat) ||
+		if _, err := ParseVector(strings.NewReader("program mirror\n" + text + "\nend\n")); !errors.Is(err, ErrFormat) ||
 			!strings.Contains(err.Error(), fmt.Sprintf("line %d: ", last)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for _, text := range []string{"program\nend\n", "program mirror x\nend\n"} {
-		if _, err := Parse(strings.NewReader(text)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 1: ") {
+		if _, err := ParseVector(strings.NewReader(text)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 1: ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if v, err := Parse(strings.NewReader("program mirror\nin 0 => a port=1\nend\n")); err == nil {
+	if v, err := ParseVector(strings.NewReader("program mirror\nin 0 => a port=1\nend\n")); err == nil {
 		t.Errorf("fields behind the class: %+v", v)
 	}
 	for word, want := range map[string]string{"=> a": "a", "port=1 => a": "a"} {
-		if v, err := Parse(strings.NewReader("program mirror\nin 0 " + word + "\nend\n")); err != nil || v.Steps[0].In.Expect != want {
+		if v, err := ParseVector(strings.NewReader("program mirror\nin 0 " + word + "\nend\n")); err != nil || v.Steps[0].In.Expect != want {
 			t.Errorf("%q: %v", word, err)
 		}
 	}
 	long := "program mirror\n# " + strings.Repeat("x", 1<<18-3) // enough for the lanes of the largest frame
-	if _, err := Parse(strings.NewReader(long + "\nend\n")); err != nil {
+	if _, err := ParseVector(strings.NewReader(long + "\nend\n")); err != nil {
 		t.Errorf("the longest line: %v", err)
 	}
-	if _, err := Parse(strings.NewReader(long + "xx\nend\n")); !errors.Is(err, ErrFormat) ||
+	if _, err := ParseVector(strings.NewReader(long + "xx\nend\n")); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "line 2: ") {
 		t.Errorf("a longer line: %v", err)
 	}
@@ -402,7 +402,7 @@ func TestMulticasts(t *testing.T) {
 		"out 0 to=port:0\nout 0 to=port:1\nout 0 to=port:2\nout 0 to=port:0\nout 0 to=port:1":                                              "line 7: to: expected port:1, got port:2",
 		"out 0 to=down\nout 0 to=others\nout 0 to=up\nout 0 to=port:1\nin 0\nout 0 to=down\nout 0 to=others\nout 0 to=up\nout 0 to=port:1": "",
 	} {
-		v, err := Parse(strings.NewReader("program wide workers=3\nin 0 port=1 seg=4\n" + text + "\nend\n"))
+		v, err := ParseVector(strings.NewReader("program wide workers=3\nin 0 port=1 seg=4\n" + text + "\nend\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +410,7 @@ func TestMulticasts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Play(v, s); (err == nil) != (want == "") || err != nil && err.Error() != want {
+		if err := PlayVector(v, s); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Parse reads one vector. Fields may stand in any order and be left out. The error matches ErrFormat and names the line.
-func Parse(r io.Reader) (*Vector, error) {
+// ParseVector reads one vector. Fields may come in any order and be left out. The error matches ErrFormat and
+// includes the line.
+func ParseVector(r io.Reader) (*Vector, error) {
 	p := &parser{v: &Vector{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLine)
 	for lines.Scan() {
 		p.number++
-		if err := p.line(lines.Text()); err != nil {
+		if err := p.parseLine(lines.Text()); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrFormat, p.number, err)
 		}
 	}
@@ -37,12 +38,12 @@ func Parse(r io.Reader) (*Vector, error) {
 type parser struct {
 	v      *Vector
 	number int
-	last   *Input // the packet that outs belong to
+	last   *Input // packet that out lines belong to
 	cycle  int64
 	ended  bool
 }
 
-func (p *parser) line(text string) error {
+func (p *parser) parseLine(text string) error {
 	if about, ok := strings.CutPrefix(text, "#"); ok {
 		if p.v.Program == "" {
 			p.v.About = append(p.v.About, strings.TrimSpace(about))
@@ -63,17 +64,17 @@ func (p *parser) line(text string) error {
 	case "program":
 		return p.programLine(rest)
 	case "in":
-		return p.packet(rest, program.Data)
+		return p.packetLine(rest, program.Data)
 	case "ack":
-		return p.packet(rest, program.Ack)
+		return p.packetLine(rest, program.Ack)
 	case "control":
-		return p.packet(rest, program.Control)
+		return p.packetLine(rest, program.Control)
 	case "out":
-		return p.out(rest)
+		return p.outLine(rest)
 	case "slot":
-		return p.slot(rest)
+		return p.slotLine(rest)
 	case "stat":
-		return p.stat(rest)
+		return p.statLine(rest)
 	case "end":
 		p.ended = true
 		return nil
@@ -85,7 +86,7 @@ func (p *parser) programLine(words []string) error {
 	if p.v.Program != "" || len(words) == 0 {
 		return fmt.Errorf("there is one program line, and it names the program")
 	}
-	fields, err := split(words[1:])
+	fields, err := splitFields(words[1:])
 	if err != nil {
 		return err
 	}
@@ -93,8 +94,8 @@ func (p *parser) programLine(words []string) error {
 	return nil
 }
 
-// time reads the cycle that stands first in a line.
-func (p *parser) time(words []string) ([]string, error) {
+// parseCycle parses the cycle at the start of a line.
+func (p *parser) parseCycle(words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("a cycle must come first")
 	}
@@ -109,8 +110,8 @@ func (p *parser) time(words []string) ([]string, error) {
 	return words[1:], nil
 }
 
-func (p *parser) packet(words []string, kind program.Kind) error {
-	words, err := p.time(words)
+func (p *parser) packetLine(words []string, kind program.Kind) error {
+	words, err := p.parseCycle(words)
 	if err != nil {
 		return err
 	}
@@ -121,12 +122,12 @@ func (p *parser) packet(words []string, kind program.Kind) error {
 		}
 		words, in.Expect = words[:at], words[at+1]
 	}
-	fields, err := split(words)
+	fields, err := splitFields(words)
 	if err != nil {
 		return err
 	}
 	for _, f := range fields {
-		if err := in.set(f.Name, f.Value); err != nil {
+		if err := in.setField(f.Name, f.Value); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (p *parser) packet(words []string, kind program.Kind) error {
 	return nil
 }
 
-// numeric are the fields of an incoming packet that are plain numbers, with their widths in bits.
+// numeric lists the number fields of an incoming packet, with their widths in bits.
 var numeric = map[string]struct {
 	bits int
 	put  func(*Input, uint64)
@@ -161,8 +162,8 @@ var numeric = map[string]struct {
 	"set":    {1, func(in *Input, v uint64) { in.Packet.Flags |= program.Set1 * program.Flags(v) }},
 }
 
-// set reads one field of a packet that comes in.
-func (in *Input) set(name, value string) error {
+// setField sets one field of an incoming packet.
+func (in *Input) setField(name, value string) error {
 	if n, ok := numeric[name]; ok {
 		v, err := olaf.ParseWord(value, n.bits)
 		if err != nil {
@@ -213,7 +214,7 @@ func (in *Input) setKind(value string) error {
 	return fmt.Errorf("unknown kind %q", value)
 }
 
-// flagNames are the words of flags=…, joined by plus signs.
+// flagNames are the values of flags=…, joined by plus signs.
 var flagNames = []struct {
 	name string
 	flag program.Flags
@@ -238,21 +239,21 @@ func (in *Input) setFlags(value string) error {
 	return nil
 }
 
-func (p *parser) out(words []string) error {
-	words, err := p.time(words)
+func (p *parser) outLine(words []string) error {
+	words, err := p.parseCycle(words)
 	if err != nil {
 		return err
 	}
 	if p.last == nil {
 		return fmt.Errorf("nothing came in that could leave")
 	}
-	fields, err := split(words)
+	fields, err := splitFields(words)
 	if err != nil {
 		return err
 	}
 	o := Output{Line: p.number}
-	o.To, fields = take(fields, "to")
-	o.Switch, o.Fields = take(fields, "switch")
+	o.To, fields = takeField(fields, "to")
+	o.Switch, o.Fields = takeField(fields, "switch")
 	if !isDest(o.To) {
 		return fmt.Errorf("to=%s: an out line says where to: up, down, others or port:N", o.To)
 	}
@@ -261,7 +262,7 @@ func (p *parser) out(words []string) error {
 	return nil
 }
 
-// isDest says whether a word is where a packet can leave to, as program.Dest writes it.
+// isDest reports whether a word is a destination, in the form of program.Dest.
 func isDest(word string) bool {
 	if number, numbered := strings.CutPrefix(word, "port:"); numbered {
 		v, err := strconv.ParseUint(number, 10, 15)
@@ -271,7 +272,7 @@ func isDest(word string) bool {
 		func(d program.Dest) bool { return d.String() == word })
 }
 
-func (p *parser) slot(words []string) error {
+func (p *parser) slotLine(words []string) error {
 	if len(words) == 0 {
 		return fmt.Errorf("a slot line starts with the slot's number")
 	}
@@ -279,17 +280,17 @@ func (p *parser) slot(words []string) error {
 	if err != nil {
 		return fmt.Errorf("slot %q is not a number", words[0])
 	}
-	fields, err := split(words[1:])
+	fields, err := splitFields(words[1:])
 	if err != nil {
 		return err
 	}
-	at, fields := take(fields, "switch")
+	at, fields := takeField(fields, "switch")
 	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle,
 		Slot: &SlotLine{Index: int(index), Switch: at, Fields: fields}})
 	return nil
 }
 
-func (p *parser) stat(words []string) error {
+func (p *parser) statLine(words []string) error {
 	if len(words) != 2 {
 		return fmt.Errorf("a stat line is a name and a number")
 	}
@@ -301,8 +302,8 @@ func (p *parser) stat(words []string) error {
 	return nil
 }
 
-// take is the value of a field, empty of one that is not there, and the other fields.
-func take(fields []Field, name string) (value string, others []Field) {
+// takeField removes a field and returns its value, or "" if it is missing, and the other fields.
+func takeField(fields []Field, name string) (value string, others []Field) {
 	for _, f := range fields {
 		if f.Name == name {
 			value = f.Value
@@ -313,8 +314,8 @@ func take(fields []Field, name string) (value string, others []Field) {
 	return value, others
 }
 
-// split reads name=value words; a name may stand once.
-func split(words []string) ([]Field, error) {
+// splitFields parses name=value words; each name may appear once.
+func splitFields(words []string) ([]Field, error) {
 	fields := make([]Field, 0, len(words))
 	for _, w := range words {
 		name, value, ok := strings.Cut(w, "=")

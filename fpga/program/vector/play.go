@@ -11,35 +11,35 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Subject is what a vector is played on: one switch, or a tree of two storeys.
+// Subject is the device under test for a vector: one switch, or a tree of two levels.
 type Subject struct {
 	Description *program.Description
-	// Switches are those at the top, then the racks, which are the children of the first.
+	// Switches lists the top switches, then the racks, which are children of the first.
 	Switches []Switch
 	Racks    int
 }
 
 // Switch is one switch of a subject.
 type Switch struct {
-	Name    string // as lines call it; the first needs none
+	Name    string // used in vector lines; the first needs none
 	Program program.Program
-	Members []program.Port // who a packet to "down" reaches, in port order
+	Members []program.Port // receivers of a packet to "down", in port order
 }
 
-// find is the place of a switch, -1 of one that is not there.
-func (s *Subject) find(name string) int {
+// findSwitch returns the index of a switch, or -1 if there is none.
+func (s *Subject) findSwitch(name string) int {
 	if name == "" {
 		return 0
 	}
 	return slices.IndexFunc(s.Switches, func(w Switch) bool { return w.Name == name })
 }
 
-// Play presents every step of v to s. The error is a *Difference at the first thing that is not as v says, and matches
-// ErrFormat where v uses a word that s does not know.
-func Play(v *Vector, s Subject) error {
+// PlayVector presents every step of v to s. The error is a *Difference for the first deviation from v, and matches
+// ErrFormat if v uses a word unknown to s.
+func PlayVector(v *Vector, s Subject) error {
 	p := player{v: v, s: s}
 	for i := range v.Steps {
-		if err := p.step(&v.Steps[i]); err != nil {
+		if err := p.playStep(&v.Steps[i]); err != nil {
 			return err
 		}
 	}
@@ -49,8 +49,8 @@ func Play(v *Vector, s Subject) error {
 type player struct {
 	v       *Vector
 	s       Subject
-	at      int          // the switch that has the packet at hand, and
-	from    program.Port // the port that it came in by
+	at      int          // switch that processes the current packet
+	from    program.Port // port of its arrival
 	left    []emitted
 	between []hop
 }
@@ -63,7 +63,7 @@ type hop struct {
 	lanes  []uint32
 }
 
-// emitted is one packet that left a switch, a multicast once a receiver.
+// emitted is one packet that left a switch, one per receiver for a multicast.
 type emitted struct {
 	at     int
 	to     program.Dest
@@ -74,7 +74,7 @@ type emitted struct {
 	lanes  []uint32
 }
 
-// Emit records what leaves.
+// Emit records an emitted packet.
 func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
 	ports := []program.Port{}
 	for _, m := range p.s.Switches[p.at].Members {
@@ -84,17 +84,17 @@ func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
 	}
 	e := emitted{at: p.at, to: to, packet: *packet, lanes: slices.Clone(lanes), first: true}
 	if len(ports) == 0 {
-		p.leave(e)
+		p.recordLeft(e)
 		return
 	}
 	for i, port := range ports {
 		e.to, e.member, e.first, e.copies = program.Dest(port), true, i == 0, len(ports)
-		p.leave(e)
+		p.recordLeft(e)
 	}
 }
 
-// leave takes down one packet, and sends it on where another switch is at the end of its link.
-func (p *player) leave(e emitted) {
+// recordLeft records one packet, and forwards it if its link leads to another switch.
+func (p *player) recordLeft(e emitted) {
 	p.left = append(p.left, e)
 	racks := len(p.s.Switches) - p.s.Racks
 	switch {
@@ -106,8 +106,8 @@ func (p *player) leave(e emitted) {
 	}
 }
 
-// present brings a packet to a switch, and what that sends to others to these.
-func (p *player) present(now olaf.Time, first hop) program.Class {
+// presentPacket passes a packet to a switch, and the resulting packets to other switches.
+func (p *player) presentPacket(now olaf.Time, first hop) program.Class {
 	p.left, p.between = p.left[:0], append(p.between[:0], first)
 	var class program.Class
 	for i := 0; i < len(p.between); i++ {
@@ -121,49 +121,49 @@ func (p *player) present(now olaf.Time, first hop) program.Class {
 	return class
 }
 
-// place is that of the switch that a line names.
-func (p *player) place(line int, name string) (int, error) {
-	at := p.s.find(name)
+// switchAt returns the index of the switch that a line names.
+func (p *player) switchAt(line int, name string) (int, error) {
+	at := p.s.findSwitch(name)
 	if at < 0 {
 		return 0, fmt.Errorf("%w: line %d: there is no switch %q", ErrFormat, line, name)
 	}
 	return at, nil
 }
 
-func (p *player) step(s *Step) error {
+func (p *player) playStep(s *Step) error {
 	switch {
 	case s.In != nil:
-		return p.receive(s)
+		return p.playPacket(s)
 	case s.Slot != nil:
-		return p.slot(s)
+		return p.compareSlot(s)
 	default:
-		return p.stat(s)
+		return p.compareStat(s)
 	}
 }
 
-func (p *player) receive(s *Step) error {
+func (p *player) playPacket(s *Step) error {
 	in := s.In
 	packet := in.Packet
-	packet.Trace = program.Contribution(packet.Worker, uint32(packet.Seg), 0)
+	packet.Trace = program.NewTrace(packet.Worker, uint32(packet.Seg), 0)
 	if packet.Kind != program.Data {
 		packet.Trace = program.Trace{}
 	}
 	if in.Action != "" {
-		action, err := p.action(s.Line, in.Action)
+		action, err := p.actionCode(s.Line, in.Action)
 		if err != nil {
 			return err
 		}
 		packet.Action = action
 	}
-	lanes, err := words(p.s.Description.Arithmetic, in.Data)
+	lanes, err := parseLanes(p.s.Description.Arithmetic, in.Data)
 	if err != nil {
 		return fmt.Errorf("%w: line %d: %w", ErrFormat, s.Line, err)
 	}
-	at, err := p.place(s.Line, in.Switch)
+	at, err := p.switchAt(s.Line, in.Switch)
 	if err != nil {
 		return err
 	}
-	class := p.present(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), hop{at, in.From, packet, lanes})
+	class := p.presentPacket(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), hop{at, in.From, packet, lanes})
 	if in.Expect != "" {
 		have := p.s.Description.ClassName(class)
 		switch classes := p.s.Description.ClassNames(); {
@@ -174,10 +174,10 @@ func (p *player) receive(s *Step) error {
 			return &Difference{s.Line, "class", in.Expect, have}
 		}
 	}
-	return p.outs(s)
+	return p.compareOuts(s)
 }
 
-func (p *player) action(line int, name string) (uint8, error) {
+func (p *player) actionCode(line int, name string) (uint8, error) {
 	if a, ok := p.s.Description.Actions[name]; ok {
 		return a, nil
 	}
@@ -188,15 +188,15 @@ func (p *player) action(line int, name string) (uint8, error) {
 	return uint8(a), nil
 }
 
-// outs compares what left with what the vector lists behind the packet.
-func (p *player) outs(s *Step) error {
+// compareOuts compares the emitted packets with the vector's out lines.
+func (p *player) compareOuts(s *Step) error {
 	if !p.v.Outs {
 		return nil
 	}
 	left := p.left
 	for i := range s.In.Outs {
 		o := &s.In.Outs[i]
-		at, err := p.place(o.Line, o.Switch)
+		at, err := p.switchAt(o.Line, o.Switch)
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (p *player) outs(s *Step) error {
 		} else if o.To != e.to.String() {
 			return &Difference{o.Line, "to", o.To, e.to.String()}
 		}
-		if err := p.compare(o.Line, o.Fields, e); err != nil {
+		if err := p.compareFields(o.Line, o.Fields, e); err != nil {
 			return err
 		}
 		left = left[taken:]
@@ -224,27 +224,27 @@ func (p *player) outs(s *Step) error {
 	return nil
 }
 
-// compare holds a packet that left against the fields that the vector names.
-func (p *player) compare(line int, fields []Field, e *emitted) error {
+// compareFields compares an emitted packet with the fields that the vector names.
+func (p *player) compareFields(line int, fields []Field, e *emitted) error {
 	want := Input{Packet: program.Packet{Kind: e.packet.Kind}}
 	for _, f := range fields {
 		if f.Name == "data" {
-			if err := p.data(line, f.Value, e.lanes); err != nil {
+			if err := p.compareData(line, f.Value, e.lanes); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := want.set(f.Name, f.Value); err != nil {
+		if err := want.setField(f.Name, f.Value); err != nil {
 			return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
 		}
 		if want.Action != "" {
-			action, err := p.action(line, want.Action)
+			action, err := p.actionCode(line, want.Action)
 			if err != nil {
 				return err
 			}
 			want.Packet.Action, want.Action = action, ""
 		}
-		expected, have := field(f.Name, &want.Packet), field(f.Name, &e.packet)
+		expected, have := formatField(f.Name, &want.Packet), formatField(f.Name, &e.packet)
 		if expected != have {
 			return &Difference{line, f.Name, expected, have}
 		}
@@ -252,8 +252,8 @@ func (p *player) compare(line int, fields []Field, e *emitted) error {
 	return nil
 }
 
-// field shows one field of a packet as a vector would write it.
-func field(name string, p *program.Packet) string {
+// formatField formats one field of a packet as in a vector.
+func formatField(name string, p *program.Packet) string {
 	switch name {
 	case "job":
 		return fmt.Sprint(p.Job)
@@ -282,10 +282,10 @@ func field(name string, p *program.Packet) string {
 	case "set":
 		return fmt.Sprint(p.Flags & program.Set1 / program.Set1)
 	}
-	return flags(p.Flags)
+	return formatFlags(p.Flags)
 }
 
-func flags(f program.Flags) string {
+func formatFlags(f program.Flags) string {
 	var names []string
 	for _, n := range flagNames {
 		if f&n.flag != 0 {
@@ -298,19 +298,19 @@ func flags(f program.Flags) string {
 	return strings.Join(names, "+")
 }
 
-func (p *player) data(line int, text string, have []uint32) error {
-	want, err := words(p.s.Description.Arithmetic, strings.Split(text, ","))
+func (p *player) compareData(line int, text string, have []uint32) error {
+	want, err := parseLanes(p.s.Description.Arithmetic, strings.Split(text, ","))
 	if err != nil {
 		return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
 	}
-	if !slices.EqualFunc(want, have, same(p.s.Description.Arithmetic)) {
-		return &Difference{line, "data", show(p.s.Description.Arithmetic, want), show(p.s.Description.Arithmetic, have)}
+	if !slices.EqualFunc(want, have, laneEqual(p.s.Description.Arithmetic)) {
+		return &Difference{line, "data", formatLanes(p.s.Description.Arithmetic, want), formatLanes(p.s.Description.Arithmetic, have)}
 	}
 	return nil
 }
 
-func (p *player) slot(s *Step) error {
-	at, err := p.place(s.Line, s.Slot.Switch)
+func (p *player) compareSlot(s *Step) error {
+	at, err := p.switchAt(s.Line, s.Slot.Switch)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (p *player) slot(s *Step) error {
 	v := of.Slot(s.Slot.Index)
 	for _, f := range s.Slot.Fields {
 		if f.Name == "data" {
-			if err := p.data(s.Line, f.Value, v.Lanes); err != nil {
+			if err := p.compareData(s.Line, f.Value, v.Lanes); err != nil {
 				return err
 			}
 			continue
@@ -341,7 +341,7 @@ func (p *player) slot(s *Step) error {
 	return nil
 }
 
-func (p *player) stat(s *Step) error {
+func (p *player) compareStat(s *Step) error {
 	i := p.s.Description.Ledger.Index(s.Stat)
 	if i < 0 {
 		return fmt.Errorf("%w: line %d: %s counts no %q", ErrFormat, s.Line, p.v.Program, s.Stat)
@@ -356,9 +356,9 @@ func (p *player) stat(s *Step) error {
 	return nil
 }
 
-// words reads lanes as a program's arithmetic writes them: floats in any form that strconv takes, hexadecimal ones
-// exactly, integers signed or as 0x words.
-func words(a program.Arithmetic, data []string) ([]uint32, error) {
+// parseLanes parses lanes in the program's arithmetic: floats in any form that strconv accepts, hexadecimal ones
+// exactly; integers signed or as 0x words.
+func parseLanes(a program.Arithmetic, data []string) ([]uint32, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
@@ -388,15 +388,15 @@ func words(a program.Arithmetic, data []string) ([]uint32, error) {
 	return out, nil
 }
 
-// same compares lanes word by word, but for a NaN, of which IEEE 754 leaves the bits open: any is one.
-func same(a program.Arithmetic) func(want, have uint32) bool {
+// laneEqual returns a comparison of lanes by bits. All NaNs are equal, because IEEE 754 leaves their bits open.
+func laneEqual(a program.Arithmetic) func(want, have uint32) bool {
 	number := func(w uint32) bool { f := math.Float32frombits(w); return f == f }
 	return func(want, have uint32) bool {
 		return want == have || a == program.Float32 && !number(want) && !number(have)
 	}
 }
 
-func show(a program.Arithmetic, lanes []uint32) string {
+func formatLanes(a program.Arithmetic, lanes []uint32) string {
 	text := make([]string, len(lanes))
 	for i, w := range lanes {
 		if a == program.Float32 {

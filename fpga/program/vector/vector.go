@@ -1,5 +1,5 @@
-// Package vector reads and plays golden vectors of switch programs: text files of packets in, and of what becomes of them
-// (docs/reference/vectors.md). One grammar serves all programs, so that other people's tests can become ours.
+// Package vector reads and plays golden vectors of switch programs: text files of incoming packets and the expected
+// results (docs/reference/vectors.md). One grammar serves all programs, so that external tests can be adopted.
 package vector
 
 import (
@@ -10,26 +10,26 @@ import (
 )
 
 var (
-	// ErrFormat is the kind of a text that is no vector; the message names the line.
+	// ErrFormat: the text is not a vector; the message includes the line.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a program vector")
-	// ErrDiffers says that a program did something else than its vector; it is a *Difference.
+	// ErrDiffers: the program deviated from its vector. The error is a *Difference.
 	ErrDiffers = olaf.NewError(olaf.Missed, "the program differs from the vector")
 )
 
-// Vector is one file: a program as it is built, and steps in order of time.
+// Vector is one file: a program's configuration, and steps in order of time.
 type Vector struct {
-	About   []string // the comments at its top
+	About   []string // comments at the top
 	Program string   // a system's name
-	Options []Field  // what else the program line says
+	Options []Field  // other options of the program line
 	Steps   []Step
-	// Outs says that the file lists what leaves: then whatever leaves must be listed.
+	// Outs is set if the file lists emitted packets; then all of them must be listed.
 	Outs bool
 }
 
 // Field is one name=value of a line, in the order written.
 type Field struct{ Name, Value string }
 
-// Step is one line: a packet in, the packets that it causes to leave, or an expectation of state.
+// Step is one line: an incoming packet with the packets it causes, or an expected state.
 type Step struct {
 	Line  int
 	Cycle int64
@@ -40,36 +40,36 @@ type Step struct {
 	Count uint64 // its value
 }
 
-// Input is a packet that comes in.
+// Input is an incoming packet.
 type Input struct {
-	Switch string // by which it comes in; empty is the one at the top
+	Switch string // switch that receives it; empty means the top one
 	From   program.Port
 	Packet program.Packet
-	Action string   // of a control packet: a name that the program knows, or a number
-	Data   []string // words as written; the program's arithmetic reads them
-	Expect string   // name of the class; empty is not compared
+	Action string   // of a control packet: a name known to the program, or a number
+	Data   []string // words as written; interpreted by the program's arithmetic
+	Expect string   // expected class; empty is not compared
 	Outs   []Output
 }
 
-// Output is an expected packet: only the fields that the file names are compared.
+// Output is an expected packet; only the fields in the file are compared.
 type Output struct {
 	Line   int
-	Switch string // that sends it; empty is the one at the top
+	Switch string // sender; empty means the top switch
 	To     string // up, down, others, port:N
 	Fields []Field
 }
 
-// SlotLine is an expected place of the table.
+// SlotLine is the expected state of a slot.
 type SlotLine struct {
 	Index  int
-	Switch string // whose it is; empty is the one at the top
+	Switch string // of the slot; empty means the top one
 	Fields []Field
 }
 
-// Difference is the first thing that was not as the vector says.
+// Difference is the first deviation from a vector.
 type Difference struct {
 	Line           int
-	What           string // the field or thing compared
+	What           string // compared field or thing
 	Expected, Have string
 }
 
@@ -78,12 +78,12 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("line %d: %s: expected %s, got %s", d.Line, d.What, d.Expected, d.Have)
 }
 
-// Unwrap says that it is an ErrDiffers.
+// Unwrap returns ErrDiffers.
 func (d *Difference) Unwrap() error { return ErrDiffers }
 
 // Limits of the text form.
 const (
-	MaxLine  = 1 << 18 // bytes a line, enough for the largest frame's lanes
+	MaxLine  = 1 << 18 // bytes per line, enough for the lanes of the largest frame
 	MaxCycle = 1 << 50 // 52 days of 4 ns
 	MaxPort  = 1 << 15
 	MaxRacks = 64

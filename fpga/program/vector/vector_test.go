@@ -37,7 +37,7 @@ var described = []program.Description{{
 }}
 
 func play(text string) error {
-	v, err := Parse(strings.NewReader(text))
+	v, err := ParseVector(strings.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func play(text string) error {
 	if err != nil {
 		return err
 	}
-	return Play(v, s)
+	return PlayVector(v, s)
 }
 
 func TestPlay(t *testing.T) {

@@ -5,25 +5,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Fragment is what a model holds of one of its fragments; the zero Fragment is one before its first packet.
+// Fragment is the state of one fragment of a model; the zero Fragment has received no packet.
 type Fragment struct {
 	Epoch    uint16
 	Lanes    uint16
-	Bitmap   uint64 // children inside
+	Bitmap   uint64 // contributing children
 	NewestNS uint64
-	Inside   int // children
-	Count    int // vectors
+	Inside   int // number of children
+	Count    int // number of vectors
 }
 
-// Model is a data path elsewhere, such as the kernel's, whose fragments agents look into.
+// Model is an external data path, such as the kernel's, whose fragments the agents read.
 type Model interface {
-	// Fragment says what is inside of fragment i of the job, and fills lanes, as far as they are there, with its sum.
+	// Fragment returns the state of fragment i of the job, and copies its sum to lanes as far as they reach.
 	Fragment(i int, lanes []uint32) Fragment
 }
 
-// NewAgent builds the agents of a server whose data path is elsewhere (§IV-C, §IV-D): who looks for what is missing, and who divides
-// the rates. They take what children tell and what comes from the parent; what children send to be added is the model's. There is one
-// job, whose fragments begin with the model's. The error matches program.ErrConfig.
+// NewAgent returns the agents of a server with an external data path (§IV-C, §IV-D): one finds missing fragments,
+// one divides the rates. They handle the children's control packets and the parent's packets; data is handled by
+// the model. There is one job, whose fragments start at the model's first. The error matches program.ErrConfig.
 func NewAgent(cfg program.Config, m Model) (*Server, error) {
 	lanes := cfg.LaneMemory
 	cfg.LaneMemory = 0
@@ -35,33 +35,34 @@ func NewAgent(cfg program.Config, m Model) (*Server, error) {
 	return s, nil
 }
 
-// Look looks for what a child lacks of the group that ends with fragment last, as a packet of an epoch there asked the model's agents to.
-func (s *Server) Look(id olaf.ClusterID, child int, epoch uint16, last int, out program.Out) {
-	k := s.jobs.Of(id)
+// CheckGroup finds the fragments missing from a child in the group that ends with fragment last, as requested by
+// the model for a packet of that epoch.
+func (s *Server) CheckGroup(id olaf.ClusterID, child int, epoch uint16, last int, out program.Out) {
+	k := s.jobs.Find(id)
 	if k == nil || child < 0 || child >= len(k.Members) || last < 0 || last >= k.Slots {
 		return
 	}
-	s.check(k, child, k.Members[child].Port, epoch, last&^(s.group-1), last+1, out)
+	s.reportMissing(k, child, k.Members[child].Port, epoch, last&^(s.group-1), last+1, out)
 }
 
-// look is fragment i of the table, as the model has it at the moment.
-func (s *Server) look(k *program.Tenant, i int) *slot {
+// refreshSlot returns fragment i of the table, updated from the model if there is one.
+func (s *Server) refreshSlot(k *program.Tenant, i int) *slot {
 	t := &s.slots[i]
 	if s.model != nil {
-		t.take(s.model.Fragment(i-k.Base, nil), len(k.Members))
+		t.setFragment(s.model.Fragment(i-k.Base, nil), len(k.Members))
 	}
 	return t
 }
 
-// read is the sum of a model's fragment, with what is inside of it.
-func (s *Server) read(k *program.Tenant, i int) []uint32 {
+// readSum returns the sum of a model's fragment and updates its state.
+func (s *Server) readSum(k *program.Tenant, i int) []uint32 {
 	f := s.model.Fragment(i-k.Base, s.lanes)
-	s.slots[i].take(f, len(k.Members))
+	s.slots[i].setFragment(f, len(k.Members))
 	return s.lanes[:min(len(s.lanes), int(f.Lanes))]
 }
 
-// take notes what a model says of a fragment.
-func (t *slot) take(f Fragment, children int) {
+// setFragment stores the model's state of a fragment.
+func (t *slot) setFragment(f Fragment, children int) {
 	*t = slot{
 		bitmap: f.Bitmap, count: uint32(f.Count), epoch: f.Epoch, lanes: f.Lanes, inside: uint8(f.Inside),
 		whole: f.Lanes > 0 && f.Inside == children,

@@ -46,7 +46,7 @@ func TestAgent(t *testing.T) {
 			job.Members = append(job.Members, program.Member{Port: program.Port(i)})
 		}
 		made := func(s *Server, err error) *Server {
-			if err = errors.Join(err, s.Acknowledge(group), s.Configure(job)); err != nil {
+			if err = errors.Join(err, s.SetGroup(group), s.Configure(job)); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -89,7 +89,7 @@ func TestAgent(t *testing.T) {
 			if want.quiet {
 				path.Receive(0, from, &p, lanes, &said{})
 				if last := int(p.Seg); (last%group == group-1 || last == slots-1) && class != Late {
-					agent.Look(5, int(from), p.Round, last, &got)
+					agent.CheckGroup(5, int(from), p.Round, last, &got)
 				}
 			} else if c := agent.Receive(0, from, &p, lanes, &got); c != class {
 				t.Fatalf("%+v is %d to the server, %d to the agent", p, class, c)
@@ -118,16 +118,16 @@ func TestAgentHearsItsOwn(t *testing.T) {
 	if c := a.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, &out); c != Stranger || a.Occupied() > 0 {
 		t.Errorf("data is %d", c)
 	}
-	a.Look(2, 0, 0, 3, &out)
-	a.Look(1, 1, 0, 3, &out)
-	a.Look(1, -1, 0, 3, &out)
-	a.Look(1, 0, 0, 4, &out)
-	a.Look(1, 0, 0, -1, &out)
+	a.CheckGroup(2, 0, 0, 3, &out)
+	a.CheckGroup(1, 1, 0, 3, &out)
+	a.CheckGroup(1, -1, 0, 3, &out)
+	a.CheckGroup(1, 0, 0, 4, &out)
+	a.CheckGroup(1, 0, 0, -1, &out)
 	if len(out.lines) > 0 {
 		t.Errorf("it says %v", out.lines)
 	}
-	a.Look(1, 0, 7, 0, &out)
-	a.Look(1, 0, 7, 3, &out)
+	a.CheckGroup(1, 0, 7, 0, &out)
+	a.CheckGroup(1, 0, 7, 3, &out)
 	lost := func(bitmap uint64) string {
 		return fmt.Sprint(program.Dest(0), program.Control, Lost, 0, 7, bitmap, 0, 0, 0, []uint32(nil))
 	}
@@ -135,7 +135,7 @@ func TestAgentHearsItsOwn(t *testing.T) {
 		t.Errorf("of the first fragment and of all it says %q, want %q", out.lines, want)
 	}
 	for _, group := range []int{-1, 3, 48} {
-		if err := a.Acknowledge(group); !errors.Is(err, program.ErrConfig) {
+		if err := a.SetGroup(group); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("groups of %d: %v", group, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestAgentSendsWhatIsThere(t *testing.T) {
 		var out said
 		a.Receive(0, program.Uplink, &program.Packet{Kind: program.Control, Job: 1, Action: Lost, Round: 3, Bitmap: 0b10}, nil, &out)
 		d := Describe()
-		if again := d.Account(a).Of("sums_resent"); !slices.Equal(out.lines, c.lines) || again != c.again {
+		if again := d.CountsOf(a).Of("sums_resent"); !slices.Equal(out.lines, c.lines) || again != c.again {
 			t.Errorf("%s: %d sent again, %q, want %d, %q", c.what, again, out.lines, c.again, c.lines)
 		}
 	}
@@ -205,7 +205,7 @@ func TestGive(t *testing.T) {
 	if lines := asked(); len(lines) > 0 {
 		t.Errorf("who gives none says %q", lines)
 	}
-	s.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, Answer) {
+	s.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, Answer) {
 		if action == Still {
 			return 12_078, Answered
 		}
@@ -222,11 +222,11 @@ func TestGive(t *testing.T) {
 	if lines := question(program.Packet{Action: Still, Round: 12_078}); len(lines) > 0 {
 		t.Errorf("of the same epoch still %q", lines)
 	}
-	s.Give(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, Unanswered })
+	s.SetEpochs(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, Unanswered })
 	if lines := asked(); len(lines) > 0 {
 		t.Errorf("a question that is not answered gets %q", lines)
 	}
-	s.Give(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, EpochsSpent })
+	s.SetEpochs(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, EpochsSpent })
 	want = fmt.Sprint(program.Dest(1), program.Control, Refuse, 77, 0, 0, uint64(EpochsSpent), 0, 0, []uint32(nil))
 	if lines := asked(); len(lines) != 1 || lines[0] != want {
 		t.Errorf("without epochs left: %q, want the refusal %q", lines, want)

@@ -7,28 +7,28 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// control obeys a control packet of a child, or of the parent where child is below 0.
-func (s *Server) control(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
+// handleControl executes a control packet from a child, or from the parent if child is negative.
+func (s *Server) handleControl(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if child < 0 {
-		s.fromParent(k, p, out)
+		s.handleParent(k, p, out)
 		return
 	}
 	switch p.Action {
 	case Ready:
-		s.rates[k.ID].ready(child, p.Round, olaf.Rate(p.Value))
-		s.divide(k, child, p.Round, out)
+		s.rates[k.ID].setReady(child, p.Round, olaf.Rate(p.Value))
+		s.sendRates(k, child, p.Round, out)
 	case Finished:
-		s.finished(k, child, from, p, out)
+		s.handleFinished(k, child, from, p, out)
 	case Ask:
-		s.asked(k, child, from, p, out)
+		s.handleAsk(k, child, from, p, out)
 	case Begin, Still, Leave:
-		s.begins(k, child, from, p, out)
+		s.answerEpoch(k, child, from, p, out)
 	}
 }
 
-// begins answers a child whose job is to begin, or has, with no sum so far. An answer that repeats the child's own epoch is left out, as the
-// child would take it for a sign of life.
-func (s *Server) begins(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
+// answerEpoch answers a child's question about its first epoch while it has received no sum. It does not repeat the
+// child's own epoch, because that would look like progress.
+func (s *Server) answerEpoch(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if s.epochs == nil {
 		return
 	}
@@ -43,31 +43,32 @@ func (s *Server) begins(k *program.Tenant, child int, from program.Port, p *prog
 	out.Emit(program.Dest(from), &s.out, nil)
 }
 
-// fromParent is what the parent tells this server as one of its children.
-func (s *Server) fromParent(k *program.Tenant, p *program.Packet, out program.Out) {
+// handleParent executes a control packet from the parent to this server.
+func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.Out) {
 	switch p.Action {
 	case Rate:
-		s.rates[k.ID].grant(olaf.Rate(p.Value))
-		s.divide(k, -1, p.Round, out)
+		s.rates[k.ID].setGranted(olaf.Rate(p.Value))
+		s.sendRates(k, -1, p.Round, out)
 	case Lost:
 		for which := p.Bitmap; which != 0; which &= which - 1 {
 			i := p.Seg + uint64(bits.TrailingZeros64(which))
 			if i >= uint64(k.Slots) {
 				return
 			}
-			// What is under way here comes by itself.
-			if t := s.look(k, k.Base+int(i)); t.whole && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
+			// Sums in progress will be sent anyway.
+			if t := s.refreshSlot(k, k.Base+int(i)); t.whole && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
 				s.counts[resent]++
 			}
 		}
 	}
 }
 
-// divide tells children whose rate has changed, the one that asked in any case, and asks the parent for what is to flow up.
-func (s *Server) divide(k *program.Tenant, asker int, epoch uint16, out program.Out) {
-	flow, changed := s.rates[k.ID].divide()
+// sendRates sends new rates to the children whose rate changed and to asker, and requests the resulting upward rate
+// from the parent.
+func (s *Server) sendRates(k *program.Tenant, asker int, epoch uint16, out program.Out) {
+	flow, changed := s.rates[k.ID].computeShares()
 	for i, m := range k.Members {
-		if s.rates[k.ID].tells(i, i == asker) {
+		if s.rates[k.ID].mustTell(i, i == asker) {
 			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID,
 				Value: uint64(s.rates[k.ID].share[i]), Round: epoch}
 			out.Emit(program.Dest(m.Port), &s.out, nil)
@@ -79,9 +80,9 @@ func (s *Server) divide(k *program.Tenant, asker int, epoch uint16, out program.
 	}
 }
 
-// finished looks for what is missing of a child that has sent all. When every child is complete this server has finished as
-// well.
-func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
+// handleFinished reports missing fragments to a child that has sent all. When all children are complete this server
+// has finished as well.
+func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	end := int(min(p.Seg, uint64(k.Slots)))
 	if s.epochs != nil && p.Seg > uint64(k.Slots) {
 		s.out = program.Packet{Kind: program.Control, Action: Refuse, Job: k.ID, Seg: p.Seg,
@@ -89,17 +90,17 @@ func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *pr
 		out.Emit(program.Dest(from), &s.out, nil)
 		return
 	}
-	if !s.check(k, child, from, p.Round, 0, end, out) {
+	if !s.reportMissing(k, child, from, p.Round, 0, end, out) {
 		return
 	}
-	s.rates[k.ID].finish(child)
-	s.divide(k, -1, p.Round, out)
-	s.tell(k, from, Checked, 0, 0, p.Round, out)
+	s.rates[k.ID].setDone(child)
+	s.sendRates(k, -1, p.Round, out)
+	s.nameFragments(k, from, Checked, 0, 0, p.Round, out)
 	if !k.Parent {
 		return
 	}
 	for i := range end {
-		if t := s.look(k, k.Base+i); t.epoch != p.Round || !t.whole {
+		if t := s.refreshSlot(k, k.Base+i); t.epoch != p.Round || !t.whole {
 			return
 		}
 	}
@@ -107,9 +108,9 @@ func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *pr
 	out.Emit(program.Up, &s.out, nil)
 }
 
-// asked helps a worker that misses results: with the result where it is kept, by asking for what is missing below, by sending
-// the sum up once more, and by asking on.
-func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
+// handleAsk helps a worker that misses results: it sends the result if it is kept, requests fragments missing
+// below, resends the sum up, and forwards the request.
+func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	var lost, onward uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {
 		bit := bits.TrailingZeros64(which)
@@ -118,25 +119,25 @@ func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *progr
 			break
 		}
 		i := k.Base + int(seg)
-		t := s.look(k, i)
+		t := s.refreshSlot(k, i)
 		switch {
-		case !k.Parent && s.results[i].of(uint16(p.Value), p.Round):
+		case !k.Parent && s.results[i].inEpochs(uint16(p.Value), p.Round):
 			s.sendResult(k, i, program.Dest(from), out)
 			s.counts[resent]++
-		case !t.has(child, p.Round):
+		case !t.hasChild(child, p.Round):
 			lost |= 1 << bit
 		case k.Parent && t.whole && t.epoch == p.Round:
 			if s.sendUp(k, i, out) {
 				s.counts[resent]++
 			}
 			onward |= 1 << bit
-		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the result may be kept above
+		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the parent may have the result
 			onward |= 1 << bit
 		}
 	}
 	if lost != 0 {
 		s.counts[missed] += uint64(bits.OnesCount64(lost))
-		s.tell(k, from, Lost, int(p.Seg), lost, p.Round, out)
+		s.nameFragments(k, from, Lost, int(p.Seg), lost, p.Round, out)
 		if k.Parent && uint16(p.Value) != p.Round {
 			onward |= lost
 		}
@@ -148,8 +149,9 @@ func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *progr
 	}
 }
 
-// of says whether a result is of one of the epochs that a worker used for its vector: every change of the tree added two.
-func (r *result) of(first, last uint16) bool {
+// inEpochs reports whether the result belongs to an epoch that a worker used for its vector. Every change of the
+// tree adds two epochs.
+func (r *result) inEpochs(first, last uint16) bool {
 	ahead := r.epoch - first
 	return r.held && ahead <= last-first && ahead%2 == 0
 }

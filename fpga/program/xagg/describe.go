@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Counts beside those of the classes.
+// Counters after those of the classes.
 const (
 	vectorsIn      = int(classes) + program.VectorsIn
 	vectorsOut     = int(classes) + program.VectorsOut
@@ -21,8 +21,8 @@ const (
 	counters
 )
 
-// ledger declares the classes, what all programs count besides, and what the agents did.
-func ledger() *olaf.Ledger {
+// newLedger declares the classes, the counters common to all programs, and those of the agents.
+func newLedger() *olaf.Ledger {
 	l := program.NewLedger([]olaf.Counter{
 		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
 		Consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to a fragment that waits for more"},
@@ -48,7 +48,7 @@ func ledger() *olaf.Ledger {
 	return l
 }
 
-// Describe is XAgg to those who handle programs by their descriptions.
+// Describe returns the description of XAgg.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "xagg",
@@ -56,7 +56,7 @@ func Describe() program.Description {
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Saturating,
 		Completes:  "one contribution of every child of the job",
-		Ledger:     ledger(),
+		Ledger:     newLedger(),
 		Classes:    int(classes),
 		Actions: map[string]uint8{
 			"ready": Ready, "rate": Rate, "finished": Finished, "lost": Lost, "checked": Checked, "ask": Ask,

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// phase is where a child is within an epoch.
+// phase is the state of a child within an epoch.
 type phase uint8
 
 const (
@@ -16,18 +16,18 @@ const (
 	done
 )
 
-// rates divides a server's link among its children (paper, §IV-C): what they send together fits in, and what the slowest
-// of them lets through fits out and into what the parent grants.
+// rates divides a server's link among its children (paper, §IV-C). Their total fits the link in, and the rate of
+// the slowest fits the link out and the parent's grant.
 type rates struct {
-	in, out olaf.Rate // 0 is without a limit
-	granted olaf.Rate // by the parent; 0 before it said anything
+	in, out olaf.Rate // 0 is unlimited
+	granted olaf.Rate // by the parent; 0 before its first grant
 	epoch   uint16
 	known   bool // an epoch has begun
 	phase   []phase
-	most    []olaf.Rate // that a child can send
+	most    []olaf.Rate // maximum rate of each child
 	share   []olaf.Rate
 	told    []olaf.Rate
-	flow    olaf.Rate // that the parent was asked for
+	flow    olaf.Rate // last requested from the parent
 }
 
 func newRates(children int, in, out olaf.Rate) *rates {
@@ -37,8 +37,9 @@ func newRates(children int, in, out olaf.Rate) *rates {
 	}
 }
 
-// ready lets a child begin. The first of a newer epoch ends the last one; who is behind shares as well.
-func (r *rates) ready(child int, epoch uint16, most olaf.Rate) {
+// setReady lets a child begin an epoch. The first child of a newer epoch ends the previous one. Children that are
+// behind still share.
+func (r *rates) setReady(child int, epoch uint16, most olaf.Rate) {
 	if !r.known || int16(epoch-r.epoch) > 0 {
 		r.known, r.epoch, r.granted = true, epoch, 0
 		clear(r.phase)
@@ -49,13 +50,14 @@ func (r *rates) ready(child int, epoch uint16, most olaf.Rate) {
 	}
 }
 
-func (r *rates) finish(child int) { r.phase[child] = done }
+func (r *rates) setDone(child int) { r.phase[child] = done }
 
-func (r *rates) grant(rate olaf.Rate) { r.granted = rate }
+func (r *rates) setGranted(rate olaf.Rate) { r.granted = rate }
 
-// divide computes the shares. flow is what can go up: as much as the slowest child that sends, and nothing while one still
-// computes, since no sum is complete without it. changed says that it is not what the parent was asked for.
-func (r *rates) divide() (flow olaf.Rate, changed bool) {
+// computeShares divides the rate. flow is the upward rate: that of the slowest sending child, or 0 while a child
+// still computes, since no sum is complete without it. changed reports whether flow differs from the last request
+// to the parent.
+func (r *rates) computeShares() (flow olaf.Rate, changed bool) {
 	var asks []olaf.Rate
 	idle := false
 	for i, p := range r.phase {
@@ -66,11 +68,11 @@ func (r *rates) divide() (flow olaf.Rate, changed bool) {
 		idle = idle || p == computing
 	}
 	if len(asks) > 0 {
-		shares := Shares(r.in, asks)
+		shares := DivideRate(r.in, asks)
 		if !idle {
-			flow = r.through(shares)
+			flow = r.limitShares(shares)
 		}
-		r.give(shares)
+		r.assignShares(shares)
 	}
 	changed = flow != r.flow
 	if r.flow = flow; flow == 0 {
@@ -79,9 +81,9 @@ func (r *rates) divide() (flow olaf.Rate, changed bool) {
 	return flow, changed
 }
 
-// through is what shares let through to the parent, by what this server's link gives. Shares are cut down to what the parent
-// grants of it: what is faster would only wait in the model.
-func (r *rates) through(shares []olaf.Rate) olaf.Rate {
+// limitShares returns the rate that shares allow upward within this server's link. It reduces the shares to the
+// parent's grant, because faster children would only wait in the model.
+func (r *rates) limitShares(shares []olaf.Rate) olaf.Rate {
 	slowest := slices.Min(shares)
 	flow := atMost(slowest, r.out)
 	if limit := atMost(flow, r.granted); limit < slowest {
@@ -92,7 +94,7 @@ func (r *rates) through(shares []olaf.Rate) olaf.Rate {
 	return flow
 }
 
-// atMost is a rate within a limit, 0 being none.
+// atMost limits a rate; limit 0 means unlimited.
 func atMost(rate, limit olaf.Rate) olaf.Rate {
 	if limit > 0 && limit < rate {
 		return limit
@@ -100,7 +102,7 @@ func atMost(rate, limit olaf.Rate) olaf.Rate {
 	return rate
 }
 
-func (r *rates) give(shares []olaf.Rate) {
+func (r *rates) assignShares(shares []olaf.Rate) {
 	next := 0
 	for i, p := range r.phase {
 		if p == sending {
@@ -110,8 +112,8 @@ func (r *rates) give(shares []olaf.Rate) {
 	}
 }
 
-// tells says whether a child must hear of its share, and notes that it does.
-func (r *rates) tells(child int, always bool) bool {
+// mustTell reports whether a child must be sent its share, and records it as sent.
+func (r *rates) mustTell(child int, always bool) bool {
 	if r.phase[child] != sending || !always && r.share[child] == r.told[child] {
 		return false
 	}
@@ -119,10 +121,10 @@ func (r *rates) tells(child int, always bool) bool {
 	return true
 }
 
-// Shares divides a rate among those who ask: nobody gets more than asked for, and nobody could get more without another who
-// has no more getting less (max-min, which the paper leaves open and its Fig. 1 agrees with). total 0 gives everybody what
-// was asked for.
-func Shares(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
+// DivideRate divides a rate by max-min fairness: no child gets more than it asked for, and none could get more
+// without reducing a child with no more. The paper does not define the rule; its Fig. 1 agrees with this one. If
+// total is 0, all get what they asked for.
+func DivideRate(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
 	shares := slices.Clone(asks)
 	if total == 0 {
 		return shares

@@ -343,10 +343,10 @@ func TestAgainstSlowAgents(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		slots, group := 1+r.IntN([]int{4, 70, 150}[seed%3]), 1<<r.IntN(8)
-		job := program.Job{ID: 1, Parent: r.IntN(3) > 0, Members: programtest.Members(1 + r.IntN(3)), In: olaf.Rate(r.IntN(20)),
+		job := program.Job{ID: 1, Parent: r.IntN(3) > 0, Members: programtest.NewMembers(1 + r.IntN(3)), In: olaf.Rate(r.IntN(20)),
 			Out: olaf.Rate(r.IntN(9))}
 		s := server(t, slots, job)
-		if err := s.Acknowledge(group); err != nil {
+		if err := s.SetGroup(group); err != nil {
 			t.Fatal(err)
 		}
 		life := script{t: t, r: r, slow: newTree(slots, group, job), s: s, words: words{first: 65533}}
@@ -356,7 +356,7 @@ func TestAgainstSlowAgents(t *testing.T) {
 		d := Describe()
 		for name, want := range map[string]int{"groups_checked": life.slow.looks, "fragments_missed": life.slow.missed,
 			"sums_resent": life.slow.again} {
-			if have := d.Account(s).Of(name); have != int64(want) {
+			if have := d.CountsOf(s).Of(name); have != int64(want) {
 				t.Errorf("seed %d: %s is %d, want %d", seed, name, have, want)
 			}
 		}

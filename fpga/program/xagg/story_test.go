@@ -65,8 +65,8 @@ func draw(r *rand.Rand, jobs int, epoch uint16) (program.Port, program.Packet) {
 }
 
 func TestStories(t *testing.T) {
-	two := []program.Job{{ID: 0, Members: programtest.Members(3), Slots: 2, In: 12},
-		{ID: 1, Members: programtest.Members(2), Base: 2, Slots: 2}}
+	two := []program.Job{{ID: 0, Members: programtest.NewMembers(3), Slots: 2, In: 12},
+		{ID: 1, Members: programtest.NewMembers(2), Base: 2, Slots: 2}}
 	sparse := []program.Member{{Worker: 2, Port: 2}, {Worker: 0, Port: 0}}
 	tree := []program.Job{{ID: 0, Members: sparse, Base: 1, Parent: true, In: 9, Out: 5}}
 	grouped := Describe()
@@ -75,9 +75,9 @@ func TestStories(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return s, s.Acknowledge(2)
+		return s, s.SetGroup(2)
 	}
-	programtest.Stories(t, grouped,
+	programtest.RunStories(t, grouped,
 		programtest.Story{Name: "root", Config: program.Config{Slots: 4, LaneMemory: 3}, Jobs: two, Packets: 400, Draw: crowd(2)},
 		programtest.Story{Name: "tree", Config: program.Config{Slots: 4, LaneMemory: 3, Profile: Wrapping, Lanes: 48}, Jobs: tree,
 			Packets: 300, Draw: crowd(1)},
@@ -86,8 +86,8 @@ func TestStories(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	n := programtest.Members
-	programtest.Bounds(t, Describe(), []program.Config{
+	n := programtest.NewMembers
+	programtest.TestBounds(t, Describe(), []program.Config{
 		{Slots: 8}, {}, {Profile: Wrapping}, {Profile: "lockless"}, {Slots: 1, Lanes: 48}, {Slots: -1}, {Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{
@@ -139,7 +139,7 @@ func server(t interface{ Fatal(...any) }, slots int, j program.Job) *Server {
 func TestNamesWhatIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 200).Draw(t, "slots")
-		s := server(t, slots, program.Job{Parent: true, Members: programtest.Members(1)})
+		s := server(t, slots, program.Job{Parent: true, Members: programtest.NewMembers(1)})
 		sent := rapid.IntRange(0, slots+1).Draw(t, "sent")
 		lost := rapid.SliceOfDistinct(rapid.Uint64Range(0, uint64(slots-1)), func(i uint64) uint64 { return i }).Draw(t, "lost")
 		missing := slices.DeleteFunc(slices.Sorted(slices.Values(lost)), func(i uint64) bool { return i >= uint64(sent) })
@@ -162,8 +162,8 @@ func TestNamesWhatIsMissing(t *testing.T) {
 
 // Of a child that is not told otherwise every 1,024th packet makes the server look, also where none is asked for by name.
 func TestPublishedGroup(t *testing.T) {
-	s := server(t, 2*Group+2, program.Job{Parent: true, Members: programtest.Members(1)})
-	if err := s.Acknowledge(0); err != nil {
+	s := server(t, 2*Group+2, program.Job{Parent: true, Members: programtest.NewMembers(1)})
+	if err := s.SetGroup(0); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := 0, (program.Packet{Kind: program.Data, Round: 3, Lanes: 1}); i < s.Slots(); i++ {
@@ -181,7 +181,7 @@ func TestPublishedGroup(t *testing.T) {
 
 // A server that stores no lanes hands none out.
 func TestWithoutLanes(t *testing.T) {
-	s := server(t, 1, program.Job{Members: programtest.Members(1)})
+	s := server(t, 1, program.Job{Members: programtest.NewMembers(1)})
 	s.Receive(0, 0, &program.Packet{Kind: program.Data, Lanes: 1}, []uint32{7}, nobody{})
 	if lanes := s.Slot(0).Lanes; lanes != nil {
 		t.Errorf("%v", lanes)
@@ -192,7 +192,7 @@ func TestWithoutLanes(t *testing.T) {
 func TestMemory(t *testing.T) {
 	for parent, want := range map[bool]olaf.Size{true: 5 * (8 + 48*4), false: 5 * (8 + 2*48*4)} {
 		s, err := New(program.Config{Slots: 5, Lanes: 48})
-		if err = errors.Join(err, s.Configure(program.Job{Parent: parent, Members: programtest.Members(1)})); err != nil {
+		if err = errors.Join(err, s.Configure(program.Job{Parent: parent, Members: programtest.NewMembers(1)})); err != nil {
 			t.Fatal(err)
 		}
 		if have := s.Memory(); have != want {
@@ -217,7 +217,7 @@ func TestCountsEndWithTheirField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		children := rapid.SliceOfN(ends, 1, 4).Draw(t, "updates")
 		parent := rapid.Bool().Draw(t, "parent")
-		s := server(t, 1, program.Job{Parent: parent, Members: programtest.Members(len(children))})
+		s := server(t, 1, program.Job{Parent: parent, Members: programtest.NewMembers(len(children))})
 		var left counted
 		total := 0
 		for child, n := range children {
@@ -234,7 +234,7 @@ func TestCountsEndWithTheirField(t *testing.T) {
 
 // A server has finished when every fragment is whole, of the epoch that its child finished.
 func TestFinishesWithItsLastChild(t *testing.T) {
-	s := server(t, 3, program.Job{Parent: true, Members: programtest.Members(2)})
+	s := server(t, 3, program.Job{Parent: true, Members: programtest.NewMembers(2)})
 	for child := range program.Port(2) {
 		for seg := range uint64(3) {
 			s.Receive(0, child, &program.Packet{Kind: program.Data, Seg: seg, Round: 3, Lanes: 1}, nil, nobody{})
@@ -249,7 +249,7 @@ func TestFinishesWithItsLastChild(t *testing.T) {
 
 // What a worker asks for goes to who may have it: all that is whole here goes on, to the parent.
 func TestAsksOn(t *testing.T) {
-	s := server(t, 4, program.Job{Parent: true, Members: programtest.Members(1)})
+	s := server(t, 4, program.Job{Parent: true, Members: programtest.NewMembers(1)})
 	for seg := range uint64(3) {
 		s.Receive(0, 0, &program.Packet{Kind: program.Data, Seg: seg, Round: 3, Lanes: 1}, nil, nobody{})
 	}
@@ -270,10 +270,10 @@ func TestResultOf(t *testing.T) {
 		changes, at := rapid.IntRange(0, 5).Draw(t, "changes"), rapid.IntRange(-12, 12).Draw(t, "at")
 		r := result{held: true, epoch: uint16(int(first) + at)}
 		want := at >= 0 && at <= 2*changes && at%2 == 0
-		if have := r.of(first, first+uint16(2*changes)); have != want {
+		if have := r.inEpochs(first, first+uint16(2*changes)); have != want {
 			t.Fatalf("%d changes after %d, %d on: %v", changes, first, at, have)
 		}
-		if r.held = false; r.of(first, first+uint16(2*changes)) {
+		if r.held = false; r.inEpochs(first, first+uint16(2*changes)) {
 			t.Fatal("nothing is a result")
 		}
 	})
@@ -281,7 +281,7 @@ func TestResultOf(t *testing.T) {
 
 // A server that was reset has nothing for who asks, and its model is new.
 func TestResetForgetsResults(t *testing.T) {
-	s := server(t, 1, program.Job{Members: programtest.Members(1)})
+	s := server(t, 1, program.Job{Members: programtest.NewMembers(1)})
 	send := func() program.Class {
 		return s.Receive(0, 0, &program.Packet{Kind: program.Data, Round: 3, Lanes: 1}, nil, nobody{})
 	}
@@ -308,23 +308,23 @@ func TestEpochsOfRates(t *testing.T) {
 	r := newRates(2, 0, 0)
 	expect := func(what string, flow olaf.Rate, share ...olaf.Rate) {
 		t.Helper()
-		if have, _ := r.divide(); have != flow || !slices.Equal(r.share, share) {
+		if have, _ := r.computeShares(); have != flow || !slices.Equal(r.share, share) {
 			t.Errorf("%s: %v up, shares %v; want %v, %v", what, have, r.share, flow, share)
 		}
 	}
-	r.ready(0, 65535, 9)
+	r.setReady(0, 65535, 9)
 	expect("the first", 0, 9, 0)
-	r.ready(1, 65535, 7)
+	r.setReady(1, 65535, 7)
 	expect("both", 7, 9, 7)
-	r.grant(4)
+	r.setGranted(4)
 	expect("granted", 7, 4, 4)
-	r.ready(1, 65535, 0)
+	r.setReady(1, 65535, 0)
 	expect("taken back", 0, 9, 0)
-	r.ready(1, 65534, 7)
+	r.setReady(1, 65534, 7)
 	expect("behind, with nothing granted yet", 7, 9, 7)
-	r.grant(4)
-	r.ready(0, 0, 9)
+	r.setGranted(4)
+	r.setReady(0, 0, 9)
 	expect("a newer epoch", 0, 9, 0)
-	r.ready(1, 0, 8)
+	r.setReady(1, 0, 8)
 	expect("both of the newer one", 8, 9, 8)
 }

@@ -1,9 +1,9 @@
-// Package xagg is an aggregation server of XAgg (Zhang et al., IEEE/ACM ToN 2023) as a switch program: it holds a whole model,
-// adds what its children send fragment by fragment, and passes a sum on when every child is inside (Algorithm 1). Beside the
-// data path, which the kernel runs (fpga/xdp), it is the server's agents: who looks for what is missing (§IV-D) and who
-// divides the rates (§IV-C).
+// Package xagg implements an aggregation server of XAgg (Zhang et al., IEEE/ACM ToN 2023) as a switch program. It
+// stores a complete model, adds its children's fragments, and passes on a sum when every child has contributed
+// (Algorithm 1). In addition to the data path, which also runs in the kernel (fpga/xdp), it has the server's
+// agents: one finds missing fragments (§IV-D), one divides the rates (§IV-C).
 //
-// docs/papers/xagg.md tells apart what the paper says and what is decided here.
+// docs/papers/xagg.md separates the paper's rules from ours.
 package xagg
 
 import (
@@ -16,74 +16,82 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profiles of Config.Profile: what a lane does at the end of its range.
+// Profiles of Config.Profile: the behavior of a lane at its limits.
 const (
-	Saturating = "saturating" // stays there, and is counted
-	Wrapping   = "wrapping"   // as published
+	Saturating = "saturating" // stays at the limit and is counted
+	Wrapping   = "wrapping"   // as in the paper
 )
 
-// MaxMembers is how many bits a bitmap has, Lanes the published fragment, and Group the published number of a child's
-// fragments between two looks for what is missing, a power of two.
+// MaxMembers is the number of bits in a bitmap, Lanes the published fragment size, and Group the published number
+// of a child's fragments between two checks, a power of two.
 const (
 	MaxMembers = 64
 	Lanes      = 256
 	Group      = 1024
 )
 
-// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots bounds one to 17 GB.
+// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots limits one to 17 GB.
 const (
 	DefaultSlots = 1 << 14
 	MaxSlots     = 1 << 24
 )
 
-// Actions of control packets; their codes are ours. A packet of Lost or Ask names 64 fragments: Seg is the first, Bitmap says
-// which of them.
+// Actions of control packets; the codes are ours. A packet of Lost or Ask names up to 64 fragments: Seg is the
+// first, Bitmap selects them.
 const (
-	Ready    uint8 = 1 + iota // of a child: it can send, at most at Value bit/s; 0 takes that back
+	Ready    uint8 = 1 + iota // from a child: it can send at up to Value bit/s; 0 withdraws that
 	Rate                      // to a child: it may send at Value bit/s
-	Finished                  // of a child: it has sent fragments 0 to Seg − 1
-	Lost                      // to a child: these of its fragments are not here
-	Checked                   // to a child: nothing of it is missing
-	Ask                       // of a worker: these results did not come. Round is its epoch, Value the first it used for the vector
-	Renew                     // to a worker, of the management: the tree was changed for the Value-th time
-	Begin                     // of a worker: its job has Value vectors, and it wants to know the first one's epoch. Seg numbers the question
-	First                     // to a worker: Value is that epoch. Seg is the question's
-	Still                     // of a worker that was told, and to whom nothing comes: it asks once more whether Round is the first epoch, and is told where it is another one by now
-	Leave                     // of a worker that was told, and that gives its job up before the end. Value is 0 where that was replaced by another
-	Refuse                    // to a worker: its question Begin has no answer, for the reason Value. Seg is the question's
+	Finished                  // from a child: it has sent fragments 0 to Seg − 1
+	Lost                      // to a child: these of its fragments are missing
+	Checked                   // to a child: none of its fragments is missing
+	// Ask comes from a worker that misses results. Round is its epoch, Value the first one used for the vector.
+	Ask
+	Renew // to a worker, from the management: the tree was changed for the Value-th time
+	// Begin comes from a worker whose job has Value vectors and that needs the epoch of the first. Seg numbers the
+	// request.
+	Begin
+	First // to a worker: Value is that epoch; Seg is the request's
+	// Still comes from a worker that was answered but receives nothing. It asks whether Round is still the first
+	// epoch, and is answered if it changed.
+	Still
+	// Leave comes from a worker that was answered and abandons its job. Value is 0 if another job replaced it.
+	Leave
+	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
 )
 
-// NameSpan is how many fragments a packet of Lost or Ask can name.
+// NameSpan is the number of fragments that a packet of Lost or Ask can name.
 const NameSpan = 64
 
-// What becomes of an arriving packet.
+// Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // no XAgg packet
-	Consumed                        // added, the fragment waits for more
+	Forwarded  program.Class = iota // not an XAgg packet
+	Consumed                        // added, the fragment is incomplete
 	Completed                       // added, and the sum left
 	Relayed                         // a result from the parent, passed down
 	Controlled                      // a control packet of a known job
-	Duplicate                       // its child is inside already
-	Late                            // of an epoch that is over
-	Mismatched                      // of another length than what the fragment holds
+	Duplicate                       // its child has already contributed
+	Late                            // of a past epoch
+	Mismatched                      // length differs from the fragment's
 	OutOfRange                      // beyond the model
-	Stranger                        // of a job or a port that is no member
+	Stranger                        // of a job or a port that is not a member
 	classes
 )
 
-// slot is one fragment. The first packet of a newer epoch takes it over, so that nobody clears a model between epochs.
+// slot is one fragment. The first packet of a newer epoch replaces it, so the model need not be cleared between
+// epochs.
 type slot struct {
 	bitmap uint64
 	since  olaf.Time
 	count  uint32 // updates
 	epoch  uint16
 	lanes  uint16 // 0 before the first packet
-	inside uint8  // children
-	whole  bool   // all of them
+	inside uint8  // number of children
+	whole  bool   // all children have contributed
 	trace  program.Trace
 }
 
-// result is the last sum of a fragment that was the job's: who missed it may ask while others are an epoch ahead.
+// result is the last final sum of a fragment. A worker that missed it may request it while others are an epoch
+// ahead.
 type result struct {
 	epoch uint16
 	lanes uint16
@@ -100,11 +108,11 @@ type Server struct {
 	rates   []*rates // by job
 	slots   []slot
 	results []result // of a root
-	lanes   []uint32 // LaneMemory a slot
-	kept    []uint32 // the same of results
+	lanes   []uint32 // LaneMemory per slot
+	kept    []uint32 // lanes of results
 	counts  [counters]uint64
 	used    int
-	group   int   // of a child's packets between two looks for what is missing
+	group   int   // a child's packets between two checks
 	model   Model // of an agent
 	epochs  Epochs
 	out     program.Packet
@@ -118,10 +126,10 @@ var limits = program.Limits{
 	Unwrapped: "XAgg holds the whole model",
 }
 
-// New builds a server without jobs. Slots is how many fragments a model has, 0 DefaultSlots. The error matches
-// program.ErrConfig.
+// New returns a server without jobs. Slots is the number of fragments in a model; 0 means DefaultSlots. The error
+// matches program.ErrConfig.
 func New(cfg program.Config) (*Server, error) {
-	cfg, err := limits.Fill(cfg)
+	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +137,9 @@ func New(cfg program.Config) (*Server, error) {
 		lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }
 
-// Acknowledge sets how many packets of a child are acknowledged together, a power of two; 0 is Group. The error matches
-// program.ErrConfig.
-func (s *Server) Acknowledge(group int) error {
+// SetGroup sets how many packets of a child are acknowledged together, a power of two; 0 means Group. The error
+// matches program.ErrConfig.
+func (s *Server) SetGroup(group int) error {
 	if group < 0 || bits.OnesCount(uint(group)) > 1 {
 		return fmt.Errorf("%w: groups of %d packets; use a power of two", program.ErrConfig, group)
 	}
@@ -139,19 +147,19 @@ func (s *Server) Acknowledge(group int) error {
 	return nil
 }
 
-// Configure admits a job or changes it: its members' bits are their places. Sums that are under way are discarded, as their
-// bits mean others now; whoever changes the tree begins another epoch.
+// Configure admits or changes a job; members are numbered by their index. Sums in progress are discarded because
+// their bits change meaning; a change of the tree must begin another epoch.
 func (s *Server) Configure(j program.Job) error {
 	if j.In < 0 || j.Out < 0 {
 		return fmt.Errorf("%w: a link of %s in and %s out", program.ErrConfig, j.In, j.Out)
 	}
 	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "fragments", Children: "children",
 		Sum: "a sum"}
-	k, err := rule.Admit(j, s.jobs)
+	k, err := rule.AdmitJob(j, s.jobs)
 	if err != nil {
 		return err
 	}
-	s.empty(j.ID)
+	s.clearFragments(j.ID)
 	s.jobs.Put(k)
 	for len(s.rates) < len(s.jobs) {
 		s.rates = append(s.rates, nil)
@@ -163,33 +171,33 @@ func (s *Server) Configure(j program.Job) error {
 	return nil
 }
 
-// Remove ends a job and forgets what it held.
+// Remove ends a job and clears its slots and results.
 func (s *Server) Remove(id olaf.ClusterID) {
-	k := s.jobs.Of(id)
+	k := s.jobs.Find(id)
 	if k == nil {
 		return
 	}
-	s.empty(id)
+	s.clearFragments(id)
 	if s.results != nil {
 		clear(s.results[k.Base:][:k.Slots])
 	}
 	s.jobs[id] = nil
 }
 
-// empty discards what a job's fragments hold; results stay.
-func (s *Server) empty(id olaf.ClusterID) {
-	k := s.jobs.Of(id)
+// clearFragments discards a job's sums in progress; results stay.
+func (s *Server) clearFragments(id olaf.ClusterID) {
+	k := s.jobs.Find(id)
 	if k == nil {
 		return
 	}
 	for i := k.Base; i < k.Base+k.Slots; i++ {
-		s.abandon(&s.slots[i])
+		s.discardSum(&s.slots[i])
 		s.slots[i] = slot{}
 	}
 }
 
-// abandon takes a sum that will not be complete out of the account.
-func (s *Server) abandon(t *slot) {
+// discardSum counts an incomplete sum as cleared.
+func (s *Server) discardSum(t *slot) {
 	if t.inside == 0 || t.whole || s.model != nil {
 		return
 	}
@@ -198,22 +206,23 @@ func (s *Server) abandon(t *slot) {
 	s.used--
 }
 
-// Reset empties the model and the counts and keeps jobs and memory.
+// Reset empties the model, zeroes the counts and keeps jobs and memory.
 func (s *Server) Reset() {
 	clear(s.slots)
 	clear(s.results)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Epochs says with which epoch a job of so many vectors begins that one of the children belongs to, or why there is no epoch. Asked once
-// more, which ticket tells from a child's next job, it says the same, or the epoch of the job that took the place of one without a sum.
-// The action is Begin, or Still or Leave of a child that was told before; who leaves with no vectors was told of a job in the place of its own.
+// Epochs returns the first epoch of a child's job with this number of vectors, or why there is none. A repeated
+// request, recognized by its ticket, gets the same answer, or the epoch of the job that replaced one without a sum.
+// action is Begin, or Still or Leave from a child that was answered before. Leave with 0 vectors means that the
+// child was given another job in place of its own.
 type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, answer Answer)
 
-// Answer is how a question for an epoch is answered. The codes from TooLong on travel in a packet of Refuse.
+// Answer classifies the answer to a request for an epoch. The codes from TooLong on travel in a packet of Refuse.
 type Answer uint8
 
-// Answers. Unanswered leaves the child in silence: its question is not one of the job's workers any more.
+// Answers. Unanswered applies to a child that no longer is a worker of the job.
 const (
 	Answered         Answer = iota
 	Unanswered              // no packet leaves
@@ -239,20 +248,20 @@ func (a Answer) String() string {
 	return fmt.Sprintf("the aggregator refuses for reason %d", uint8(a))
 }
 
-// Give lets children ask for the epochs of their jobs; who asks a server that gives none gets no answer.
-func (s *Server) Give(e Epochs) { s.epochs = e }
+// SetEpochs lets children request the epochs of their jobs; without it such requests are not answered.
+func (s *Server) SetEpochs(e Epochs) { s.epochs = e }
 
-// Slots is how many fragments the model has.
+// Slots returns the number of fragments in the model.
 func (s *Server) Slots() int { return len(s.slots) }
 
-// Occupied is how many fragments wait for children.
+// Occupied returns the number of incomplete fragments.
 func (s *Server) Occupied() int { return s.used }
 
-// Counts are the values of the ledger that Describe declares.
+// Counts returns the values of the ledger declared by Describe.
 func (s *Server) Counts() []uint64 { return s.counts[:] }
 
-// Memory is, of each fragment, a bitmap, a counter and the lanes that it is built for (paper, Fig. 4), and at the root its
-// last result.
+// Memory returns, per fragment, a bitmap, a counter and the lanes that it is built for (paper, Fig. 4), plus the
+// last result at the root.
 func (s *Server) Memory() olaf.Size {
 	lanes := s.cfg.Lanes
 	if lanes == 0 {
@@ -261,18 +270,18 @@ func (s *Server) Memory() olaf.Size {
 	return olaf.Size(len(s.slots)*(4+4+olaf.LaneBytes*lanes) + len(s.results)*olaf.LaneBytes*lanes)
 }
 
-// Slot views fragment i.
+// Slot returns a view of fragment i.
 func (s *Server) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since,
 		Trace: t.trace, Lanes: s.buffer(i)}
-	if k := s.jobs.Holding(i); k != nil {
+	if k := s.jobs.OwnerOf(i); k != nil {
 		view.Job, view.Seg = k.ID, uint64(i-k.Base)
 	}
 	return view
 }
 
-// buffer is the lanes of fragment i, as many as it has in use; nil of a server that stores none.
+// buffer returns the used lanes of fragment i, or nil if the server stores none.
 func (s *Server) buffer(i int) []uint32 { return s.part(s.lanes, i, s.slots[i].lanes) }
 
 func (s *Server) part(of []uint32, i int, lanes uint16) []uint32 {
@@ -283,5 +292,5 @@ func (s *Server) part(of []uint32, i int, lanes uint16) []uint32 {
 	return of[i*n:][:min(n, int(lanes))]
 }
 
-// updates is a count as a frame carries it.
-func updates(n uint32) uint16 { return uint16(min(n, math.MaxUint16)) }
+// clampCount converts a count to the range of a frame.
+func clampCount(n uint32) uint16 { return uint16(min(n, math.MaxUint16)) }

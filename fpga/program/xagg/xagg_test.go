@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 15) }
+func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 15) }
 
 // reference is the slow, obvious server: it keeps every packet that ever came and looks through all of them when asked.
 type reference struct {
@@ -103,7 +103,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Configure(program.Job{Members: programtest.Members(r.children)}); err != nil {
+		if err := s.Configure(program.Job{Members: programtest.NewMembers(r.children)}); err != nil {
 			t.Fatal(err)
 		}
 		d := Describe()
@@ -120,7 +120,7 @@ func TestAgainstReference(t *testing.T) {
 				values[i], lanes[i] = int64(v), uint32(v)
 			}
 			p := &program.Packet{Kind: program.Data, Seg: uint64(seg), Round: uint16(of), Count: 1, Lanes: uint16(n),
-				Trace: program.Contribution(olaf.WorkerID(child), uint32(of), 1)}
+				Trace: program.NewTrace(olaf.WorkerID(child), uint32(of), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(child), p, lanes, out))
 			if want := r.data(child, seg, of, values); have != want {
 				t.Fatalf("fragment %d of epoch %d of child %d is %s, the reference says %s", seg, of, child, have, want)
@@ -129,7 +129,7 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		programtest.Account(t, &d, s, uint64(packets))
+		programtest.CheckAccount(t, &d, s, uint64(packets))
 	})
 }
 
@@ -143,24 +143,24 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Slots: 4}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
-		"too many":      {ID: 2, Base: 4, Members: programtest.Members(MaxMembers + 1)},
-		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.Members(2)},
-		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.Members(2)},
-		"another fan":   {ID: 2, Base: 4, Members: programtest.Members(2), Fan: 3},
+		"too many":      {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
+		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.NewMembers(2)},
+		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.NewMembers(2)},
+		"another fan":   {ID: 2, Base: 4, Members: programtest.NewMembers(2), Fan: 3},
 		"no port of it": {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
-		"a rate":        {ID: 2, Base: 4, Members: programtest.Members(2), In: -1},
+		"a rate":        {ID: 2, Base: 4, Members: programtest.NewMembers(2), In: -1},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	s.Remove(1)
-	if err := s.Configure(program.Job{ID: 2, Members: programtest.Members(MaxMembers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 2, Members: programtest.NewMembers(MaxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
 	}
 }
@@ -173,14 +173,14 @@ func TestChangedTree(t *testing.T) {
 	}
 	send := func(port program.Port, epoch uint16) program.Class {
 		p := &program.Packet{Kind: program.Data, Round: epoch, Count: 1, Lanes: 1,
-			Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
+			Trace: program.NewTrace(olaf.WorkerID(port), 0, 1)}
 		return s.Receive(0, port, p, []uint32{1}, &recorder{})
 	}
-	if err := s.Configure(program.Job{Members: programtest.Members(2)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.NewMembers(2)}); err != nil {
 		t.Fatal(err)
 	}
 	send(0, 1)
-	if err := s.Configure(program.Job{Members: programtest.Members(3)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.NewMembers(3)}); err != nil {
 		t.Fatal(err)
 	}
 	for port, want := range []program.Class{Consumed, Consumed, Completed} {
@@ -189,8 +189,8 @@ func TestChangedTree(t *testing.T) {
 		}
 	}
 	d := Describe()
-	programtest.Account(t, &d, s, 4)
-	if n := d.Account(s).Of("vectors_cleared"); n != 1 {
+	programtest.CheckAccount(t, &d, s, 4)
+	if n := d.CountsOf(s).Of("vectors_cleared"); n != 1 {
 		t.Errorf("%d vectors cleared", n)
 	}
 }
@@ -205,7 +205,7 @@ func TestShares(t *testing.T) {
 		{12, []olaf.Rate{2, 10, 10}, []olaf.Rate{2, 5, 5}},
 		{0, []olaf.Rate{7, 9}, []olaf.Rate{7, 9}},
 	} {
-		if have := Shares(c.total, c.asks); !slices.Equal(have, c.want) {
+		if have := DivideRate(c.total, c.asks); !slices.Equal(have, c.want) {
 			t.Errorf("%v for %v are %v, want %v", c.total, c.asks, have, c.want)
 		}
 	}
@@ -213,7 +213,7 @@ func TestShares(t *testing.T) {
 		total := olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "total"))
 		asks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate { return olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "ask")) }),
 			1, 8).Draw(t, "asks")
-		shares := Shares(total, asks)
+		shares := DivideRate(total, asks)
 		sum, most := olaf.Rate(0), slices.Max(shares)
 		for i, v := range shares {
 			sum += v
@@ -248,22 +248,22 @@ func TestFig1Rates(t *testing.T) {
 	r := newRates(3, 10*olaf.Gbps, 10*olaf.Gbps)
 	expect := func(what string, flow olaf.Rate, share ...olaf.Rate) {
 		t.Helper()
-		have, _ := r.divide()
+		have, _ := r.computeShares()
 		if have != flow*olaf.Gbps || !slices.Equal(r.share, scaled(share)) {
 			t.Errorf("%s: %v up, shares %v; want %d, %v", what, have, r.share, flow, share)
 		}
 	}
-	r.ready(0, 1, 10*olaf.Gbps)
+	r.setReady(0, 1, 10*olaf.Gbps)
 	expect("W1 alone", 0, 10, 0, 0)
-	r.ready(1, 1, 5*olaf.Gbps)
+	r.setReady(1, 1, 5*olaf.Gbps)
 	expect("W1 and W2", 0, 5, 5, 0)
-	r.finish(0)
-	r.finish(1)
-	r.ready(2, 1, 10*olaf.Gbps)
+	r.setDone(0)
+	r.setDone(1)
+	r.setReady(2, 1, 10*olaf.Gbps)
 	expect("W3", 10, 0, 0, 10)
-	r.grant(4 * olaf.Gbps)
+	r.setGranted(4 * olaf.Gbps)
 	expect("W3 where the parent grants less", 10, 0, 0, 4)
-	r.finish(2)
+	r.setDone(2)
 	expect("all", 0, 0, 0, 0)
 }
 
@@ -279,11 +279,11 @@ func BenchmarkReceive(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Configure(program.Job{Members: programtest.Members(8)}); err != nil {
+				if err := s.Configure(program.Job{Members: programtest.NewMembers(8)}); err != nil {
 					b.Fatal(err)
 				}
 				data := make([]uint32, lanes)
-				p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Count: 1, Trace: program.Contribution(1, 1, 1)}
+				p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Count: 1, Trace: program.NewTrace(1, 1, 1)}
 				b.ReportAllocs()
 				port := program.Port(0)
 				for b.Loop() {

@@ -9,24 +9,24 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// disciplines are the names of the queues by their codes, which engine declares.
-func disciplines() ([]string, error) {
-	names := make([]string, len(engine.Names()))
+// disciplineNames returns the names of the queues in engine, by code.
+func disciplineNames() ([]string, error) {
+	names := make([]string, len(engine.DisciplineNames()))
 	for code := range names {
-		k, known := engine.Coded(uint32(code))
+		k, known := engine.FindByCode(uint32(code))
 		if !known {
 			return nil, fmt.Errorf("no queue has the code %d; the codes of %v must follow each other from 0 on", code,
-				engine.Names())
+				engine.DisciplineNames())
 		}
 		names[code] = k.Name
 	}
 	return names, nil
 }
 
-// programNames are the names of the switch programs by their codes, which they declare.
+// programNames returns the names of the switch programs, by code.
 func programNames() ([]string, error) {
 	var names []string
-	for code, d := range programs.All() {
+	for code, d := range programs.AllPrograms() {
 		if int(d.Code) != code {
 			return nil, fmt.Errorf("%s has the code %d and stands at %d; codes must follow each other from 0 on",
 				d.Name, d.Code, code)
@@ -36,10 +36,10 @@ func programNames() ([]string, error) {
 	return names, nil
 }
 
-// blocks is the map with the queues and programs that there are now, which those of the generated registers.go may be older
-// than.
-func blocks() ([]regmap.Block, error) {
-	names, err := disciplines()
+// currentBlocks returns the map with the current queues and programs; the lists in the existing registers.go may be
+// outdated.
+func currentBlocks() ([]regmap.Block, error) {
+	names, err := disciplineNames()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func blocks() ([]regmap.Block, error) {
 		return nil, err
 	}
 	values := map[string][]string{"queue.mode.discipline": names, "aggregator.program.program": codes}
-	all := slices.Clone(regmap.Blocks())
+	all := slices.Clone(regmap.AllBlocks())
 	for b := range all {
 		all[b].Registers = slices.Clone(all[b].Registers)
 		for r := range all[b].Registers {

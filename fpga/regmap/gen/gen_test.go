@@ -11,11 +11,11 @@ import (
 )
 
 func TestGeneratedFilesAreFresh(t *testing.T) {
-	described, err := blocks()
+	described, err := currentBlocks()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range outputs() {
+	for _, o := range listOutputs() {
 		want, err := o.render(described)
 		if err != nil {
 			t.Fatalf("%s: %v", o.path, err)
@@ -33,7 +33,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 // TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
 func TestVerilogHeaderCompiles(t *testing.T) {
 	tool := peer.Need(t, "verilator")
-	described, err := blocks()
+	described, err := currentBlocks()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 // initialisms are the parts of names that Go writes in capitals.
 var initialisms = map[string]string{"id": "ID", "ip": "IP", "crc": "CRC", "hz": "Hz", "fifo": "FIFO"}
 
-// camel turns built_slots into BuiltSlots.
-func camel(parts ...string) string {
+// camelCase converts built_slots to BuiltSlots.
+func camelCase(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		for _, w := range strings.Split(p, "_") {
@@ -29,7 +29,7 @@ func camel(parts ...string) string {
 
 func renderGo(blocks []regmap.Block) ([]byte, error) {
 	var b bytes.Buffer
-	names, err := disciplines()
+	names, err := disciplineNames()
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func renderGo(blocks []regmap.Block) ([]byte, error) {
 	fmt.Fprintf(&b, "// programs are those of package program by their codes.\nvar programs = %#v\n\n", codes)
 	for _, block := range blocks {
 		fmt.Fprintf(&b, "// Block %s: %s\nconst (\n", block.Name, block.Doc)
-		fmt.Fprintf(&b, "%sBase uint32 = %#x\n", camel(block.Name), block.Base)
-		fmt.Fprintf(&b, "%sBytes uint32 = %#x\n", camel(block.Name), block.Size)
+		fmt.Fprintf(&b, "%sBase uint32 = %#x\n", camelCase(block.Name), block.Base)
+		fmt.Fprintf(&b, "%sBytes uint32 = %#x\n", camelCase(block.Name), block.Size)
 		for _, r := range block.Registers {
-			fmt.Fprintf(&b, "%s uint32 = %#x // %s %s\n", camel(block.Name, r.Name), block.Base+r.Offset, access(r),
+			fmt.Fprintf(&b, "%s uint32 = %#x // %s %s\n", camelCase(block.Name, r.Name), block.Base+r.Offset, accessText(r),
 				r.Doc)
 		}
 		b.WriteString(")\n\n")
@@ -59,10 +59,10 @@ func goFields(b *bytes.Buffer, block regmap.Block) {
 	fmt.Fprintf(b, "// Bits and resets of block %s.\nconst (\n", block.Name)
 	for _, r := range block.Registers {
 		if hasReset(r) {
-			fmt.Fprintf(b, "%sResetValue uint32 = %#x\n", camel(block.Name, r.Name), r.Reset)
+			fmt.Fprintf(b, "%sResetValue uint32 = %#x\n", camelCase(block.Name, r.Name), r.Reset)
 		}
 		for _, f := range r.Fields {
-			name := camel(block.Name, r.Name, f.Name)
+			name := camelCase(block.Name, r.Name, f.Name)
 			if f.Hi == f.Lo {
 				fmt.Fprintf(b, "%s uint32 = 1 << %d // %s\n", name, f.Lo, f.Doc)
 				continue
@@ -70,14 +70,14 @@ func goFields(b *bytes.Buffer, block regmap.Block) {
 			fmt.Fprintf(b, "%sMask uint32 = %#x // %s\n", name, f.Mask(), f.Doc)
 			fmt.Fprintf(b, "%sShift = %d\n", name, f.Lo)
 			for v, label := range f.Values {
-				fmt.Fprintf(b, "%s uint32 = %d << %d\n", camel(block.Name, r.Name, f.Name, label), v, f.Lo)
+				fmt.Fprintf(b, "%s uint32 = %d << %d\n", camelCase(block.Name, r.Name, f.Name, label), v, f.Lo)
 			}
 		}
 	}
 	b.WriteString(")\n\n")
 }
 
-// goCounters writes one struct for each block's snapshot bank and the function that reads it.
+// goCounters writes a struct for each block's snapshot bank and the function that reads it.
 func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 	for _, block := range blocks {
 		var counters []regmap.Register
@@ -89,31 +89,31 @@ func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 		if len(counters) == 0 {
 			continue
 		}
-		name := camel(block.Name) + "Counters"
+		name := camelCase(block.Name) + "Counters"
 		fmt.Fprintf(b, "// %s is the snapshot bank of block %s, in the order of its registers.\ntype %s struct {\n",
 			name, block.Name, name)
 		for _, r := range counters {
-			fmt.Fprintf(b, "%s uint64 `json:%q` // %s\n", camel(r.Name), r.Name, r.Doc)
+			fmt.Fprintf(b, "%s uint64 `json:%q` // %s\n", camelCase(r.Name), r.Name, r.Doc)
 		}
 		fmt.Fprintf(b, "}\n\n// pointers lists the counters in the order of their registers.\nfunc (c *%s) pointers() []*uint64 {\nreturn []*uint64{\n", name)
 		for _, r := range counters {
-			fmt.Fprintf(b, "&c.%s,\n", camel(r.Name))
+			fmt.Fprintf(b, "&c.%s,\n", camelCase(r.Name))
 		}
 		fmt.Fprintf(b, "}\n}\n\n// Read%s reads the bank as the last snapshot left it.\nfunc Read%s(r Reader) (%s, error) {\nvar c %s\n", name, name, name, name)
 		fmt.Fprintf(b, "err := readBank(r, %s, c.pointers())\nreturn c, err\n}\n\n",
-			camel(block.Name, counters[0].Name))
+			camelCase(block.Name, counters[0].Name))
 		fmt.Fprintf(b, "// Add adds o to c, counter by counter, modulo 2^64.\nfunc (c *%s) Add(o %s) { addBank(c.pointers(), o.pointers(), 1) }\n\n", name, name)
 		fmt.Fprintf(b, "// Sub takes o from c, counter by counter, modulo 2^64.\nfunc (c *%s) Sub(o %s) { addBank(c.pointers(), o.pointers(), ^uint64(0)) }\n\n", name, name)
 		fmt.Fprintf(b, "// At is the counter whose register starts at addr; nil when none does.\nfunc (c *%s) At(addr uint32) *uint64 {\n", name)
 		fmt.Fprintf(b, "p := c.pointers()\nif i := (addr - %s) / 8; addr >= %s && addr%%8 == 0 && i < uint32(len(p)) {\nreturn p[i]\n}\nreturn nil\n}\n\n",
-			camel(block.Name, counters[0].Name), camel(block.Name, counters[0].Name))
+			camelCase(block.Name, counters[0].Name), camelCase(block.Name, counters[0].Name))
 	}
 }
 
-// hasReset says whether r comes out of reset with a value that the map fixes.
+// hasReset reports whether the map defines the reset value of r.
 func hasReset(r regmap.Register) bool { return !r.Built && !r.Counter && r.Access != regmap.Command }
 
-func access(r regmap.Register) string {
+func accessText(r regmap.Register) string {
 	s := r.Access.String()
 	if r.Wide {
 		s += ", 64 bit"

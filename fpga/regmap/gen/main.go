@@ -1,6 +1,6 @@
-// Command gen writes what is derived from the register map and the lists of queues and programs: registers.go, olaf_regs.svh and
-// docs/reference/registers.md. Run it by go generate in fpga/regmap. It stands above the map and the engine, and hands the one the
-// others' names.
+// Command gen generates registers.go, olaf_regs.svh and docs/reference/registers.md from the register map and the
+// lists of queues and programs. Run it by go generate in fpga/regmap. It imports both the map and the engine, and
+// passes the names of one to the other.
 package main
 
 import (
@@ -14,18 +14,18 @@ import (
 )
 
 func main() {
-	if err := write(); err != nil {
+	if err := writeOutputs(); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func write() error {
-	described, err := blocks()
+func writeOutputs() error {
+	described, err := currentBlocks()
 	if err != nil {
 		return err
 	}
-	for _, o := range outputs() {
+	for _, o := range listOutputs() {
 		text, err := o.render(described)
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.path, err)
@@ -43,7 +43,7 @@ type output struct {
 	render func([]regmap.Block) ([]byte, error)
 }
 
-func outputs() []output {
+func listOutputs() []output {
 	return []output{
 		{"registers.go", renderGo},
 		{"olaf_regs.svh", renderVerilog},

@@ -9,7 +9,7 @@ import (
 
 // The map has registers for so many counters.
 func TestProgramsFitTheMap(t *testing.T) {
-	for _, d := range programs.All() {
+	for _, d := range programs.AllPrograms() {
 		if n := len(d.Ledger.Counters); n > regmap.LedgerCounters || d.Classes > n {
 			t.Errorf("%s counts %d in %d registers", d.Name, n, regmap.LedgerCounters)
 		}

@@ -19,7 +19,7 @@ func TestObjectsAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(string(want), "\n")
-	got, err := describe(room, strings.TrimPrefix(first, "compiler "))
+	got, err := buildRecord(room, strings.TrimPrefix(first, "compiler "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestObjectsAreRebuilt(t *testing.T) {
 		t.Skipf("the compiler here is %s, the objects are of another one: %s", version, record[:bytes.IndexByte(record, '\n')])
 	}
 	target := t.TempDir()
-	if err := build(room, target); err != nil {
+	if err := compilePrograms(room, target); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range programs {

@@ -1,5 +1,5 @@
-// Command gen compiles the programs of fpga/xdp with bpf2go and records what they were compiled from, so that a test finds
-// stale objects without a compiler.
+// Command gen compiles the programs of fpga/xdp with bpf2go. It records the sources, so that a test detects stale
+// objects without a compiler.
 package main
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// programs are compiled each from bpf/NAME.c into NAME_bpfel.o, with NAME_bpfel.go to embed it.
+// programs lists the names: bpf/NAME.c is compiled to NAME_bpfel.o and embedded by NAME_bpfel.go.
 var programs = []string{"fifo", "olaf", "xagg"}
 
-// The compiler is Debian's of one version: another one makes other code, which the tests and figures would not be about.
+// The compiler version is fixed, because another version makes other code than the one tested and measured.
 const (
 	compiler = "clang-14"
 	stripper = "llvm-strip-14"
 )
 
-// flags make the objects independent of the machine that compiles them.
+// flags make the objects independent of the build machine.
 var flags = []string{"-mcpu=v3", "-nostdinc", "-Wall", "-Werror"}
 
-// recordFile says what the objects were made of.
+// recordFile lists the inputs of the objects.
 const recordFile = "objects.txt"
 
 func main() {
@@ -38,21 +38,21 @@ func main() {
 }
 
 func run() error {
-	if err := build(".", "."); err != nil {
+	if err := compilePrograms(".", "."); err != nil {
 		return err
 	}
 	version, err := compilerVersion()
 	if err != nil {
 		return err
 	}
-	record, err := describe(".", version)
+	record, err := buildRecord(".", version)
 	if err != nil {
 		return err
 	}
 	return renameio.WriteFile(recordFile, record, 0o644)
 }
 
-// compilerVersion is the first line in which the compiler describes itself.
+// compilerVersion returns the first line of the compiler's version text.
 func compilerVersion() (string, error) {
 	out, err := exec.Command(compiler, "--version").Output()
 	if err != nil {
@@ -62,8 +62,8 @@ func compilerVersion() (string, error) {
 	return line, nil
 }
 
-// build compiles every program of the package in folder room into folder target.
-func build(room, target string) error {
+// compilePrograms compiles every program of the package in folder room into folder target.
+func compilePrograms(room, target string) error {
 	for _, name := range programs {
 		args := []string{"tool", "bpf2go", "-cc", compiler, "-strip", stripper, "-target", "bpfel", "-tags", "linux",
 			"-no-global-types", "-go-package", "xdp", "-output-dir", target, name, filepath.Join("bpf", name+".c"),
@@ -77,8 +77,8 @@ func build(room, target string) error {
 	return nil
 }
 
-// describe is the record of what stands in the package.
-func describe(room, version string) ([]byte, error) {
+// buildRecord returns the record of the compiler, sources and objects in the package.
+func buildRecord(room, version string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "compiler %s\nflags %s\n", version, strings.Join(flags, " "))
 	files, err := filepath.Glob(filepath.Join(room, "bpf", "*.[ch]"))

@@ -21,7 +21,7 @@ func TestSourcesAndP4InfoAgree(t *testing.T) {
 
 // Tables of switch programs have ids of their own, with the prefixes of their kinds, and regular aliases.
 func TestProgramsKeepToTheirIDs(t *testing.T) {
-	for _, fault := range lintIDs(p4.Twin().Info(programs.All()...)) {
+	for _, fault := range lintIDs(p4.Twin().Info(programs.AllPrograms()...)) {
 		t.Error(fault)
 	}
 }

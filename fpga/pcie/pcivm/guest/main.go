@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command guest is the first process of a virtual machine of package pcivm. It mounts what programs need, and runs commands
-// that arrive as lines of JSON over the second serial port. Started by a command, it is one of its tools.
+// Command guest is the first process in a virtual machine of package pcivm. It mounts file systems and runs
+// commands that arrive as JSON lines over the second serial port. Started by such a command, it runs one of its
+// tools.
 package main
 
 import (
@@ -29,30 +30,31 @@ const port = "/dev/ttyS1"
 
 func main() {
 	if os.Getpid() != 1 {
-		if err := tool(os.Stdout, os.Args[1:]); err != nil {
+		if err := runTool(os.Stdout, os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
-	if err := serve(); err != nil {
+	if err := serveCommands(); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 	}
-	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // QEMU ends
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // ends QEMU
 }
 
-// mounts are the file systems of the guest.
+// mounts lists the guest's file systems.
 var mounts = []struct{ kind, path string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},
 }
 
-func serve() error {
+func serveCommands() error {
 	for _, m := range mounts {
 		if err := errors.Join(os.MkdirAll(m.path, 0o755), unix.Mount(m.kind, m.path, m.kind, 0, "")); err != nil {
 			return fmt.Errorf("mount %s: %w", m.path, err)
 		}
 	}
-	err := errors.Join(os.Setenv("PATH", "/bin"), os.Mkdir("/run/lock", 0o777), os.Chmod("/run/lock", 0o1777), os.Chmod("/tmp", 0o1777))
+	err := errors.Join(os.Setenv("PATH", "/bin"), os.Mkdir("/run/lock", 0o777), os.Chmod("/run/lock", 0o1777),
+		os.Chmod("/tmp", 0o1777))
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func makeRaw(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// server runs commands and reports on them.
+// server runs commands and reports their output.
 type server struct {
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -116,7 +118,7 @@ func (s *server) handle(c *pcivm.Command) {
 	go func() {
 		var text strings.Builder
 		end := pcivm.Event{ID: c.ID, Ended: true}
-		if err := tool(&text, c.Args); err != nil {
+		if err := runTool(&text, c.Args); err != nil {
 			end.Line, end.Code = err.Error(), 1
 		}
 		s.copy(strings.NewReader(text.String()), pcivm.Event{ID: c.ID})
@@ -179,7 +181,7 @@ func exitCode(p *os.ProcessState) int {
 	return p.ExitCode()
 }
 
-// tools are what a case needs beside olafctl. They run in the init, or as its child when the command names /init.
+// tools lists the cases' helper programs. They run in the init, or as its child if the command names /init.
 var tools = map[string]func(out io.Writer, args []string) error{
 	"read": func(out io.Writer, args []string) error {
 		text, err := os.ReadFile(args[0])
@@ -187,24 +189,24 @@ var tools = map[string]func(out io.Writer, args []string) error{
 		return err
 	},
 	"write":  func(_ io.Writer, args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) },
-	"poke":   func(_ io.Writer, args []string) error { return poke(args[0], args[1], args[2]) },
-	"await":  func(_ io.Writer, args []string) error { return await(args[0], true) },
-	"absent": func(_ io.Writer, args []string) error { return await(args[0], false) },
-	"insmod": func(_ io.Writer, args []string) error { return insmod(args[0], strings.Join(args[1:], " ")) },
-	"share":  func(_ io.Writer, args []string) error { return share(args[0], args[1]) },
+	"poke":   func(_ io.Writer, args []string) error { return pokeBytes(args[0], args[1], args[2]) },
+	"await":  func(_ io.Writer, args []string) error { return awaitPath(args[0], true) },
+	"absent": func(_ io.Writer, args []string) error { return awaitPath(args[0], false) },
+	"insmod": func(_ io.Writer, args []string) error { return loadModule(args[0], strings.Join(args[1:], " ")) },
+	"share":  func(_ io.Writer, args []string) error { return shareFile(args[0], args[1]) },
 	"map":    mapForever,
-	"up":     func(_ io.Writer, args []string) error { return up(args[0]) },
+	"up":     func(_ io.Writer, args []string) error { return enableInterface(args[0]) },
 }
 
-func tool(out io.Writer, args []string) error {
+func runTool(out io.Writer, args []string) error {
 	if len(args) == 0 || tools[args[0]] == nil {
 		return fmt.Errorf("no tool for %q", args)
 	}
 	return tools[args[0]](out, append(args[1:], "", "")[:max(2, len(args)-1)])
 }
 
-// poke writes bytes at an offset, for a file such as the configuration space of a function.
-func poke(path, offset, text string) error {
+// pokeBytes writes hex bytes at an offset of a file such as a configuration space.
+func pokeBytes(path, offset, text string) error {
 	at, err1 := strconv.ParseInt(offset, 0, 64)
 	data, err2 := hex.DecodeString(text)
 	file, err3 := os.OpenFile(path, os.O_WRONLY, 0)
@@ -215,8 +217,8 @@ func poke(path, offset, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// await returns once a path is there, or is not. The test that asked gives up earlier.
-func await(path string, there bool) error {
+// awaitPath waits until a path exists, or does not exist. The calling test gives up earlier.
+func awaitPath(path string, there bool) error {
 	for range 180_000 {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != there {
 			return nil
@@ -226,7 +228,7 @@ func await(path string, there bool) error {
 	return fmt.Errorf("%s: waited in vain", path)
 }
 
-func insmod(path, parameters string) error {
+func loadModule(path, parameters string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -239,8 +241,8 @@ func insmod(path, parameters string) error {
 	return nil
 }
 
-// share gives a group the right to read and write a file.
-func share(path, group string) error {
+// shareFile lets a group read and write a file.
+func shareFile(path, group string) error {
 	gid, err := strconv.Atoi(group)
 	if err != nil {
 		return err
@@ -248,7 +250,7 @@ func share(path, group string) error {
 	return errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660))
 }
 
-// mapForever maps the first page of a file and keeps it until the process is ended.
+// mapForever maps the first page of a file until the process is killed.
 func mapForever(out io.Writer, args []string) error {
 	file, err := os.OpenFile(args[0], os.O_RDWR, 0)
 	if err != nil {
@@ -258,11 +260,11 @@ func mapForever(out io.Writer, args []string) error {
 		return fmt.Errorf("map %s: %w", args[0], err)
 	}
 	fmt.Fprintln(out, "mapped")
-	return unix.Pause() // select {} would end the program, as nothing else runs in it
+	return unix.Pause() // select {} would end the program, because no other goroutine runs
 }
 
-// up switches a network interface on.
-func up(name string) error {
+// enableInterface brings a network interface up.
+func enableInterface(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
