@@ -1,6 +1,6 @@
-// Package archive says what the folder of a stored bench holds: the document, its runs with what they were measured by, and
-// every delivered frame. From these it loads a result again, and recomputes all numbers to prove that they are those of
-// the raw data.
+// Package archive reads and writes the folder of a stored bench: the document, its runs with their measuring
+// configuration, and every delivered frame. From these it loads a result and recomputes all numbers to verify that
+// they follow from the raw data.
 package archive
 
 import (
@@ -29,28 +29,28 @@ const (
 	ObservationsFile = "observations.olb"
 )
 
-// ErrMismatch says that stored numbers are not those of the stored raw data.
+// ErrMismatch: stored numbers do not follow from the stored raw data.
 var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of the raw data")
 
-// RunsSchema names the document of RunsFile.
+// RunsSchema is the schema name of RunsFile.
 const RunsSchema = "olafctl.runs/v1"
 
-// Kept is one run with what it takes to compute it again.
+// Kept is one run with the data needed to compute it again.
 type Kept struct {
-	// Ordinal is the run's number among the observations. Runs that are looked at first, those of the first seed, should
+	// Ordinal is the run's number among the observations. Runs to look at first, those of the first seed, should
 	// have the smallest.
 	Ordinal uint32         `json:"ordinal"`
 	Measure results.Config `json:"measure"`
 	Run     results.Run    `json:"run"`
-	// System is whose counters and metrics they are; see metric.Declaration.
+	// System is the system that declares the counters and metrics; see metric.Declaration.
 	System string `json:"system,omitempty"`
-	// NoFrames says that its observations were not kept, because its owner can repeat it.
+	// NoFrames means that the observations were not stored, because the run's owner can repeat it.
 	NoFrames bool     `json:"no_frames,omitempty"`
-	checks   []string // that were made when it was kept
+	checks   []string // checks in force when the run was stored
 }
 
-// Doubts lists what makes the run invalid now that it was made again, and did not when it was kept, although the same was
-// checked then. newer is what a rule says that was no rule then; empty where none does.
+// Doubts lists reasons why the recomputed run is invalid although the stored one passed the same checks. newer is
+// the violation of a rule that did not exist then, or "".
 func (k *Kept) Doubts(again *results.Run) (reasons []string, newer string) {
 	var broken *olaf.BrokenError
 	if errors.As(again.Counters.Check(), &broken) && !slices.Contains(k.checks, broken.Rule) {
@@ -66,16 +66,16 @@ func (k *Kept) Doubts(again *results.Run) (reasons []string, newer string) {
 
 type runsDocument struct {
 	Schema string `json:"schema"`
-	// Checks are the rules that the counters were checked against when the runs were kept; where they are not stored, the
-	// identities were.
+	// Checks are the rules that the counters were checked against when the runs were stored; if absent, the
+	// identities.
 	Checks []string `json:"checks,omitempty"`
 	Runs   []Kept   `json:"runs"`
 }
 
-// Declarations finds what a system declares, by its name; nil where this olafctl knows none of that name.
+// Declarations returns what a system declares, or nil for an unknown system.
 type Declarations func(system string) *metric.Declaration
 
-// of is what this olafctl declares for a run.
+// of returns the declaration for a run.
 func (d Declarations) of(k *Kept) *metric.Declaration {
 	if declared := d(k.System); declared != nil {
 		return declared
@@ -83,8 +83,8 @@ func (d Declarations) of(k *Kept) *metric.Declaration {
 	return &metric.Declaration{System: k.System, Ledger: new(olaf.Ledger)}
 }
 
-// Recorder writes the observations of runs into a stored run's folder. Runs may come at the same time from several
-// goroutines, each run from one at a time; the file holds them by ordinal, whatever their order in time.
+// Recorder writes the observations of runs into a stored run's folder. Runs may be recorded concurrently, each by
+// one goroutine at a time. The file contains them by ordinal, in any order of time.
 type Recorder struct {
 	mu      sync.Mutex
 	file    *store.File
@@ -93,13 +93,13 @@ type Recorder struct {
 	open    map[uint32]*obsfile.Encoder
 	waiting map[uint32][]byte // ended runs whose turn has not come
 	next    uint32
-	begun   *store.Mark // where the next run begins, once part of it is written
+	begun   *store.Mark // start of the next run in the file, once part of it is written
 }
 
-// chunk is how much of a run is written at once while it goes on.
+// chunk is the size in bytes from which a run in progress is written.
 const chunk = 1 << 20
 
-// NewRecorder begins the file of observations. It keeps w busy until Close.
+// NewRecorder begins the file of observations. w stays busy until Close.
 func NewRecorder(w *store.Writer) (*Recorder, error) {
 	file, err := w.File(ObservationsFile)
 	if err != nil {
@@ -108,7 +108,7 @@ func NewRecorder(w *store.Writer) (*Recorder, error) {
 	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*obsfile.Encoder{}, waiting: map[uint32][]byte{}}, nil
 }
 
-// Observe takes the next deliveries of a run. The slice is not kept.
+// Observe adds deliveries of a run. The slice is not retained.
 func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) error {
 	e := r.encoder(ordinal)
 	for i := range observations {
@@ -120,7 +120,7 @@ func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) erro
 	return r.write(ordinal, e)
 }
 
-// write writes what there is of a run whose turn it is, so that memory stays flat however long it goes on.
+// write writes the encoded part of the run whose turn it is, so that memory use stays constant.
 func (r *Recorder) write(ordinal uint32, e *obsfile.Encoder) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,10 +156,10 @@ func (r *Recorder) encoder(ordinal uint32) *obsfile.Encoder {
 	return e
 }
 
-// Done ends a run.
+// EndRun ends a run.
 func (r *Recorder) Done(ordinal uint32) error {
 	e := r.encoder(ordinal)
-	blocks := e.End() // the work, outside of the lock
+	blocks := e.End() // encode outside the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, ordinal)
@@ -181,8 +181,7 @@ func (r *Recorder) Done(ordinal uint32) error {
 	return nil
 }
 
-// Close ends the file. Runs that were not ended are left out; those that waited for one that never came follow in their
-// order.
+// Close ends the file. Runs that were not ended are dropped; those waiting for a missing one are written in order.
 func (r *Recorder) Close() error {
 	if err := r.takeBack(); err != nil {
 		return errors.Join(err, r.file.Close())
@@ -200,7 +199,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(append(errs, r.buffer.Flush(), r.file.Close())...)
 }
 
-// takeBack removes the part of a run that was not ended.
+// takeBack removes the written part of a run that was not ended.
 func (r *Recorder) takeBack() error {
 	if r.begun == nil {
 		return nil
@@ -235,7 +234,7 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 	return nil
 }
 
-// union adds to a list what it does not have.
+// union appends the elements of more that list lacks.
 func union(list, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(list, s) {
@@ -245,11 +244,11 @@ func union(list, more []string) []string {
 	return list
 }
 
-// samplesPerConfiguration is how many frames of each configuration's first run a loaded result shows.
+// samplesPerConfiguration is the number of frames of each configuration's first run in a loaded result.
 const samplesPerConfiguration = 500
 
-// Load reads a stored bench. The runs are in the order in which they were saved. The error matches ErrDocumentOnly where
-// there are none.
+// Load reads a stored bench, with its runs in the order in which they were saved. The error matches ErrDocumentOnly
+// if there are none.
 func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		return nil, documentOnly(f)
@@ -279,7 +278,8 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	return r, err
 }
 
-// judgeAnew gives a document of the first version today's verdicts, and says so. It returns how many rows it judged.
+// judgeAnew gives a document of the first version current verdicts and a statement about that. It returns the number
+// of rows judged.
 func judgeAnew(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0
@@ -291,7 +291,7 @@ func judgeAnew(b *results.Bench) int {
 	return len(b.Paper)
 }
 
-// Runs reads the runs of a stored bench, under the declarations of this olafctl.
+// Runs reads the runs of a stored bench with current declarations.
 func Runs(f *store.Folder, d Declarations) ([]Kept, error) {
 	document, err := readRuns(f)
 	if err != nil {
@@ -321,7 +321,7 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 	return document, nil
 }
 
-// declareRows gives the rows of a stored bench what the runs that they are over declare.
+// declareRows gives the rows of a stored bench the declarations of their runs.
 func declareRows(bench *results.Bench, kept []Kept, d Declarations) {
 	for i := range bench.Rows {
 		row := &bench.Rows[i]
@@ -343,7 +343,7 @@ type configuration struct {
 
 func configurationOf(r *results.Run) configuration { return configuration{r.Queue, r.OutRateBPS} }
 
-// samples takes the first frames of the given runs.
+// readSamples returns the first frames of the given runs.
 func samples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, err error) {
 	taken := map[uint32]int{}
 	complete := 0
@@ -366,8 +366,8 @@ func samples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, 
 	return out, err
 }
 
-// Observations calls visit with every stored frame, by run, until it returns false. Without a file of observations the
-// error matches fs.ErrNotExist.
+// Observations calls visit for every stored frame, by run, until it returns false. Without a file of observations
+// the error matches fs.ErrNotExist.
 func Observations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
 	file, err := f.Open(ObservationsFile)
 	if err != nil {

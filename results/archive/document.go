@@ -9,27 +9,28 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Files of an experiment whose report has a document of its own.
+// Files of an experiment with its own report document.
 const (
 	DocumentFile = "document.json"
 	PrintedFile  = "printed.txt"
 	TableFile    = "table.csv"
 )
 
-// ErrDocumentOnly says that an experiment was kept without single runs.
+// ErrDocumentOnly: the experiment was stored without single runs.
 var ErrDocumentOnly = olaf.NewError(olaf.Usage, "kept with its document only")
 
-// Document is a report of its own, in every form that it was printed in.
+// Document is an experiment's own report in all its printed forms.
 type Document struct {
 	JSON    json.RawMessage
-	Printed []byte // as it was printed then
+	Printed []byte // as printed when it was stored
 	Table   []byte // CSV
 }
 
-// HasDocumentOnly says whether f is an experiment that was kept with its document alone.
+// HasDocumentOnly reports whether f was stored with its document alone.
 func HasDocumentOnly(f *store.Folder) bool { return HasDocument(f) && !has(f, RunsFile) }
 
-// HasDocument says whether f holds a report of its own, beside single runs or alone. Without it the bench is the document.
+// HasDocument reports whether f contains a report document, with or without single runs. Otherwise the bench is the
+// document.
 func HasDocument(f *store.Folder) bool { return has(f, DocumentFile) }
 
 func has(f *store.Folder, name string) bool {
@@ -37,7 +38,7 @@ func has(f *store.Folder, name string) bool {
 	return err == nil
 }
 
-// LoadDocument reads a report of its own.
+// LoadDocument reads a report document.
 func LoadDocument(f *store.Folder) (*Document, error) {
 	d := new(Document)
 	if err := f.ReadJSON(DocumentFile, &d.JSON); err != nil {
@@ -51,7 +52,7 @@ func LoadDocument(f *store.Folder) (*Document, error) {
 	return d, err
 }
 
-// documentOnly is the error for what needs single runs.
+// documentOnly returns the error for an operation that needs single runs.
 func documentOnly(f *store.Folder) error {
 	return fmt.Errorf("%w: %s has no single runs; print it with olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())
 }

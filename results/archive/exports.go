@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 )
 
-// Kinds of exports that come out byte for byte the same.
+// Kinds of exports that are reproducible byte for byte.
 const (
 	KindWorkbook = "xlsx"
 	KindReport   = "report"
@@ -38,8 +38,8 @@ func digest(kind string, r *sheets.Result) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Remember keeps the digest of an export of the given kind beside the stored run, so that VerifyExports can tell whether
-// it comes out the same again. tool is the version of the running program.
+// Remember stores the digest of an export of the given kind, so that VerifyExports can check that it is
+// reproducible. tool is the version of the running program.
 func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations, l Layouts) error {
 	r, err := Exportable(f, d, l)
 	if err != nil {
@@ -52,18 +52,17 @@ func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations
 	return s.SetExport(f.ID(), store.Export{Kind: kind, Tool: tool, SHA256: sum})
 }
 
-// unidentified marks versions that any number of different programs have: those built in a working copy, as the Go tool
-// writes them.
+// unidentified marks versions that several programs share: those built in a working copy, as the Go tool writes
+// them.
 var unidentified = []string{"(devel)", "+dirty"}
 
-// sameTool says whether an export was certainly made by the program whose version is tool.
+// sameTool reports whether an export was certainly made by the program with version tool.
 func sameTool(e *store.Export, tool string) bool {
 	return e.Tool == tool && !slices.ContainsFunc(unidentified, func(mark string) bool { return strings.Contains(tool, mark) })
 }
 
-// VerifyExports makes every remembered export of this tool version again and says how many there were, and how many were
-// made by others, which write other bytes for the same content and can't be compared. One that comes out differently is an
-// error that matches ErrMismatch.
+// VerifyExports repeats every stored export of this tool version. It returns their number and the number of exports
+// by other versions, which cannot be compared. A difference is an error that matches ErrMismatch.
 func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations, l Layouts) (made, others int, err error) {
 	exports, err := s.Exports(f.ID())
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Layouts make tables with their figures of the documents that reports have of their own, by the schema of these without its
-// version: what is drawn has the same members in all.
+// Layouts convert report documents to tables with figures, by schema without its version: the members that are drawn
+// are the same in all versions.
 type Layouts map[string]func(document []byte) ([]table.Sheet, error)
 
-// stated is what the documents of all reports have in common.
+// stated contains the members that all report documents share.
 type stated struct {
 	Schema     string             `json:"schema"`
 	Config     json.RawMessage    `json:"config"`
@@ -24,8 +24,8 @@ type stated struct {
 	Paper      []results.PaperRow `json:"paper"`
 }
 
-// Exportable is a stored run in the form that every exporter takes. Of an experiment that was kept with its document alone, it
-// is what that says.
+// LoadExportable returns a stored run in the exporters' form. For an experiment stored with its document alone, it
+// contains the document's content.
 func Exportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		m := &f.Manifest
@@ -40,7 +40,7 @@ func Exportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, err
 	return r, layOut(r, f, l)
 }
 
-// layOut adds what a report's own document says.
+// layOut adds the content of a report document.
 func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	if !HasDocument(f) {
 		return nil
@@ -56,12 +56,12 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	b := r.Bench
 	if r.DocumentOnly {
 		b.Paper = s.Paper
-		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) { // as the first versions had none
+		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) { // documents of the first versions have no kind
 			b.Schema = s.Schema
 		}
 		judgeAnew(b)
 	}
-	if len(s.Config) > 0 { // shorter than what was resolved from it
+	if len(s.Config) > 0 { // shorter than the resolved form
 		b.Config = s.Config
 	}
 	b.Statements = append(b.Statements, s.Statements...)

@@ -13,34 +13,34 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Proof is what a verification found in order.
+// Proof is the result of a successful verification.
 type Proof struct {
-	Files        int   `json:"files"`        // whose digests agree
-	Observations int64 `json:"observations"` // that were measured again
-	Runs         int   `json:"runs"`         // whose numbers came out the same
+	Files        int   `json:"files"`        // files whose digests agree
+	Observations int64 `json:"observations"` // observations measured again
+	Runs         int   `json:"runs"`         // runs with equal numbers
 	Rows         int   `json:"rows"`
 	Comparisons  int   `json:"comparisons"`
 	Paper        int   `json:"paper"`
-	// Anew counts lines that were kept with verdicts of earlier rules and are judged anew; Dropped those of claims that are no
-	// longer made.
+	// Anew counts lines that were stored with verdicts of earlier rules and are judged again; Dropped counts those
+	// of removed claims.
 	Anew    int `json:"judged_anew,omitempty"`
 	Dropped int `json:"dropped,omitempty"`
-	// Earlier counts lines of a document that was kept alone, whose verdicts are of earlier rules and stay so.
+	// Earlier counts lines of a document without runs, whose verdicts by earlier rules stay.
 	Earlier int `json:"earlier,omitempty"`
-	// Unfinished counts frames of seeds that were not finished when the bench ended early. They enter no number.
+	// Unfinished counts frames of seeds that did not finish because the bench ended early. They enter no number.
 	Unfinished int64 `json:"unfinished_frames,omitempty"`
-	// Raw is false when the run was stored without its frames, so that only digests and statistics could be checked.
+	// Raw is false if the run was stored without its frames, so that only digests and statistics were checked.
 	Raw bool `json:"raw"`
-	// New are counters and metrics that this olafctl has and the one that kept the runs had not; Unknown are those of the
-	// runs that this one can't compute. Doubts say what speaks against runs by rules that are new.
+	// New are counters and metrics that the olafctl which stored the runs did not have. Unknown are those of the
+	// runs that this one cannot compute. Doubts are violations of new rules.
 	New     []string `json:"new,omitempty"`
 	Unknown []string `json:"unknown,omitempty"`
 	Doubts  []string `json:"doubts,omitempty"`
 }
 
-// Verify proves a stored bench: every file by its digest, every run's numbers from its frames, and the document's rows,
-// comparisons and paper lines from the runs. Numbers are compared over the names that are stored. A difference is an error
-// that names it and matches store.ErrDamaged or ErrMismatch.
+// Verify checks a stored bench: every file against its digest, every run's numbers against its frames, and the
+// document's rows, comparisons and paper lines against the runs. It compares the stored names. A difference is an
+// error that names it and matches store.ErrDamaged or ErrMismatch.
 func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	if err := f.VerifyDigests(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	proof := &Proof{Files: len(digests)}
 	if HasDocumentOnly(f) {
 		proof.Earlier, err = earlierVerdicts(f)
-		return proof, err // nothing that it could be computed from again
+		return proof, err // nothing to compute it from
 	}
 	kept, err := Runs(f, d)
 	if err != nil {
@@ -63,7 +63,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	}
 	switch err := proof.runs(f, kept); {
 	case errors.Is(err, fs.ErrNotExist):
-		// Stored without frames, which is allowed: the digests say that none was lost since.
+		// Stored without frames, which is allowed: the digests show that none was lost since.
 	case err != nil:
 		return nil, err
 	default:
@@ -76,7 +76,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	return proof, proof.document(f, &bench, kept, d)
 }
 
-// earlierVerdicts counts the lines of a document of its own that say no basis, as those of the first version.
+// earlierVerdicts counts the lines of a document without a basis, as in the first version.
 func earlierVerdicts(f *store.Folder) (n int, err error) {
 	var document struct {
 		Paper []results.PaperRow `json:"paper"`
@@ -90,7 +90,7 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 	return n, err
 }
 
-// runs measures every run again from its frames.
+// checkRuns measures every run again from its frames.
 func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	byOrdinal := map[uint32]*Kept{}
 	for i := range kept {
@@ -139,7 +139,7 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	for i := range kept { // runs that delivered nothing, or whose frames were not kept
+	for i := range kept { // runs without deliveries or without stored frames
 		k := byOrdinal[kept[i].Ordinal]
 		if k == nil || k.NoFrames {
 			continue
@@ -153,14 +153,14 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	return nil
 }
 
-// news notes what is new since the run was kept, and what this olafctl doesn't know of it.
+// addNames records names that are new since the run was stored, and names unknown now.
 func (p *Proof) news(k *Kept, d Declarations) {
 	names, unknown := k.Run.New(d.of(k))
 	p.New, p.Unknown = union(p.New, names), union(p.Unknown, unknown)
 }
 
-// sameRun compares what was measured again. What the collector can't know is taken from the stored run: its names, why the
-// testbed called it invalid, why it withheld the ages, and what it was set beside.
+// sameRun compares a run that was measured again. What the collector cannot know comes from the stored run: its
+// names, the testbed's reasons for invalidity and for withheld ages, and the twin's ages.
 func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	stored := &k.Run
 	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
@@ -186,7 +186,7 @@ func mismatch(f *store.Folder, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s; run it again, or remove it with olafctl runs rm %s", ErrMismatch, f.ID(), fmt.Sprintf(format, args...), f.ID())
 }
 
-// document computes rows, comparisons and paper lines again from the runs.
+// checkDocument computes rows, comparisons and paper lines again from the runs.
 func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {
@@ -214,7 +214,7 @@ func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d D
 	return p.paper(f, bench)
 }
 
-// ofRow declares a statistic of everything that a stored row has one of, and of nothing else.
+// ofRow declares exactly the statistics of a stored row.
 func ofRow(row *results.Row) *metric.Declaration {
 	d := new(metric.Declaration)
 	for i := range row.Stats {
@@ -226,17 +226,17 @@ func ofRow(row *results.Row) *metric.Declaration {
 	return d
 }
 
-// paper judges again every line that the bench itself measured.
+// checkPaper judges again every line that the bench itself measured.
 func (p *Proof) paper(f *store.Folder, bench *results.Bench) error {
 	ours := paper.FromBench(bench)
 	for i := range bench.Paper {
 		row := &bench.Paper[i]
-		id := paper.Canonical(row.ID) // a run may be older than papers' names
+		id := paper.Canonical(row.ID) // the run may be older than papers' names
 		again, measured := ours[id]
 		if !measured || row.Kind == "" && !row.Published.Known() {
-			continue // a trend of the first version says only whether it held
+			continue // a trend of the first version records only whether it held
 		}
-		// Verdicts and notes may have been improved since; the numbers may not.
+		// Verdicts and notes may have been improved since; the numbers must agree.
 		if why := results.Difference(row.Ours, again.Statistic); why != "" {
 			return mismatch(f, "the paper's %s: %s", row.ID, why)
 		}

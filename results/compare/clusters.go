@@ -13,23 +13,24 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Cluster is an age of one cluster of a configuration on both sides, of which one at least left real wires or was set beside the twin.
-// It is shown and not tested: a test a cluster would wear down those of the lines.
+// Cluster is an age of one cluster of a configuration on both sides, at least one of which was measured on real
+// wires or compared with the twin. It is shown without a test: a test per cluster would weaken those of the lines.
 type Cluster struct {
 	Queue      string            `json:"queue"`
 	OutRateBPS int64             `json:"out_rate_bps"`
 	Cluster    int               `json:"cluster"`
-	Metric     string            `json:"metric"` // as of a bench's clusters
+	Metric     string            `json:"metric"` // as in a bench's clusters
 	Title      string            `json:"title"`
-	A          results.Statistic `json:"a"` // with plan, twin and measured where it was set beside the twin
+	A          results.Statistic `json:"a"` // with plan, twin and measured if compared with the twin
 	B          results.Statistic `json:"b"`
-	ChangePct  results.Float     `json:"change_pct"` // as of a Line
+	ChangePct  results.Float     `json:"change_pct"` // as in a Line
 }
 
-// absent is why a side has no age of a cluster.
+// absent is the reason why a side has no age of a cluster.
 const absent = "no valid run with this cluster"
 
-// clusters takes up the ages of single clusters of which a metric is the mean, where a side is real or was set beside the twin.
+// addClusters adds the ages of single clusters that a metric averages, if a side is real or was compared with the
+// twin.
 func (d *Document) clusters(of pair, m *metric.Metric, a, b []*results.Run, real bool) {
 	sides := [2]map[int]results.ClusterAge{agesOf(m, a), agesOf(m, b)}
 	var ids []int
@@ -58,12 +59,12 @@ func (d *Document) clusters(of pair, m *metric.Metric, a, b []*results.Run, real
 	}
 }
 
-// told says whether either side has anything to show.
+// isKnown reports whether either side has an age to show.
 func (c *Cluster) told() bool {
 	return c.A.Known() || c.B.Known() || c.A.Beside != nil && c.A.Twin.Known() || c.B.Beside != nil && c.B.Twin.Known()
 }
 
-// agesOf are the ages, by cluster, of which a metric is the mean.
+// agesOf returns the ages that a metric averages, by cluster.
 func agesOf(m *metric.Metric, runs []*results.Run) map[int]results.ClusterAge {
 	of := map[int]results.ClusterAge{}
 	for _, age := range results.ClusterAges(runs) {
@@ -74,10 +75,10 @@ func agesOf(m *metric.Metric, runs []*results.Run) map[int]results.ClusterAge {
 	return of
 }
 
-// mostClusters is how many lines of clusters people are shown who do not ask for all.
+// mostClusters is the number of cluster lines shown by default.
 const mostClusters = 12
 
-// shownClusters are the lines to show in their order: all, or those that changed most.
+// shownClusters returns the lines to show, in order: all, or those with the largest changes.
 func (d *Document) shownClusters(all bool) []Cluster {
 	if all || len(d.Clusters) <= mostClusters {
 		return d.Clusters
@@ -96,10 +97,10 @@ func (d *Document) shownClusters(all bool) []Cluster {
 	return shown
 }
 
-// size is by how much a line changed; one whose change is not known is no number, which cmp.Compare takes for the least.
+// size returns how much a line changed; an unknown change is NaN, which cmp.Compare sorts first.
 func (c *Cluster) size() float64 { return math.Abs(float64(c.ChangePct)) }
 
-// printClusters gives the ages of single clusters to print, and returns how many lines were left out.
+// printClusters prints the ages of single clusters and returns the number of omitted lines.
 func (d *Document) printClusters(all bool, print func(title string, s *table.Sheet) error) (hidden int, err error) {
 	shown := d.shownClusters(all)
 	hidden = len(d.Clusters) - len(shown)
@@ -125,7 +126,7 @@ func clusterSheet(lines []Cluster) *table.Sheet {
 	return s
 }
 
-// twinOf is the twin's of an age.
+// twinOf formats the twin's age.
 func twinOf(s *results.Statistic) string {
 	if s.Beside == nil {
 		return text.Missing

@@ -1,5 +1,5 @@
-// Package compare sets two stored results of one experiment against each other: metric by metric, in pairs of equal seed
-// where there are such, with intervals, a test that uses the pairs, the size of the effect, and the verdict in words.
+// Package compare compares two stored results of one experiment metric by metric, in pairs of equal seed where
+// possible, with intervals, a test that uses the pairs, the effect size, and a verdict in words.
 package compare
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// ErrDifferent says that two results have nothing to compare.
+// ErrDifferent: the two results have nothing to compare.
 var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
-// Schema names the document.
+// Schema is the document's schema name.
 const Schema = "olafctl.compare/v2"
 
-// Verdicts over one metric.
+// Verdicts on one metric.
 const (
-	Higher  = "higher" // B's is
+	Higher  = "higher" // B is higher
 	Lower   = "lower"
 	NotSeen = "no difference shown"
 	TooFew  = "too few" // no data of this size could have shown a difference
 )
 
-// Tests that a verdict rests on.
+// Tests that verdicts are based on.
 const (
 	pairedT = "paired t"
 	rankSum = "rank sum"
@@ -48,16 +48,16 @@ type Side struct {
 	Experiment string
 	Config     json.RawMessage
 	Runs       []results.Run
-	Partial    bool // it was interrupted, so that runs of its plan are missing
+	Partial    bool // it was interrupted and lacks runs of its plan
 }
 
-// Document is a comparison of B with A, the base.
+// Document is a comparison of B with the base A.
 type Document struct {
 	Schema     string `json:"schema"`
 	Experiment string `json:"experiment"`
 	A          string `json:"a"`
 	B          string `json:"b"`
-	// Config lists what differs between the specifications.
+	// Config lists the differences between the specifications.
 	Config   []Setting `json:"config"`
 	Lines    []Line    `json:"lines"`
 	Beside   []Beside  `json:"beside,omitempty"`
@@ -65,7 +65,7 @@ type Document struct {
 	Warnings []string  `json:"warnings"`
 }
 
-// Beside is an age of one configuration that was set beside the twin's, on either side or on both.
+// Beside is an age of one configuration that was compared with the twin's, on one side or both.
 type Beside struct {
 	Queue      string          `json:"queue"`
 	OutRateBPS int64           `json:"out_rate_bps"`
@@ -75,7 +75,7 @@ type Beside struct {
 	B          *results.Beside `json:"b,omitempty"`
 }
 
-// Setting is one item of the specification that differs; empty where a side does not have it.
+// Setting is one item of the specification that differs; empty if a side lacks it.
 type Setting struct {
 	Name string `json:"name"`
 	A    string `json:"a"`
@@ -84,25 +84,26 @@ type Setting struct {
 
 // Line is one metric of one configuration.
 type Line struct {
-	Queue      string            `json:"queue"` // or "A's → B's", where these are compared with each other
+	Queue      string            `json:"queue"` // or "A's → B's" for a comparison of two different ones
 	OutRateBPS int64             `json:"out_rate_bps"`
 	Metric     string            `json:"metric"`
 	Title      string            `json:"title"`
 	Unit       string            `json:"unit"`
 	A          results.Statistic `json:"a"`
 	B          results.Statistic `json:"b"`
-	// Difference is B − A over pairs of equal seed, or missing without such pairs. Low and High are its
-	// bootstrap interval.
+	// Difference is B − A over pairs of equal seed, missing without such pairs. Low and High are its bootstrap
+	// interval.
 	Difference Paired `json:"difference"`
-	// ChangePct is the mean difference relative to A's mean, both over common seeds where there are such.
+	// ChangePct is the mean difference relative to A's mean, both over common seeds if there are any.
 	ChangePct results.Float `json:"change_pct"`
-	// Test is what decides: the paired t test where seeds are common, else the exact permutation of rank sums. P is its p,
-	// PHolm the same held against all metrics of the document, PSignedRank Wilcoxon's beside a paired one.
+	// Test is the deciding test: the paired t test if there are common seeds, else the exact permutation test of
+	// rank sums. P is its p, PHolm the same adjusted for all metrics of the document, PSignedRank Wilcoxon's for
+	// pairs.
 	Test        string        `json:"test"`
 	P           results.Float `json:"p"`
 	PHolm       results.Float `json:"p_holm"`
 	PSignedRank results.Float `json:"p_signed_rank"`
-	// Effect is the rank-biserial correlation: 1 when every value of B lies above every one of A.
+	// Effect is the rank-biserial correlation: 1 if all values of B are above all values of A.
 	Effect  results.Float `json:"effect"`
 	Verdict string        `json:"verdict"` // higher, lower, no difference shown, too few
 
@@ -116,7 +117,7 @@ type Paired struct {
 	High results.Float `json:"bootstrap_high"`
 }
 
-// Results compares b with a. Runs that are not valid stay out, and the warnings say how many.
+// CompareResults compares b with a. Invalid runs are excluded, and a warning gives their number.
 func Results(a, b *Side) (*Document, error) {
 	experiment := paper.Canonical(a.Experiment)
 	if paper.Canonical(b.Experiment) != experiment {
@@ -169,8 +170,8 @@ func Results(a, b *Side) (*Document, error) {
 	return doc, nil
 }
 
-// loneMetrics finds the metrics of one configuration that only one side has, as the builds that kept the sides define different
-// ones. It returns the side by the metric's name.
+// loneMetrics returns the metrics of one configuration that only one side has, because the sides were stored by
+// different builds, with the side's letter.
 func loneMetrics(of pair, a, b []results.Run) map[string]string {
 	lone := map[string]string{}
 	if of.a != of.b {
@@ -189,7 +190,7 @@ func loneMetrics(of pair, a, b []results.Run) map[string]string {
 	return lone
 }
 
-// warnLone names what is not compared because the build of the other side did not define it.
+// warnLone warns of metrics that are not compared because the other side's build did not define them.
 func (d *Document) warnLone(of pair, lone map[string]string) {
 	for _, side := range []struct{ letter, name string }{{"A", d.A}, {"B", d.B}} {
 		var names []string
@@ -205,7 +206,7 @@ func (d *Document) warnLone(of pair, lone map[string]string) {
 	}
 }
 
-// sameWork reports whether an update of the weights holds as many gradients on both sides.
+// sameWork reports whether an update of the weights has the same number of gradients on both sides.
 func sameWork(of pair, a, b []results.Run) bool {
 	row := func(k key, runs []results.Run) results.Row {
 		row := results.Row{Queue: k.queue}
@@ -221,12 +222,13 @@ func sameWork(of pair, a, b []results.Run) bool {
 	return results.SameWork([]results.Row{row(of.a, a), row(of.b, b)})
 }
 
-// onWires says that valid runs left by an output that a process kept in time, as all or none of a configuration do.
+// onWires reports whether valid runs were sent by a process in real time; that applies to all runs of a
+// configuration or none.
 func onWires(runs []results.Run) bool {
 	return slices.ContainsFunc(valid(runs), func(r *results.Run) bool { return r.LatenessNS != nil })
 }
 
-// holds says which configurations have valid runs.
+// describe lists the configurations with valid runs.
 func (s *Side) holds() string {
 	var names []string
 	for _, r := range valid(s.Runs) {
@@ -261,7 +263,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	}
 }
 
-// beside takes up what the twin made of an age, where a side asked it.
+// addBeside adds the twin's values of an age if a side has them.
 func (d *Document) beside(of pair, m *metric.Metric, a, b []*results.Run) {
 	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
 	if line.A != nil || line.B != nil {
@@ -278,7 +280,7 @@ type key struct {
 // pair is a configuration of each side.
 type pair struct{ a, b key }
 
-// name says what is compared: a configuration, or one with another.
+// name returns what is compared: one configuration, or two with an arrow.
 func (p pair) name() string {
 	if p.a == p.b {
 		return p.a.queue
@@ -286,8 +288,8 @@ func (p pair) name() string {
 	return p.a.queue + " → " + p.b.queue
 }
 
-// pairs sets equal configurations against each other, and warns of those that only one side has. Where each side has just
-// one at the same output rate, these are meant, whatever their names.
+// pairConfigurations pairs equal configurations and warns of those that only one side has. If each side has just
+// one, at the same output rate, these are paired whatever their names.
 func (d *Document) pairs(a, b []key) (pairs []pair) {
 	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
 		return []pair{{a[0], b[0]}}
@@ -307,7 +309,7 @@ func (d *Document) pairs(a, b []key) (pairs []pair) {
 	return pairs
 }
 
-// at says the output rate of a configuration that has one of its own.
+// atRate returns " at RATE" for a configuration with an output rate.
 func at(rate int64) string {
 	if rate == 0 {
 		return ""
@@ -325,7 +327,7 @@ func grouped(runs []results.Run) map[key][]results.Run {
 	return groups
 }
 
-// keysOf are the configurations in the order of their first run.
+// keysOf returns the configurations in the order of their first run.
 func keysOf(runs []results.Run) (keys []key) {
 	for i := range runs {
 		if k := keyOf(&runs[i]); !slices.Contains(keys, k) {
@@ -344,7 +346,7 @@ func valid(runs []results.Run) (out []*results.Run) {
 	return out
 }
 
-// lineOf compares one metric; any is false when neither side has it, or it is zero throughout.
+// lineOf compares one metric; any is false if neither side has it, or it is zero everywhere.
 func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool) {
 	valuesA, valuesB := valuesOf(m, a), valuesOf(m, b)
 	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, Unit: m.Unit,
@@ -358,7 +360,7 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 	return line, true
 }
 
-// test asks whether the two sides differ, by their pairs where there are such.
+// test tests whether the sides differ, by pairs if there are any.
 func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
 	asked := inference.RankSum(a, b)
@@ -373,7 +375,8 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.ChangePct = changeOf(pairs, &l.A, &l.B)
 }
 
-// changeOf is the mean difference in per cent of A's mean, both over the pairs where there are such; missing where A's is 0.
+// changeOf returns the mean difference in percent of A's mean, both over the pairs if there are any; missing if A's
+// mean is 0.
 func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 	base, difference := a.Mean, b.Mean-a.Mean
 	if len(pairs) > 0 {
@@ -387,10 +390,10 @@ func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 	if base == 0 {
 		return results.Missing()
 	}
-	return 100 * difference / base // missing where either is
+	return 100 * difference / base // missing if either is
 }
 
-// differencesOf are B − A of pairs.
+// differencesOf returns B − A for all pairs.
 func differencesOf(pairs [][2]float64) (all []results.Float) {
 	for _, p := range pairs {
 		all = append(all, results.Float(p[1]-p[0]))
@@ -398,7 +401,7 @@ func differencesOf(pairs [][2]float64) (all []results.Float) {
 	return all
 }
 
-// judge says every line's outcome in words, at a level that asking about all metrics at once does not wear down.
+// judge sets the verdicts, at a level adjusted for testing all metrics at once.
 func (d *Document) judge() {
 	p := make([]float64, len(d.Lines))
 	for i := range d.Lines {
@@ -434,8 +437,8 @@ func (d *Document) judge() {
 	}
 }
 
-// effect is the rank-biserial correlation: the share of pairs in which b is above, less the share in which it is below; missing,
-// as 0/0, where there are none.
+// effectSize returns the rank-biserial correlation: the share of pairs in which b is greater minus the share in
+// which it is less; missing (0/0) without pairs.
 func effect(a, b []float64) float64 {
 	balance := 0
 	for _, x := range a {
@@ -451,7 +454,7 @@ func pairsOf(m *metric.Metric, a, b []*results.Run) [][2]float64 {
 	return pairsBy(func(r *results.Run) results.Float { return r.Value(m) }, a, b)
 }
 
-// pairsBy pairs values of runs of equal seed that both sides know, whatever seed their side began with.
+// pairsBy pairs values of runs of equal seed that are known on both sides, independent of the sides' first seeds.
 func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs [][2]float64) {
 	first := map[uint64]*results.Run{}
 	for _, r := range a {
@@ -507,12 +510,12 @@ func known(values []results.Float) (out []float64) {
 	return out
 }
 
-// zeros says that there is nothing but 0.
+// allZero reports whether all values are 0.
 func zeros(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
 }
 
-// settings lists the leaves of the specifications that differ.
+// diffSettings returns the leaves of the specifications that differ.
 func settings(a, b json.RawMessage) []Setting {
 	values := map[string]*Setting{}
 	var order []string
@@ -534,12 +537,12 @@ func settings(a, b json.RawMessage) []Setting {
 	return out
 }
 
-// maxSettings is how many settings that differ are told to people.
+// maxSettings is the number of differing settings that are printed.
 const maxSettings = 12
 
-// folded tells the items of a list that differ as one setting, from the first to the last.
+// foldSettings replaces differing items of a list by one setting with the first and the last.
 func folded(settings []Setting) (out []Setting) {
-	lists := map[string]int{} // by name, place in out
+	lists := map[string]int{} // by name, index in out
 	for _, c := range settings {
 		end := strings.LastIndexByte(c.Name, '[')
 		if end < 0 || !strings.HasSuffix(c.Name, "]") {
@@ -559,7 +562,7 @@ func folded(settings []Setting) (out []Setting) {
 	return out
 }
 
-// span extends "1 … 4" to "1 … 5".
+// extendSpan extends "1 … 4" to "1 … 5".
 func span(have, next string) string {
 	first, _, _ := strings.Cut(have, " … ")
 	switch {
@@ -571,7 +574,7 @@ func span(have, next string) string {
 	return first + " … " + next
 }
 
-// notes are what must be known beside the lines.
+// notes returns the notes for the lines.
 func (d *Document) notes() (notes []string) {
 	settings := folded(d.Config)
 	for _, c := range settings[:min(len(settings), maxSettings)] {
@@ -593,7 +596,7 @@ func orNone(s string) string {
 	return s
 }
 
-// Significant says whether any metric differs.
+// Significant reports whether any metric differs.
 func (d *Document) Significant() bool {
 	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == Higher || l.Verdict == Lower })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheet lays the comparison out with every digit: its lines, and behind them the ages of single clusters, which are not tested. An age that
-// was set beside the twin's has the twin's of the plan, and of the arrivals that were logged, in its row.
+// Sheet returns the comparison with every digit: its lines, then the untested ages of single clusters. An age that
+// was compared with the twin has the twin's values, for the plan and for the logged arrivals, in its row.
 func (d *Document) Sheet() table.Sheet {
 	number := table.General
 	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
@@ -36,12 +36,12 @@ func (d *Document) Sheet() table.Sheet {
 
 func cell(f results.Float) table.Cell { return table.N(float64(f)) }
 
-// bothSides begins a row with what was compared, and both sides of it.
+// bothSides returns the first cells of a row: the configuration, and both sides.
 func bothSides(queue string, rate int64, title, unit string, a, b *results.Statistic, change results.Float) []table.Cell {
 	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit), cell(a.Mean), cell(a.CI95), cell(b.Mean), cell(b.CI95), cell(change)}
 }
 
-// besideOf is what either side of a line was set beside; nil where it was not.
+// besideOf returns each side's comparison of a line with the twin, or nil.
 func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
 	for i := range d.Beside {
 		if o := &d.Beside[i]; o.Queue == l.Queue && o.OutRateBPS == l.OutRateBPS && o.Metric == l.Metric {
@@ -51,7 +51,7 @@ func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
 	return nil, nil
 }
 
-// twinsOf are plan and twin of each side, empty where it has none.
+// twinsOf returns the cells for plan and twin of each side, empty if it has none.
 func twinsOf(sides ...*results.Beside) (cells []table.Cell) {
 	for _, b := range sides {
 		if b == nil {

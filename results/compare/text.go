@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// WriteText prints the comparison for people at a terminal: a table for each configuration, with as many digits as can be
-// read, in units that suit, of the metrics that differ, or of all. Sheet has every digit.
+// WriteText prints the comparison for a terminal: a table for each configuration, in readable units and precision,
+// with the metrics that differ, or all. Sheet has every digit.
 func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 	p := text.NewPage(w, v)
 	notes, err := d.each(all, func(title string, s *table.Sheet) error {
@@ -61,7 +61,7 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 	return err
 }
 
-// each gives every configuration's lines to print, and returns the notes that belong behind them.
+// eachTable prints every configuration's lines and returns the notes to print below.
 func (d *Document) each(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
 	hidden := 0
 	for first := 0; first < len(d.Lines); {
@@ -130,7 +130,8 @@ func sheetOf(lines []*Line) *table.Sheet {
 	return s
 }
 
-// besideSheet is the ages that either side set beside the twin's. Plan and twin differ by the senders, twin and measured by the output.
+// besideSheet returns the ages that either side compared with the twin's. Plan and twin differ by the senders, twin
+// and measured by the output.
 func (d *Document) besideSheet() *table.Sheet {
 	number := table.General
 	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "RUN"}, {Header: "PLAN", Format: number},
@@ -162,7 +163,7 @@ func change(pct results.Float) string {
 	return text.Decimal(float64(pct), 1) + " %"
 }
 
-// probability never prints a p of nought, which no test gives.
+// formatP never prints 0, which no test gives.
 func probability(p results.Float) string {
 	switch {
 	case !p.Known():

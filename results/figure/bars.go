@@ -12,23 +12,23 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// barPlan says how the bars of a panel lie: upright where their names fit below them, else level, with as much height as
-// they need.
+// barPlan is the layout of a panel's bars: vertical if their names fit below them, else horizontal with the height
+// that they need.
 type barPlan struct {
 	level bool
 	names []string
-	thick vg.Length // of one bar
-	side  int       // bars side by side in a group
+	thick vg.Length // per bar
+	side  int       // bars per group, side by side
 }
 
 const (
 	leastBar, mostBar vg.Length = 5, 44
 	levelBar          vg.Length = 8
-	// aside is what the labels of an axis take from its side.
+	// aside is the width taken by an axis's labels.
 	aside vg.Length = 62
 )
 
-// planBars decides how bars lie in a panel of a width.
+// planBars plans the bars for a panel of the given width.
 func (p *panel) planBars(width vg.Length) {
 	if p.chart.Kind != table.Bars && p.chart.Kind != table.Stacked {
 		return
@@ -68,17 +68,17 @@ func (p *panel) planBars(width vg.Length) {
 		p.axes += max(b.group(), (linesIn(name)-1)*line+line) + 4
 	}
 	p.axes = max(p.axes, manyHeight*0.6)
-	slices.Reverse(b.names) // the first one stands on top
+	slices.Reverse(b.names) // the first bar is at the top
 }
 
-// group is how thick a group of bars is.
+// groupThickness returns the thickness of a group of bars.
 func (b *barPlan) group() vg.Length { return b.thick * vg.Length(b.side) }
 
 // barGroups draws bars with their intervals and the published numbers.
 type barGroups struct{ *panel }
 
-// values calls visit with every bar: its row, series, foot and head, half-width and published number, each not a number where
-// there is none.
+// values calls visit for every bar with its row, series, foot and head, half-width and published number; missing
+// ones are NaN.
 func (g barGroups) values(visit func(k, series int, foot, head, half, paper float64)) {
 	for k, at := range g.rows {
 		row, foot := g.sheet.Rows[at], 0.0
@@ -108,7 +108,7 @@ func (g barGroups) values(visit func(k, series int, foot, head, half, paper floa
 	}
 }
 
-// DataRange implements plot.DataRanger, from zero.
+// DataRange implements plot.DataRanger, starting at zero.
 func (g barGroups) DataRange() (xmin, xmax, ymin, ymax float64) {
 	g.values(func(_, _ int, _, head, half, paper float64) {
 		for _, v := range []float64{head, head - half, head + half, paper} {
@@ -162,7 +162,7 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 	})
 }
 
-// GlyphBoxes implements plot.GlyphBoxer; groups keep within their half unit to both sides.
+// GlyphBoxes implements plot.GlyphBoxer; groups stay within half a unit on both sides.
 func (g barGroups) GlyphBoxes(*plot.Plot) []plot.GlyphBox { return nil }
 
 // drawInterval draws a line with caps.
@@ -177,7 +177,7 @@ func drawInterval(c draw.Canvas, style draw.LineStyle, from, to vg.Point, caps v
 	}
 }
 
-// drawBar fills a bar and hatches it in white, each look in its own way, so that bars differ without colours.
+// drawBar fills a bar and hatches it in white, differently for each look, so that bars differ without colours.
 func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 	c.FillPolygon(colourOf(look), rectangle(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
 	style := draw.LineStyle{Color: color.White, Width: 0.75}
@@ -196,7 +196,7 @@ func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 // drawHatch draws lines at 45° through a rectangle, rising or falling.
 func drawHatch(c draw.Canvas, style draw.LineStyle, r vg.Rectangle, gap, slope vg.Length) {
 	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
-	for d := gap - h; d < w; d += gap { // where the line meets the rectangle's lower edge, if it rises
+	for d := gap - h; d < w; d += gap { // where a rising line meets the rectangle's lower edge
 		x0, x1 := max(d, 0), min(d+h, w)
 		y0, y1 := x0-d, x1-d
 		if slope < 0 {

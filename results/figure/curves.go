@@ -11,11 +11,11 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// fewPoints is up to how many points of a curve each has a marker and an interval of its own; of more, some have a marker,
-// and the intervals make a band.
+// fewPoints is the number of points up to which a curve has markers and intervals at each point. Beyond it, the
+// intervals become a band.
 const fewPoints = 24
 
-// plot makes the axes of a panel with everything in them.
+// makePlot returns the axes of a panel with its content.
 func (p *panel) plot(width vg.Length) *plot.Plot {
 	out := newPlot(&p.chart)
 	switch {
@@ -44,7 +44,7 @@ func newPlot(chart *table.Chart) *plot.Plot {
 	return p
 }
 
-// addGrid draws lines across the values' axis.
+// addGrid draws grid lines across the values' axis.
 func addGrid(p *plot.Plot, level bool) {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Horizontal.Width = color.NRGBA{0x80, 0x80, 0x80, 0x50}, vg.Points(0.5)
@@ -92,7 +92,8 @@ func (p *panel) addCurves(out *plot.Plot) {
 	}
 }
 
-// span is what an axis shows of values between low and high: from zero, unless they are all far from it.
+// axisRange returns the range of an axis for values between low and high: it starts at zero unless all values are
+// far from it.
 func span(low, high float64, exact bool) (float64, float64) {
 	switch {
 	case !(low <= high) || math.IsInf(low, 0) || math.IsInf(high, 0):
@@ -111,7 +112,7 @@ func span(low, high float64, exact bool) (float64, float64) {
 	return low, high
 }
 
-// marked says whether every point of a panel's curves has a marker.
+// hasMarkers reports whether every point of a panel's curves has a marker.
 func (p *panel) marked() bool { return p.chart.Kind == table.Lines && len(p.rows) <= fewPoints }
 
 // curve draws one series over numbers: its line, markers, intervals or band, and the published points.
@@ -120,7 +121,7 @@ type curve struct {
 	series int
 }
 
-// point is a row of a curve; what is missing is not a number.
+// point is a row of a curve; missing values are NaN.
 type point struct{ x, y, half, paper float64 }
 
 func (c *curve) points() (list []point) {
@@ -198,7 +199,7 @@ func (c *curve) Plot(canvas draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawSpread draws the intervals: a bar each where points are few, else a band.
+// drawSpread draws the intervals, as one bar each if there are few points, else as a band.
 func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
 	colour := colourOf(c.looks[c.series])
 	if len(c.rows) <= fewPoints {
@@ -216,7 +217,7 @@ func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
 	canvas.FillPolygon(color.NRGBA{colour.R, colour.G, colour.B, 0x30}, upper)
 }
 
-// drawMarkers draws a marker on every point where points are few.
+// drawMarkers draws a marker on every point if there are few.
 func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
 	if !c.marked() {
 		return
@@ -226,7 +227,7 @@ func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
 	}
 }
 
-// GlyphBoxes implements plot.GlyphBoxer: markers at the edge are not cut.
+// GlyphBoxes implements plot.GlyphBoxer, so that markers at the edge are not cut.
 func (c *curve) GlyphBoxes(p *plot.Plot) (boxes []plot.GlyphBox) {
 	if !c.marked() {
 		return nil

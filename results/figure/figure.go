@@ -1,5 +1,5 @@
-// Package figure draws the charts of a sheet as one figure: a panel a chart, the published points as crosses beside ours with
-// their intervals. It reads the same rows that the workbook's charts read, and writes SVG, PDF and PNG.
+// Package figure draws the charts of a sheet as one figure, with a panel per chart and published points as crosses
+// next to ours with their intervals. It uses the same rows as the workbook's charts and writes SVG, PDF and PNG.
 package figure
 
 import (
@@ -20,18 +20,18 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// ErrFigure is the kind of every figure that can't be drawn.
+// ErrFigure is the kind of errors for figures that cannot be drawn.
 var ErrFigure = errors.New("figure: the chart can't be drawn")
 
 const pngDPI = 192
 
-// formats are the endings of files that figures can be written to.
+// formats maps file extensions to writers.
 var formats = map[string]func(io.Writer, *table.Sheet) error{"svg": svgFile, "pdf": pdfFile, "png": pngFile}
 
-// Formats lists the endings of files that Write knows.
+// Formats returns the file extensions that Write supports.
 func Formats() []string { return []string{"svg", "pdf", "png"} }
 
-// Write writes the figure of s on white, as a file of the given ending.
+// Write writes the figure of s on white in the format of a file extension.
 func Write(w io.Writer, format string, s *table.Sheet) error {
 	write, ok := formats[format]
 	if !ok {
@@ -40,13 +40,13 @@ func Write(w io.Writer, format string, s *table.Sheet) error {
 	return write(w, s)
 }
 
-// Drawable says whether any chart of s has something to show.
+// HasData reports whether any chart of s has data to draw.
 func Drawable(s *table.Sheet) bool {
 	return slices.ContainsFunc(s.Charts, func(c table.Chart) bool { return len(known(s, &c)) > 0 })
 }
 
-// SVG writes the figure of s as an SVG element to be put into a page: it scales with its width, has no background, and its
-// black is the page's text colour.
+// SVG writes the figure of s as an SVG element for a page: it scales with its width, has no background, and draws
+// black in the page's text colour.
 func SVG(w io.Writer, s *table.Sheet) error {
 	svg, err := svgOf(s, nil)
 	if err != nil {
@@ -77,11 +77,11 @@ func svgOf(s *table.Sheet, background color.Color) (string, error) {
 	return fixWidths(b.String()), err
 }
 
-// svgText matches a text with its style, as vgsvg writes it.
+// svgText matches a text element with its style, as vgsvg writes it.
 var svgText = regexp.MustCompile(`<text ([^>]*style="([^"]*)"[^>]*)>([^<]*)</text>`)
 
-// fixWidths states the width of every text, for which the figure has room. A reader whose font is wider, such as DejaVu Sans,
-// then sees narrower letters and no label over another one.
+// fixWidths sets the width of every text to the planned one. A viewer with a wider font, such as DejaVu Sans, then
+// shows narrower letters and no overlapping labels.
 func fixWidths(svg string) string {
 	return svgText.ReplaceAllStringFunc(svg, func(element string) string {
 		part := svgText.FindStringSubmatch(element)
@@ -123,8 +123,8 @@ var (
 	svgFamily = regexp.MustCompile(`font-family:[^;"]*`)
 )
 
-// inline makes an SVG file an element of a page, which should not draw it much larger than it is. What is white around crosses
-// and in hatchings has the page's own colour, --page.
+// inlineSVG converts an SVG file to an element of a page with a maximum width. White around crosses and in hatchings
+// becomes the page's colour, --page.
 func inline(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	svg = svgSize.ReplaceAllString(svg, `<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+strings.ReplaceAll(escaped(title), "$", "$$")+`"`)
@@ -136,7 +136,7 @@ func escaped(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
-// known lists the rows in which any series of a chart has a number.
+// dataRows returns the rows in which any series of a chart has a number.
 func known(s *table.Sheet, c *table.Chart) (rows []int) {
 	for k, row := range s.Rows {
 		if slices.ContainsFunc(c.Series, func(one table.Series) bool {
@@ -148,7 +148,7 @@ func known(s *table.Sheet, c *table.Chart) (rows []int) {
 	return rows
 }
 
-// numberAt is the number in a column that there may be none of.
+// numberAt returns the number in an optional column.
 func numberAt(row []table.Cell, column int) (v float64, ok bool) {
 	if column <= 0 || row[column].Kind != table.Number {
 		return 0, false

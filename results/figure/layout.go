@@ -15,7 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sizes of a figure and of its letters, in points: one panel has the width of a text, of several two stand side by side.
+// Sizes of a figure and its letters in points. A single panel has the width of a text; of several, two are side by
+// side.
 const (
 	oneWidth, oneHeight   vg.Length = 400, 240
 	manyWidth, manyHeight vg.Length = 300, 200
@@ -24,7 +25,7 @@ const (
 	gutter                vg.Length = 10
 )
 
-// widened is how much wider than in Liberation Sans a text may come out in the font that a reader of an SVG has instead.
+// widened is how much wider than Liberation Sans a text may be in the font of an SVG's viewer.
 const widened = 1.15
 
 func face() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }
@@ -39,10 +40,10 @@ func bold() text.Style {
 	return style
 }
 
-// wide is how much room a text must have on one line.
+// wideText returns the width that a text needs on one line.
 func wide(style *text.Style, s string) vg.Length { return widened * style.Width(s) }
 
-// wrapped breaks a text at its spaces so that no line is wider than room, but for single words.
+// wrapText breaks a text at spaces so that no line is wider than room, except single words.
 func wrapped(style *text.Style, s string, room vg.Length) string {
 	var b strings.Builder
 	used := ""
@@ -62,7 +63,7 @@ func wrapped(style *text.Style, s string, room vg.Length) string {
 	return b.String()
 }
 
-// spaced draws texts of several lines with more room between these than gonum's own, in which browsers' letters meet.
+// spaced draws texts of several lines with more line spacing than gonum's, in which browsers' letters touch.
 type spaced struct{ text.Handler }
 
 // Draw implements text.Handler.
@@ -86,7 +87,7 @@ func linesIn(s string) vg.Length {
 // laidOut is a figure with the places of its panels.
 type laidOut struct {
 	width, height vg.Length
-	legend        legend // over all panels; empty where each has its own
+	legend        legend // above all panels; empty if each has its own
 	panels        []*panel
 	columns       int
 }
@@ -95,22 +96,22 @@ type laidOut struct {
 type panel struct {
 	sheet  *table.Sheet
 	chart  table.Chart
-	rows   []int  // that have something to show
-	title  string // on its lines
+	rows   []int  // rows with data
+	title  string // split into lines
 	legend legend
-	looks  []int // of the series
+	looks  []int // by series
 	bars   *barPlan
 	axes   vg.Length // height of the axes with their labels
-	width  vg.Length // of the panel
+	width  vg.Length // width of the panel
 }
 
-// Wide says that a figure has panels side by side, so that it needs the width of a page.
+// IsWide reports whether a figure has panels side by side and so needs the width of a page.
 func Wide(s *table.Sheet) bool {
 	f, err := layOut(s)
 	return err == nil && f.columns > 1
 }
 
-// layOut plans the figure of a sheet: a panel a chart, or more where a chart has too many series.
+// layOut plans the figure of a sheet, with one panel per chart, or several for a chart with too many series.
 func layOut(s *table.Sheet) (*laidOut, error) {
 	f := new(laidOut)
 	for i := range s.Charts {
@@ -143,7 +144,7 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 	return f, nil
 }
 
-// rowHeight is the height of the row of panels that begins with panel r.
+// rowHeight returns the height of the row of panels that begins with panel r.
 func (f *laidOut) rowHeight(r int) (h vg.Length) {
 	for _, p := range f.row(r) {
 		h = max(h, p.head()+p.axes)
@@ -153,10 +154,11 @@ func (f *laidOut) rowHeight(r int) (h vg.Length) {
 
 func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f.panels))] }
 
-// head is the height of what stands above the axes.
+// headHeight returns the height above the axes.
 func (p *panel) head() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
 
-// chooseLooks gives series of one name one look in all panels, as far as looks reach, and every panel the first looks.
+// chooseLooks gives series with the same name the same look in all panels, as far as there are enough looks, and
+// each panel the first looks.
 func (f *laidOut) chooseLooks() {
 	chosen := map[string]int{}
 	for _, p := range f.panels {
@@ -186,7 +188,7 @@ func (f *laidOut) chooseLooks() {
 	}
 }
 
-// shareLegend puts one legend above all panels where each would have the same, else one above each.
+// shareLegend creates one legend for all panels if they would be equal, else one per panel.
 func (f *laidOut) shareLegend(each vg.Length) {
 	first, paper := f.panels[0].entries(), false
 	shared := len(f.panels) > 1
@@ -223,7 +225,7 @@ func (f *laidOut) draw(c draw.Canvas, background color.Color) {
 	}
 }
 
-// draw draws a panel below its title and legend, so that nothing lies over data.
+// draw draws a panel below its title and legend, so that no text covers data.
 func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
 	title := bold()
 	for words := range strings.Lines(p.title) {

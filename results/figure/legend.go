@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Dashes and markers tell them apart without colours.
+// Dashes and markers distinguish series without colours.
 var (
 	dashes  = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {11, 3}, {5, 2, 2, 2, 2, 2}}
 	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}}
@@ -26,7 +26,7 @@ func markerOf(look int) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: colourOf(look), Radius: 3, Shape: markers[look%len(markers)]}
 }
 
-// drawCross marks a published number; white around it keeps it visible on bars.
+// drawCross marks a published number; a white border keeps it visible on bars.
 func drawCross(c draw.Canvas, at vg.Point) {
 	for _, style := range []draw.LineStyle{{Color: color.White, Width: 3.25}, {Color: color.Black, Width: 1.5}} {
 		for _, d := range []vg.Length{-3.5, 3.5} {
@@ -35,7 +35,7 @@ func drawCross(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// entry is a name of a legend; its look is that of a series, or one of those below.
+// entry is a name in a legend. Its look is a series' look or one of those below.
 type entry struct {
 	name string
 	look int
@@ -45,18 +45,18 @@ type entry struct {
 
 const (
 	paperLook   = -1
-	scaleLook   = -2 // the colours of a map
+	scaleLook   = -2 // colours of a map
 	outlineLook = -3
 	dashedLook  = -4 // of an outline
 	paperName   = "paper"
 )
 
-// legend is names on lines.
+// legend is a set of names in lines.
 type legend struct {
 	entries []entry
-	places  []vg.Point // of their left ends below the legend's own top left
+	places  []vg.Point // of their left ends, relative to the legend's top left
 	height  vg.Length
-	scale   *panel // whose colours are shown; nil without a map
+	scale   *panel // panel whose colours are shown; nil without a map
 }
 
 func (e *entry) swatch() vg.Length {
@@ -69,7 +69,7 @@ func (e *entry) swatch() vg.Length {
 	return 22 // a line has to show its dashes
 }
 
-// newLegend places names on lines. A name that is wider than the page continues on the next line.
+// newLegend arranges names in lines. A name wider than the page continues on the next line.
 func newLegend(entries []entry, paper bool, width vg.Length) legend {
 	if paper {
 		entries = append(entries, entry{name: paperName, look: paperLook})
@@ -119,7 +119,7 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 	}
 }
 
-// entries are the names of a panel's series.
+// entries returns the names of a panel's series.
 func (p *panel) entries() (list []entry) {
 	if p.chart.Kind == table.Map {
 		list = []entry{{name: p.scaleName(), look: scaleLook}}
@@ -141,7 +141,7 @@ func (p *panel) entries() (list []entry) {
 	return list
 }
 
-// printed says whether a panel has any number that the paper printed.
+// hasPublished reports whether a panel has any published number.
 func (p *panel) printed() bool {
 	return slices.ContainsFunc(p.rows, func(k int) bool {
 		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {

@@ -15,14 +15,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The colours of a map go from light to dark, so that they keep their order in grey; what is not known stays empty. Those
-// of a diverging map are light at 0, blue below and brown above.
+// A map's colours go from light to dark, so that their order survives in grey; missing values stay empty. In a
+// diverging map they are light at 0, blue below and brown above.
 var lightest, darkest, above = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff}, color.RGBA{0x8c, 0x3a, 0x00, 0xff}
 
-// scaleSteps are the colours that a map has.
+// scaleSteps is the number of colours of a map.
 const scaleSteps = 24
 
-// addCells draws a sheet as a map: its rows upwards from the first, its columns to the right.
+// addCells draws a sheet as a map, with its rows upwards and its columns to the right.
 func (p *panel) addCells(out *plot.Plot) {
 	out.Add(cellMap{p})
 	rows := make([]string, len(p.rows))
@@ -40,7 +40,7 @@ func (p *panel) addCells(out *plot.Plot) {
 	for _, name := range columns {
 		widest = max(widest, wide(&style, name))
 	}
-	const used = 0.7 // of a panel by the axes themselves
+	const used = 0.7 // share of a panel taken by the axes themselves
 	out.X.Tick.Marker = someOf(columns, int(used*p.width/(widest+6)))
 	out.Y.Tick.Marker = someOf(rows, int(used*p.axes/line))
 	out.X.Padding, out.Y.Padding = 0, 0
@@ -48,7 +48,7 @@ func (p *panel) addCells(out *plot.Plot) {
 
 var quantity = regexp.MustCompile(`^(-?[0-9.]+)([^0-9.]+)$`)
 
-// shareUnit takes the unit that all names end in out of them and returns the axis title with that unit.
+// shareUnit removes a unit shared by all names and returns the axis title with that unit.
 func shareUnit(names []string, title string) string {
 	unit := ""
 	for i, name := range names {
@@ -64,7 +64,7 @@ func shareUnit(names []string, title string) string {
 	return title + " [" + strings.TrimSpace(unit) + "]"
 }
 
-// someOf marks places by their names, the first among them: all of them if there is room.
+// someOf returns ticks with names, starting with the first, as many as there is room for.
 func someOf(names []string, room int) plot.ConstantTicks {
 	step := 1
 	if len(names) > room {
@@ -80,12 +80,12 @@ func someOf(names []string, room int) plot.ConstantTicks {
 // cellMap draws the cells of a map.
 type cellMap struct{ *panel }
 
-// DataRange implements plot.DataRanger: a cell's middle is at its number.
+// DataRange implements plot.DataRanger: a cell's centre is at its index.
 func (m cellMap) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(len(m.chart.Series)) - 0.5, -0.5, float64(len(m.rows)) - 0.5
 }
 
-// Plot implements plot.Plotter. Cells of one colour side by side are one rectangle.
+// Plot implements plot.Plotter. Adjacent cells of one colour are one rectangle.
 func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&c)
 	low, high := m.scale()
@@ -123,7 +123,7 @@ func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawOutline draws a piece of an outline; white beside it keeps it visible on dark cells.
+// drawOutline draws a piece of an outline; a white border keeps it visible on dark cells.
 func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
 	c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 4}, x0, y0, x1, y1)
 	style := draw.LineStyle{Color: color.Black, Width: 2}
@@ -133,7 +133,7 @@ func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
 	c.StrokeLine2(style, x0, y0, x1, y1)
 }
 
-// step is the colour of a cell; -1 of one that has no number.
+// step returns the colour of a cell, or -1 if it has no number.
 func (p *panel) step(row, column int, low, high float64) int {
 	v, ok := numberAt(p.sheet.Rows[p.rows[row]], p.chart.Series[column].Column)
 	if !ok {
@@ -145,7 +145,7 @@ func (p *panel) step(row, column int, low, high float64) int {
 	return min(max(int((v-low)/(high-low)*scaleSteps), 0), scaleSteps-1)
 }
 
-// scale is what the lightest and the darkest colour stand for.
+// scaleRange returns the values of the lightest and the darkest colour.
 func (p *panel) scale() (low, high float64) {
 	if p.chart.YMax > 0 {
 		return 0, p.chart.YMax
@@ -165,7 +165,7 @@ func (p *panel) scale() (low, high float64) {
 	return low, high
 }
 
-// scaleName says what the colours stand for.
+// scaleName returns the description of the colours.
 func (p *panel) scaleName() string {
 	low, high := p.scale()
 	name := p.chart.ZTitle
@@ -185,7 +185,7 @@ func (p *panel) scaleName() string {
 	return rounded(low) + middle + rounded(high) + ": " + name
 }
 
-// rounded prints an end of a scale with three digits.
+// roundEnd formats an end of a scale with three digits.
 func rounded(v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "-", "−", 1)
 }
@@ -202,13 +202,13 @@ func (p *panel) colour(step int) color.RGBA {
 	return mixed(lightest, above, step-half+1, half)
 }
 
-// mixed returns the colour at a step of the way between two.
+// mixColours returns the colour at a step between two.
 func mixed(from, to color.RGBA, step, steps int) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(int(a) + (int(b)-int(a))*step/steps) }
 	return color.RGBA{mix(from.R, to.R), mix(from.G, to.G), mix(from.B, to.B), 0xff}
 }
 
-// drawScale draws all colours of a map from the lowest value, and marks 0 on a diverging scale.
+// drawScale draws all colours of a map from the lowest value and marks 0 on a diverging scale.
 func (l *legend) drawScale(c draw.Canvas, r vg.Rectangle) {
 	wide := (r.Max.X - r.Min.X) / scaleSteps
 	for i := range scaleSteps {

@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// pdf is a canvas that becomes a PDF of one page. Gonum's own knows the letters of Western Europe alone and writes the time
-// of day; this one writes text in Unicode, and the same figure gives the same bytes.
+// pdf is a canvas for a PDF with one page. Unlike gonum's, it supports Unicode text and writes no time, so that the
+// same figure gives the same bytes.
 type pdf struct {
 	doc    *fpdf.Fpdf
 	height float64
@@ -24,7 +24,7 @@ type pdf struct {
 	err    error
 }
 
-// pdfState is what Push remembers: the map x' = a·x + c·y + e, y' = b·x + d·y + f, and the pen.
+// pdfState is the state saved by Push: the map x' = a·x + c·y + e, y' = b·x + d·y + f, and the pen.
 type pdfState struct {
 	a, b, c, d, e, f float64
 	width            vg.Length
@@ -54,7 +54,7 @@ func (p *pdf) write(w io.Writer) error {
 
 func (p *pdf) now() *pdfState { return &p.stack[len(p.stack)-1] }
 
-// page is where a point lies on the page, from its top.
+// toPage converts a point to page coordinates, from the top.
 func (p *pdf) page(at vg.Point) (x, y float64) {
 	s := p.now()
 	return s.a*at.X.Points() + s.c*at.Y.Points() + s.e, p.height - (s.b*at.X.Points() + s.d*at.Y.Points() + s.f)
@@ -149,7 +149,7 @@ func (p *pdf) draw(path vg.Path, how string) {
 	p.doc.DrawPath(how)
 }
 
-// arc draws an arc as curves of at most a quarter of a circle.
+// arc draws an arc as curves of at most a quarter circle.
 func (p *pdf) arc(a *vg.PathComp) {
 	parts := max(math.Ceil(math.Abs(a.Angle)/(math.Pi/2)), 1)
 	step := a.Angle / parts
@@ -189,7 +189,7 @@ func (p *pdf) FillString(face font.Face, at vg.Point, text string) {
 	p.doc.TransformEnd()
 }
 
-// DrawImage implements vg.Canvas; no figure has one.
+// DrawImage implements vg.Canvas; figures contain no images.
 func (p *pdf) DrawImage(vg.Rectangle, image.Image) {
 	p.err = fmt.Errorf("%w: it holds a picture", ErrFigure)
 }

@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// ticks marks an axis at about six round numbers, with as many decimals as they need, counted in units of the axis's own.
+// ticks marks an axis at about six round numbers, with as many decimals as needed, in the axis's unit.
 type ticks struct{ unit float64 }
 
-// Ticks lists the marks from low to high.
+// Ticks returns the marks from low to high.
 func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 	low, high = low/t.unit, high/t.unit
 	step := roundStep((high - low) / 6)
@@ -19,14 +19,14 @@ func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 		return nil
 	}
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
-	// Adding nought turns −0, which would be printed, into 0.
+	// Adding 0 turns −0, which would be printed, into 0.
 	for k := math.Ceil(low/step-1e-9) + 0; k*step <= high+step*1e-9; k++ {
 		marks = append(marks, plot.Tick{Value: k * step * t.unit, Label: strconv.FormatFloat(k*step, 'f', decimals, 64)})
 	}
 	return marks
 }
 
-// roundStep is the nearest of 1, 2 and 5 times a power of ten that is not below about.
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at least about.
 func roundStep(about float64) float64 {
 	magnitude := math.Pow(10, math.Floor(math.Log10(about)))
 	for _, digit := range []float64{1, 2, 5} {
@@ -37,7 +37,7 @@ func roundStep(about float64) float64 {
 	return 10 * magnitude
 }
 
-// larger lists larger units, the largest first, for axes whose numbers would be long.
+// larger lists larger units, largest first, for axes with long numbers.
 var larger = map[string][]struct {
 	from, unit float64
 	name       string
@@ -47,7 +47,7 @@ var larger = map[string][]struct {
 	"B":   {{1e10, 1e9, "GB"}, {1e7, 1e6, "MB"}, {1e5, 1e3, "kB"}},
 }
 
-// inUnits marks an axis in a larger unit where its numbers would be long.
+// inUnits changes an axis to a larger unit if its numbers would be long.
 func inUnits(axis *plot.Axis) {
 	title, unit, found := strings.Cut(strings.TrimSuffix(axis.Label.Text, "]"), " [")
 	if !found {

@@ -1,16 +1,17 @@
 package paper
 
-// causeCollisions heads what moves the times of jobs that share a switch in docs/notes/reproduction.md.
+// causeCollisions is the heading in docs/notes/reproduction.md on the times of jobs that share a switch.
 const causeCollisions = "Who collides"
 
-// sharingSeeds is how many runs a time of jobs that share a switch takes: only when hosts begin is drawn.
+// sharingSeeds is the number of runs for a time of jobs that share a switch: only the hosts' start times are random.
 const sharingSeeds = 3
 
-// alikePct is how far two times may lie apart that the slides call alike, declared before the first run.
+// alikePct is the largest difference in percent between two times that the slides call alike, chosen before the
+// first run.
 const alikePct = 10
 
-// atpPaper is "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI'21), by its slides, which print no number that was
-// measured, and its abstract.
+// atpPaper is "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI'21): its slides, which print no measured
+// number, and its abstract.
 func atpPaper() Paper {
 	const slides, abstract = "ATP (NSDI'21), slides", "ATP (NSDI'21), abstract"
 	trend := func(column, unit string, side Side, against float64, why string) []Claim {

@@ -1,6 +1,6 @@
-// Package paper holds every number and trend that papers published, as data: where it stands, what kind of statement it is,
-// on what ours rests and how near it is expected to come. It judges results by them. Tables, the workbook, the report and
-// reproduce all read this one place. A paper is a file that is named after its system, and a row of papers.
+// Package paper contains every number and trend that the papers published, as data: its place, its kind, the basis
+// of our number, and the expected verdict. It judges results by them. Tables, workbook, report and reproduce all use
+// this package. Each paper is a file named after its system and an entry in papers.
 package paper
 
 import (
@@ -12,27 +12,27 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Basis says on what our number rests.
+// Basis is what our number is based on.
 type Basis string
 
 const (
-	Calibrated Basis = "calibrated" // fitted to the very numbers that it is set beside
-	Predicted  Basis = "predicted"  // fitted to others, or to nothing
-	Input      Basis = "input"      // put in as it is printed, so that ours says nothing
-	Arithmetic Basis = "arithmetic" // follows from printed numbers, or from what is set up, whatever the model
-	Timed      Basis = "measured"   // of a real thing: a solver, a card, logic
+	Calibrated Basis = "calibrated" // fitted to the very numbers that it is compared with
+	Predicted  Basis = "predicted"  // fitted to other numbers or to none
+	Input      Basis = "input"      // an input taken from the paper, so that ours shows nothing
+	Arithmetic Basis = "arithmetic" // follows from printed numbers or the setup in any model
+	Timed      Basis = "measured"   // measured on a real solver, card or logic
 )
 
-// Kind says what a paper states.
+// Kind is the kind of a paper's statement.
 type Kind string
 
 const (
 	Value Kind = "value" // a number
-	Bound Kind = "bound" // a number that results lie above or below
+	Bound Kind = "bound" // a number that results are above or below
 	Trend Kind = "trend" // a direction or shape, without a number
 )
 
-// Side is where a paper puts a result: of a bound's number, or of what a trend is set against.
+// Side is the paper's side of a result, relative to a bound's number or a trend's reference.
 type Side string
 
 const (
@@ -40,8 +40,8 @@ const (
 	Below Side = "below"
 )
 
-// Neighbour is what a claim stands beside: when a value is missed by far, or no number is printed, the side of it decides.
-// It is another claim, or with an empty ID a number, such as 1 for a speed-up.
+// Neighbour is the reference of a claim: its side decides if a value is missed by far or no number is printed. It is
+// another claim or, with an empty ID, a number such as 1 for a speed-up.
 type Neighbour struct {
 	ID string
 	Is float64
@@ -50,57 +50,58 @@ type Neighbour struct {
 // Claim is one published number or statement.
 type Claim struct {
 	ID       string // paper/artefact.row.column: olaf/table1.fifo.40g.received
-	Was      string // its id in documents of olafctl before papers had names; empty of newer claims
+	Was      string // id in documents from before papers had names; empty for newer claims
 	Artefact string // within the paper: table1, aom, fig6, …
 	Row      string
 	Column   string
-	Printed  string  // as the paper prints it; empty of a trend
-	Value    float64 // of Printed, not a number where nothing is
+	Printed  string  // as the paper prints it; empty for a trend
+	Value    float64 // of Printed; NaN if nothing is printed
 	Rounding float64 // half a unit of the last printed digit
 	Unit     string
 	Kind     Kind
 	Basis    Basis
-	// Side of a bound or trend. A value is on the side of its neighbour on which the paper printed it.
+	// Side of a bound or trend. For a value it follows from the printed neighbour.
 	Side      Side
 	Neighbour *Neighbour
-	// Unfairness says that the number is a fairness index, which is judged by how much it lacks to 1.
+	// Unfairness means that the number is a fairness index, judged by its distance to 1.
 	Unfairness bool
-	// Seeds is how many runs the number takes; with fewer a result is too short to judge.
+	// Seeds is the number of runs that the number needs; with fewer, a result is too short to judge.
 	Seeds int
-	// Expect is the verdict that is known to be reached; a worse one is a miss.
+	// Expect is the known verdict; a worse one is a miss.
 	Expect Verdict
-	// Why tells why ours differs, or how the statement is read. Cause is the heading in docs/notes/reproduction.md that shows what moves it.
+	// Why explains why ours differs or how the statement is read. Cause is the heading in docs/notes/reproduction.md
+	// about it.
 	Why    string
 	Cause  string
 	Source string
-	// Contradiction says which printed numbers exclude this one, so that nobody can reach both.
+	// Contradiction names the printed numbers that exclude this one.
 	Contradiction string
-	// Disagreement says which printed numbers do not go with this one, without excluding it: it is judged all the same.
+	// Disagreement names the printed numbers that do not fit this one but do not exclude it; it is judged anyway.
 	Disagreement string
-	// Inconsistency tells what else is odd about what was published.
+	// Inconsistency describes other oddities of the publication.
 	Inconsistency string
-	// Untestable says why this project can't measure it; empty when it can. The claim then expects NotTestable or
-	// TheirMachine, which is its verdict.
+	// Untestable is the reason why this project cannot measure it; empty if it can. The claim then expects
+	// NotTestable or TheirMachine, which becomes its verdict.
 	Untestable string
-	// Follows is the number that arithmetic on printed numbers gives; only of that basis.
+	// Follows is the number that arithmetic on printed numbers gives; for that basis only.
 	Follows float64
-	// Renewed says what is taken otherwise than by documents of the first version, whose number is of something else.
+	// Renewed describes how the definition changed since documents of the first version.
 	Renewed string
 }
 
-// Paper is what one paper published.
+// Paper contains the publications of one paper.
 type Paper struct {
-	Name string // of its system, and of the claims' ids before the slash
+	Name string // name of its system, and the prefix of its claims' ids
 	rows []row
-	// measured takes what a bench measured as values of this paper's claims; nil of a paper that no bench reaches.
+	// measured returns a bench's measurements for this paper's claims; nil if no bench measures any.
 	measured func(*results.Bench) Ours
-	// was is the id of a claim before papers had names; nil of newer papers.
+	// was returns a claim's id from before papers had names; nil for newer papers.
 	was func(r *row, column string) string
-	// names stood alone before papers had names, and always will stand for this paper's.
+	// names are names without a prefix from before papers had names, which stay valid.
 	names []string
 }
 
-// papers lists the papers, the reproduced one first and then by year.
+// papers returns the papers, the reproduced one first and then by year.
 func papers() []Paper {
 	return []Paper{olafPaper(), iswitchPaper(), switchmlPaper(), atpPaper(), xaggPaper(), p4incPaper()}
 }
@@ -109,7 +110,7 @@ func papers() []Paper {
 type row struct {
 	artefact, row, source string
 	cells                 []Claim
-	id                    string // of the row within ids; empty for its name
+	id                    string // part of ids; empty for the row's name
 }
 
 func (r *row) slug() string {
@@ -119,7 +120,7 @@ func (r *row) slug() string {
 	return slug(r.row)
 }
 
-// Claims lists every claim in the order of the papers. The slice is the caller's.
+// Claims returns every claim, in the order of the papers. The caller owns the slice.
 func Claims() []Claim {
 	var out []Claim
 	for _, p := range papers() {
@@ -147,7 +148,7 @@ func (p *Paper) claims(r *row) []Claim {
 	return out
 }
 
-// printed reads a number as a paper prints it; nothing printed is no number.
+// parsePrinted parses a printed number; an empty one is NaN.
 func printed(text string) (value, rounding float64) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -157,7 +158,7 @@ func printed(text string) (value, rounding float64) {
 	return value, 0.5 * math.Pow10(-len(decimals))
 }
 
-// canonical is by names that stood alone.
+// canonical maps old names to ids.
 var canonical = sync.OnceValue(func() map[string]string {
 	by := map[string]string{}
 	for _, p := range papers() {
@@ -173,9 +174,9 @@ var canonical = sync.OnceValue(func() map[string]string {
 	return by
 })
 
-// Canonical is the id of an experiment or a claim with its paper, of one that is named as before papers had names: table1 and
-// table1.olaf_40g.received stay names of olaf/table1 and olaf/table1.olaf.40g.received. Whatever else it is given, it
-// returns.
+// Canonical returns the current id of an experiment or claim named in the form from before papers had names: table1
+// and table1.olaf_40g.received stay names of olaf/table1 and olaf/table1.olaf.40g.received. Any other id is returned
+// unchanged.
 func Canonical(id string) string {
 	if full, ok := canonical()[id]; ok {
 		return full
@@ -183,8 +184,7 @@ func Canonical(id string) string {
 	return id
 }
 
-// FileName is the name of an experiment where a slash can't stand, in ids of kept runs and names of files: table1 as ever, and
-// iswitch-table4.
+// FileName returns an experiment's name without a slash, for run ids and file names: table1, iswitch-table4.
 func FileName(experiment string) string {
 	system, artefact, _ := strings.Cut(experiment, "/")
 	if Canonical(artefact) == experiment {
@@ -193,13 +193,13 @@ func FileName(experiment string) string {
 	return strings.TrimSuffix(system+"-"+artefact, "-")
 }
 
-// ExperimentOf is the part of a claim's id that names what measures it: olaf/table1.
+// ExperimentOf returns the experiment part of a claim's id, such as olaf/table1.
 func ExperimentOf(claim string) string {
 	experiment, _, _ := strings.Cut(claim, ".")
 	return experiment
 }
 
-// SystemOf is the part of a claim's id that names its paper: olaf.
+// SystemOf returns the system part of a claim's id, such as olaf.
 func SystemOf(claim string) string {
 	system, _, _ := strings.Cut(claim, "/")
 	return system

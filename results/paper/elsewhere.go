@@ -2,7 +2,7 @@ package paper
 
 const needsCluster = "needs that system's cluster and switch"
 
-// elsewhere returns numbers of another system that this project can't measure yet, kept for comparison.
+// elsewhere returns numbers of another system that this project cannot measure yet, for comparison.
 func elsewhere(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
@@ -11,7 +11,8 @@ func elsewhere(unit, why string, columns []string, values ...string) []Claim {
 	return cells
 }
 
-// theirs returns numbers that belong to the authors' machine, models or trainings: no measurement here can confirm them.
+// theirs returns numbers specific to the authors' machine, models or trainings, which no measurement here can
+// confirm.
 func theirs(unit, why string, columns []string, values ...string) []Claim {
 	cells := elsewhere(unit, why, columns, values...)
 	for i := range cells {
@@ -20,7 +21,7 @@ func theirs(unit, why string, columns []string, values ...string) []Claim {
 	return cells
 }
 
-// system is how a claim of a system that had only one artefact was named.
+// oldSystemID returns how claims of a system with a single artefact used to be named.
 func system(name string) func(*row, string) string {
 	return func(r *row, column string) string { return name + "." + slug(r.row) + "." + column }
 }

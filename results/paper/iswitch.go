@@ -2,16 +2,16 @@ package paper
 
 import "slices"
 
-// causeHosts heads what moves iSwitch's times in docs/notes/reproduction.md.
+// causeHosts is the heading in docs/notes/reproduction.md on iSwitch's times.
 const causeHosts = "What hosts take for a message"
 
-// jobSeeds is how many runs a time of iSwitch takes: nothing in them is drawn.
+// jobSeeds is the number of runs for a time of iSwitch, which has no randomness.
 const jobSeeds = 1
 
-// iswitchModels are the columns of its tables; what hosts take was fitted to the first and the third.
+// iswitchModels are the columns of its tables. The hosts' costs were fitted to the first and the third.
 var iswitchModels = []string{"dqn", "a2c", "ppo", "ddpg"}
 
-// fittedOr is the basis of a number of the i-th model.
+// fittedOr returns the basis of a number of the i-th model.
 func fittedOr(i int) Basis {
 	if i%2 == 0 {
 		return Calibrated
@@ -29,7 +29,7 @@ func iswitchPaper() Paper {
 	)}
 }
 
-// iswitchWas is how a claim was named that was there before papers had names: those of Tables 1 and 3.
+// iswitchWas returns the old ids of claims from before papers had names: those of Tables 1 and 3.
 func iswitchWas(r *row, column string) string {
 	if r.artefact != "table1" && r.artefact != "table3" {
 		return ""
@@ -37,7 +37,7 @@ func iswitchWas(r *row, column string) string {
 	return system("iswitch")(r, column)
 }
 
-// What its tables print, a number a model, which its arithmetic reads again.
+// Numbers printed in its tables, one per model, for the arithmetic below.
 var (
 	iswitchSync       = [4]string{"3.66", "2.55", "1.72", "1.83"} // speed-ups over the server, Table 3
 	iswitchAllReduce  = [4]string{"1.97", "1.62", "0.91", "0.90"}
@@ -46,7 +46,7 @@ var (
 	iswitchAsyncHours = [4][2]string{{"43.54", "11.74"}, {"4.38", "1.39"}, {"0.51", "0.27"}, {"9.65", "6.20"}}                                 // server, iSwitch, Table 5
 )
 
-// iswitchTable3 is speed-ups over the parameter server, a column a model.
+// iswitchTable3 returns the speed-ups over the parameter server, one column per model.
 func iswitchTable3() []row {
 	const why = "the ratio of two times of which each rests on what hosts take"
 	speedups := func(name string, printed [4]string, expect [4]Verdict) row {
@@ -64,10 +64,10 @@ func iswitchTable3() []row {
 	}
 }
 
-// approaches are the columns of Tables 4 and 5, with what stands beside each.
+// approaches maps the columns of Tables 4 and 5 to their neighbours.
 var approaches = map[string]string{"ps": "ar", "ar": "ps", "isw": "ps"}
 
-// iswitchTable4 is hours of synchronous training, a row a model.
+// iswitchTable4 returns the hours of synchronous training, one row per model.
 func iswitchTable4() []row {
 	const why = "hosts' costs of a message were fitted to DQN and PPO; iterations are the paper's, so that an iteration deviates as the hours do"
 	expect := [4][3]Verdict{{Near, Near, Match}, {Near, Near, Near}, {Near, Near, Match}, {WithinTwo, WithinTwo, WithinTwo}}
@@ -82,7 +82,7 @@ func iswitchTable4() []row {
 	return rows
 }
 
-// iswitchTable5 is the interval of asynchronous updates, a row a model.
+// iswitchTable5 returns the intervals of asynchronous updates, one row per model.
 func iswitchTable5() []row {
 	const server = "what a server takes for an update was fitted to DQN and PPO"
 	printed := [4][2]string{{"24.88", "12.07"}, {"13.13", "12.53"}, {"3.40", "7.99"}, {"11.58", "14.89"}}
@@ -98,7 +98,7 @@ func iswitchTable5() []row {
 	return rows
 }
 
-// iswitchFigures are the ranges that the text gives for Fig. 12, and the order of Fig. 15.
+// iswitchFigures returns the ranges that the text gives for Fig. 12, and the order in Fig. 15.
 func iswitchFigures() []row {
 	const source, why = "iSwitch (ISCA'19), §6.1", "the least or most of four trainings, of which two are fitted"
 	span := func(name, least, most string, expect [2]Verdict) row {

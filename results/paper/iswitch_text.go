@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// causePrinted heads what the paper's own numbers give in docs/notes/reproduction.md.
+// causePrinted is the heading in docs/notes/reproduction.md on arithmetic with the paper's numbers.
 const causePrinted = "What the printed numbers of iSwitch give"
 
-// What iSwitch's §§2 to 6 print, a number a model: from these its arithmetic follows.
+// Numbers printed in iSwitch's §§2 to 6, one per model, for the arithmetic below.
 var (
-	iswitchBytes   = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)} // Table 1, binary units as the networks' layers say
+	iswitchBytes   = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)} // Table 1, binary units as the networks' layers show
 	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}                                           // million iterations, Table 1
 	iswitchUpdates = [4][2]float64{{6.30, 3.50}, {1.20, 0.40}, {0.54, 0.12}, {3.00, 1.50}}                 // million iterations, Table 5
 )
@@ -21,25 +21,26 @@ const (
 	iswitchWorkers   = 4
 	iswitchStaleness = 3       // S
 	iswitchLanes     = 366     // float32 in a packet of 1,522 bytes with a VLAN tag and its check sequence
-	iswitchFrame     = 1514    // bytes of that packet which cross the accelerator's bus
-	iswitchLine      = 1538    // bytes that it takes of a line
+	iswitchFrame     = 1514    // bytes of that packet on the accelerator's bus
+	iswitchLine      = 1538    // bytes that it occupies on a line
 	iswitchPortBPS   = 10e9    // of each of the four ports
-	iswitchBusBytes  = 32      // of a cycle
+	iswitchBusBytes  = 32      // per cycle
 	iswitchClockHz   = 200e6   // of the bus
-	iswitchBRAMPct   = 44.5    // that the accelerator takes
+	iswitchBRAMPct   = 44.5    // used by the accelerator
 	virtexBRAMBytes  = 6773760 // of an XC7VX690T: 1,470 blocks of 36 Kib
 )
 
-// iswitchSegments is how many packets a vector takes, each with a counter of its own.
+// iswitchSegments returns the number of packets per vector, each with its own counter.
 func iswitchSegments(i int) float64 { return math.Ceil(iswitchBytes[i] / 4 / iswitchLanes) }
 
-// iswitchBusPct is the load of the accelerator's bus with so many ports full of packets.
+// iswitchBusPct returns the load in percent of the accelerator's bus with the given number of ports at line rate.
 func iswitchBusPct(ports float64) float64 {
 	const cycles, seconds = (iswitchFrame + iswitchBusBytes - 1) / iswitchBusBytes, iswitchLine * 8 / iswitchPortBPS
 	return 100 * ports * cycles / iswitchClockHz / seconds
 }
 
-// follows is a number that arithmetic on what is printed gives. Where that excludes what the claim says, contradiction tells how.
+// follows returns a claim for a number that arithmetic on printed numbers gives. contradiction explains how it
+// excludes the claim, if it does.
 func follows(c Claim, value float64, contradiction string) Claim {
 	c.Basis, c.Follows, c.Cause = Arithmetic, value, causePrinted
 	if contradiction != "" {
@@ -48,12 +49,12 @@ func follows(c Claim, value float64, contradiction string) Claim {
 	return c
 }
 
-// iswitchText is what follows from what the paper prints, and where its numbers do not go together.
+// iswitchText returns what follows from the printed numbers, and where these do not fit together.
 func iswitchText() []row {
 	return slices.Concat(iswitchBoard(), iswitchRatios(), iswitchAsynchrony())
 }
 
-// iswitchBoard is of the accelerator: what its bus carries and its memory holds.
+// iswitchBoard returns the claims on the accelerator's bus and memory.
 func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {
 		return follows(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 100}, Expect: Holds,
@@ -87,7 +88,7 @@ func iswitchBoard() []row {
 	}
 }
 
-// iswitchRatios are speed-ups by the printed hours, and what the ranges of the text do to each other.
+// iswitchRatios returns speed-ups by the printed hours, and what the text's ranges imply for each other.
 func iswitchRatios() []row {
 	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
@@ -114,16 +115,16 @@ func iswitchRatios() []row {
 	}
 }
 
-// valueOf is a printed number.
+// valueOf returns a printed number.
 func valueOf(text string) float64 {
 	v, _ := printed(text)
 	return v
 }
 
-// over is one printed number over another.
+// over returns one printed number divided by another.
 func over(a, b string) float64 { return valueOf(a) / valueOf(b) }
 
-// iswitchAsynchrony is what asynchronous training gains by the paper's own tables.
+// iswitchAsynchrony returns the gain of asynchronous training by the paper's own tables.
 func iswitchAsynchrony() []row {
 	const source, hours = "iSwitch (ISCA'19), §6.2 and Table 5", "iSwitch (ISCA'19), Tables 4 and 5"
 	expect := [4]Verdict{Opposite, Opposite, Holds, Opposite}

@@ -13,36 +13,38 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// slug is the form of a row's or column's name inside an id.
+// slug returns the form of a row's or column's name in an id.
 func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
 
-// Measured is our number for a claim. Of a trend it is what the claim sets against its neighbour, such as a difference.
+// Measured is our number for a claim. For a trend it is the quantity to compare with the neighbour, such as a
+// difference.
 type Measured struct {
 	results.Statistic
-	// Short says how the runs were shortened, so that they can't carry a verdict; empty for runs of full length.
+	// Short explains how the runs were shortened, so that they cannot support a verdict; empty for full length.
 	Short string
-	// Breaks says what breaks a trend although the number is on its side, such as a step that goes the other way.
+	// Breaks explains what breaks a trend although the number is on its side, such as a step in the other direction.
 	Breaks string
 	// Others are the same number under other assumptions.
 	Others []Other
 }
 
-// Other is our number under another assumption than the one that is judged.
+// Other is our number under an assumption other than the judged one.
 type Other struct {
 	Assumption string
 	results.Statistic
 	Breaks string
-	// Judged says that the verdict under it is told as well.
+	// Judged requests a verdict under this assumption too.
 	Judged bool
 }
 
-// Ours are measured values by claim id.
+// Ours contains measured values by claim id.
 type Ours map[string]Measured
 
-// Of is a number without more to say of it.
+// Of returns a number without further information.
 func Of(s results.Statistic) Measured { return Measured{Statistic: s} }
 
-// Shortened says of all numbers how the runs behind them were shortened, and returns them; an empty reason changes nothing.
+// MarkShortened records for all numbers how their runs were shortened, and returns them. An empty reason changes
+// nothing.
 func (o Ours) Shortened(how string) Ours {
 	for id, m := range o {
 		m.Short = how
@@ -51,9 +53,8 @@ func (o Ours) Shortened(how string) Ours {
 	return o
 }
 
-// Compare sets ours beside every claim that the given experiments stand beside (olaf/table1), in the papers' order; with
-// none given, beside all of them.
-// A claim without a value of ours is not testable here, and the note says why.
+// Compare compares ours with every claim of the given experiments (olaf/table1), in the papers' order, or with all
+// claims if none are given. A claim without a value of ours is not testable here, and its note gives the reason.
 func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	claims := Claims()
 	byID := make(map[string]*Claim, len(claims))
@@ -70,8 +71,8 @@ func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	return rows
 }
 
-// markRepeats names, for each row, the first row of the same artefact with the same number of ours to nine digits. Two rows
-// that a model can't tell apart are one result. Numbers that rest on no model of ours are left out.
+// markRepeats sets for each row the first row of the same artefact with the same number of ours to nine digits: two
+// rows that a model cannot distinguish are one result. Numbers that do not depend on our models are skipped.
 func markRepeats(rows []results.PaperRow) {
 	type number struct{ experiment, unit, mean, sd string }
 	digits := func(f results.Float) string { return strconv.FormatFloat(float64(f), 'g', 9, 64) }
@@ -91,7 +92,7 @@ func markRepeats(rows []results.PaperRow) {
 	}
 }
 
-// rowOf is the line of one claim.
+// rowOf returns the row of one claim.
 func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	m, measured := ours[c.ID]
 	switch {
@@ -123,14 +124,14 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	return row
 }
 
-// beside is what a result is set against where its own number does not decide: ours of the neighbour, and on which side of
-// it the paper puts the claim; 0 where it puts it on none.
+// beside is the reference where a result's own number does not decide: our value of the neighbour, and the side of
+// it on which the paper puts the claim (0 for none).
 type beside struct {
 	ours results.Statistic
 	side float64
 }
 
-// besideOf takes ours of the neighbour under an assumption where it has one, else as it is judged.
+// besideOf returns our value of the neighbour under an assumption, if it has one, otherwise the judged value.
 func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *beside {
 	n := c.Neighbour
 	if n == nil {
@@ -150,7 +151,7 @@ func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *b
 	return b
 }
 
-// under is the number under an assumption, as it is judged where there is no such.
+// under returns the number under an assumption, or the judged one.
 func (m Measured) under(assumption string) results.Statistic {
 	for i := range m.Others {
 		if m.Others[i].Assumption == assumption {
@@ -160,12 +161,12 @@ func (m Measured) under(assumption string) results.Statistic {
 	return m.Statistic
 }
 
-// exactly is a number without an interval.
+// exactStatistic returns a number without an interval.
 func exactly(v float64) results.Statistic {
 	return results.Statistic{Mean: results.Float(v), N: 1}
 }
 
-// judge returns the verdict on one claim, and the reason where the number itself was not judged.
+// judge returns the verdict on one claim, and the reason if the number itself was not judged.
 func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	switch {
 	case c.Contradiction != "":
@@ -182,7 +183,7 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	return c.decide(m, b)
 }
 
-// decide returns the verdict on a result by as many runs as it has.
+// decide returns the verdict on a result with its number of runs.
 func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	switch c.Kind {
 	case Bound:
@@ -199,8 +200,8 @@ func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	return v, reason
 }
 
-// judgeFew judges a result of fewer runs than it takes. It counts only where more runs are not likely to change it: both
-// ends of the interval, each with the same interval around it, have the verdict of the mean.
+// judgeFew judges a result with fewer runs than needed. It counts only if more runs are unlikely to change it: both
+// ends of the interval, each with the same interval around it, have the same verdict as the mean.
 func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	few := fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
 	v, reason := c.decide(m, b)
@@ -220,14 +221,14 @@ func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	return v, few + ", and both ends of the interval agree"
 }
 
-// aside reports whether a value misses the side on which the paper printed it, for a claim that stands beside a number: a
-// slowdown where a speed-up is printed, or a loss where a gain is. A value beside another result has no such side.
+// aside reports whether a value is on the other side of a claim's reference number than the printed one: a slowdown
+// for a speed-up, or a loss for a gain. Values compared with another result have no such side.
 func (c *Claim) aside(v float64) bool {
 	n := c.Neighbour
 	return n != nil && n.ID == "" && c.Value != n.Is && (v-n.Is)*(c.Value-n.Is) <= 0
 }
 
-// scale is the number that is judged.
+// scale returns the number to judge.
 func (c *Claim) scale(v float64) float64 {
 	if c.Unfairness {
 		return 1 - v
@@ -235,17 +236,17 @@ func (c *Claim) scale(v float64) float64 {
 	return v
 }
 
-// deviation is how far ours is off in per cent of the published value, of the numbers that are judged.
+// deviation returns our deviation from the published value in percent, for the judged numbers.
 func (c *Claim) deviation(ours *results.Statistic) results.Float {
 	published := c.scale(c.Value)
 	if published == 0 {
 		return results.Missing()
 	}
-	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published) // missing where either is
+	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published) // missing if either is
 }
 
-// Limits of the verdicts on values, relative to what was published, and a hair so that a value at the very edge does not
-// depend on how it is rounded.
+// Limits of the verdicts on values, relative to the published value, and a small margin so that a value at the limit
+// does not depend on rounding.
 const (
 	matchLimit = 0.02
 	nearLimit  = 0.10
@@ -253,11 +254,12 @@ const (
 	hair       = 1 + 1e-12
 )
 
-// valued returns the verdict on a value that is at most a factor off and on the printed side of its neighbour; empty beyond.
+// judgeValue returns the verdict on a value that is off by at most a factor and on the printed side of its
+// neighbour; otherwise "".
 func (c *Claim) valued(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
-	// Give or take what the paper rounded away, the printed value is in our interval.
+	// Up to the paper's rounding, the printed value is in our interval.
 	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
 	switch {
 	case c.aside(float64(ours.Mean)):
@@ -274,8 +276,8 @@ func (c *Claim) valued(ours *results.Statistic) Verdict {
 	return ""
 }
 
-// precise reports whether ours is known as precisely as a match is judged, so that a wide interval does not earn one. A
-// number in which nothing is drawn is exact by one run.
+// isPrecise reports whether our number is precise enough for a match, so that a wide interval does not give one. A
+// number without randomness is exact with one run.
 func (c *Claim) precise(ours *results.Statistic) bool {
 	if !ours.CI95.Known() {
 		return c.Seeds <= 1
@@ -283,7 +285,7 @@ func (c *Claim) precise(ours *results.Statistic) bool {
 	return float64(ours.CI95) <= matchLimit*math.Abs(c.scale(c.Value))*hair
 }
 
-// bounded is the verdict on a bound: met or missed when the whole interval is on one side of it.
+// judgeBound returns the verdict on a bound: met or missed if the whole interval is on one side of it.
 func (c *Claim) bounded(ours *results.Statistic) Verdict {
 	side := 1.0
 	if c.Side == Below {
@@ -292,7 +294,7 @@ func (c *Claim) bounded(ours *results.Statistic) Verdict {
 	return sided(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
 }
 
-// trend returns the verdict by the interval of the difference to the neighbour.
+// judgeTrend returns the verdict by the interval of the difference to the neighbour.
 func (b *beside) trend(m *Measured) (Verdict, string) {
 	switch {
 	case b == nil, !b.ours.Known():
@@ -308,8 +310,8 @@ func (b *beside) trend(m *Measured) (Verdict, string) {
 	return v, m.Breaks
 }
 
-// sided is the verdict on a difference whose claimed side is above 0: clear of 0 on this or that side, or neither. Without a
-// half-width nothing is clear.
+// decideSide returns the verdict on a difference with positive claimed side: claimed or other if the interval
+// excludes 0, else Differs. Without a half-width it is Differs.
 func sided(mean, half float64, claimed, other Verdict) Verdict {
 	switch {
 	case mean-half > 0:
@@ -320,11 +322,11 @@ func sided(mean, half float64, claimed, other Verdict) Verdict {
 	return Differs
 }
 
-// confidence of every interval.
+// confidence is the level of all intervals.
 const confidence = 0.95
 
-// difference is a − b with the half-width of its interval after Welch, which asks neither for equal spreads nor for pairs; not
-// a number where one of them has no interval.
+// difference returns a − b with the half-width of its interval by Welch's method, which needs neither equal
+// variances nor pairs; NaN if one has no interval.
 func difference(a, b *results.Statistic) (mean, half float64) {
 	mean = float64(a.Mean - b.Mean)
 	if b.SD == 0 {
@@ -332,14 +334,14 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 	}
 	ofA, ofB := exactmath.Pow(float64(a.SD), 2)/float64(a.N), exactmath.Pow(float64(b.SD), 2)/float64(b.N)
 	freedom := exactmath.Pow(ofA+ofB, 2) / (float64(ofA*ofA)/float64(a.N-1) + float64(ofB*ofB)/float64(b.N-1))
-	if math.IsNaN(freedom) { // one of them is of one run
+	if math.IsNaN(freedom) { // one of them has a single run
 		return mean, math.NaN()
 	}
 	return mean, float64(exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB))
 }
 
-// note says what a reader must know beside the number: why it was not judged, how it is taken or what keeps it from a match, and
-// what is odd.
+// note returns what a reader must know about the number: why it was not judged, how it is read or what prevents a
+// match, and oddities.
 func (c *Claim) note(reason string) string {
 	var parts []string
 	for _, part := range []string{reason, c.Why, c.Disagreement, c.Inconsistency} {
@@ -350,7 +352,8 @@ func (c *Claim) note(reason string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Misses lists the rows whose verdict is below what their claim expects. A result of fewer runs than it takes is no miss.
+// Misses returns the rows with a verdict below the claim's expectation. A result with fewer runs than needed is not
+// a miss.
 func Misses(rows []results.PaperRow) []results.PaperRow {
 	claims := map[string]Claim{}
 	for _, c := range Claims() {
@@ -365,9 +368,9 @@ func Misses(rows []results.PaperRow) []results.PaperRow {
 	return out
 }
 
-// Rejudged judges the rows of a stored document again by today's rules, from the numbers that it holds: bench says what it
-// measured, and of what it did not the rows are asked. A trend of the first version held only whether it held, and some numbers
-// were of something else: they can't be judged again. Claims that are no more are left out.
+// JudgeAgain judges the rows of a stored document by current rules, from its numbers: those that bench measured,
+// otherwise those in the rows. Trends of the first version, which stored only whether they held, and numbers with
+// another definition cannot be judged again. Removed claims are dropped.
 func Rejudged(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
 	claims := map[string]Claim{}
 	for _, c := range Claims() {
@@ -393,7 +396,7 @@ func Rejudged(rows []results.PaperRow, bench *results.Bench) []results.PaperRow 
 	return slices.DeleteFunc(Compare(ours), func(r results.PaperRow) bool { return !kept[r.ID] })
 }
 
-// FromBench takes what a bench measured as values of every claim that it reaches.
+// FromBench returns a bench's measurements for all claims that it covers.
 func FromBench(b *results.Bench) Ours {
 	ours := Ours{}
 	for _, p := range papers() {
@@ -404,7 +407,8 @@ func FromBench(b *results.Bench) Ours {
 	return ours
 }
 
-// RightOf says whether distribution a lies stochastically right of b: nowhere above it, and somewhere below.
+// RightOf reports whether distribution a is stochastically greater than b: its CDF is nowhere above b's, and
+// somewhere below.
 func RightOf(a, b []results.CDFPoint) bool {
 	at := func(points []results.CDFPoint, i int) results.Float {
 		if i < len(points) {

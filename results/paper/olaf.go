@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Headings of docs/notes/reproduction.md, which tell what moves a number that is not a match.
+// Headings in docs/notes/reproduction.md on numbers that are not a match.
 const (
 	causeBursts  = "Bursts of Table 1"
 	causeReading = "To whom an age belongs"
@@ -21,14 +21,14 @@ const (
 	causeReward  = "Rewards of a training"
 )
 
-// Runs that the experiments' numbers take.
+// Numbers of runs per number.
 const (
 	benchSeeds    = 30
 	networkSeeds  = 100
 	trainingSeeds = 5
 )
 
-// olafPaper is "Olaf", with what its micro-benchmark, simulations, trainings, proofs and synthesis found.
+// olafPaper is "Olaf": its micro-benchmark, simulations, trainings, proofs and synthesis.
 func olafPaper() Paper {
 	return Paper{
 		Name:     "olaf",
@@ -39,12 +39,12 @@ func olafPaper() Paper {
 	}
 }
 
-// number is a claim of a printed value that stands beside another claim.
+// number returns a claim of a printed value with another claim as its neighbour.
 func number(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
 	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause, Neighbour: &Neighbour{ID: neighbour}}
 }
 
-// on gives claims the basis that they share, and the runs that they take.
+// on sets the shared basis and number of runs of claims.
 func on(b Basis, seeds int, claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = b, seeds
@@ -79,7 +79,8 @@ func olafTable1() []row {
 	}
 }
 
-// olafReductions are judged by the one reading that was chosen because it fits; like for like stands beside it.
+// olafReductions are judged by the reading that was chosen because it fits; the like-for-like readings are shown
+// too.
 func olafReductions() []row {
 	at := func(rate, text string, expect Verdict) row {
 		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: on(Calibrated, benchSeeds, Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
@@ -120,7 +121,7 @@ type cell struct {
 	expect Verdict
 }
 
-// multiHopRow is one row of Table 2 or 3 beside another: loss, both ages, fairness.
+// multiHopRow returns one row of Table 2 or 3 with another as its neighbour: loss, both ages, fairness.
 func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
 	var claims []Claim
 	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", "by 1 − J"}} {
@@ -130,7 +131,7 @@ func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, 
 	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"), cells: on(Calibrated, networkSeeds, claims...)}
 }
 
-// ofWorkers is what FIFO's fairness was before.
+// ofWorkers describes the earlier definition of FIFO's fairness.
 const ofWorkers = "it was over the means of workers, and is over clusters now"
 
 var (
@@ -215,22 +216,22 @@ func olafHardware() []row {
 	}
 }
 
-// rateName is the form that rates have in ids: 40g.
+// rateName returns a rate as in ids: 40g.
 func rateName(bps int64) string {
 	return strings.ToLower(strings.TrimSuffix(olaf.Rate(bps).String(), "bps"))
 }
 
-// olafMeasured takes values for Table 1, the Age-of-Model reductions and Fig. 6.
+// olafMeasured returns a bench's values for Table 1, the Age-of-Model reductions and Fig. 6.
 func olafMeasured(b *results.Bench) Ours {
 	ours := Ours{}
-	merged := map[string]map[int64]*results.Row{} // what merges while it waits: by queue and rate
+	merged := map[string]map[int64]*results.Row{} // queues that merge waiting updates, by queue and rate
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		prefix := fmt.Sprintf("olaf/table1.%s.%s.", r.Queue, rateName(r.OutRateBPS))
 		for _, name := range []string{"received", "aggregated", "lost_pct"} {
 			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() { // a program that adds up in front of a queue counts otherwise
+		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() { // a program that adds up in front of a queue counts differently
 			if merged[r.Queue] == nil {
 				merged[r.Queue] = map[int64]*results.Row{}
 			}
@@ -240,7 +241,7 @@ func olafMeasured(b *results.Bench) Ours {
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]
 		if merged[c.Queue] == nil || merged[c.Versus] != nil {
-			continue // the reductions are of what merges under what does not
+			continue // the reductions compare a merging queue with one that does not merge
 		}
 		ours["olaf/aom."+rateName(c.OutRateBPS)+".reduction"] = Measured{Statistic: c.AoMReduction.WorkerCluster, Others: []Other{
 			{Assumption: "both per cluster", Statistic: c.AoMReduction.ClusterCluster},
@@ -257,7 +258,7 @@ func olafMeasured(b *results.Bench) Ours {
 	return ours
 }
 
-// rightOf is by how many aggregations an outgoing update of one row holds more than one of another.
+// rightOf returns how many more aggregations an outgoing update of one row has than one of another.
 func rightOf(slow, fast *results.Row) Measured {
 	a, b := aggregations(slow), aggregations(fast)
 	mean, half := difference(&a, &b)
@@ -268,8 +269,8 @@ func rightOf(slow, fast *results.Row) Measured {
 	return m
 }
 
-// aggregations is the mean number of aggregations in an outgoing update. How it varies between runs is bounded by how the two
-// counts that it is a ratio of vary, however these go together.
+// meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is
+// bounded by that of the two counts in the ratio, whatever their correlation.
 func aggregations(r *results.Row) results.Statistic {
 	mean := results.Float(0)
 	for _, p := range r.CDF {

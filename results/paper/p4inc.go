@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Headings of docs/notes/reproduction.md, which tell what moves numbers of P4INC-AOI.
+// Headings in docs/notes/reproduction.md on numbers of P4INC-AOI.
 const (
 	causeLoad    = "How much P4INC-AOI's jobs want"
 	causeTestbed = "What a job of P4INC-AOI's testbed is"
 	causeOptics  = "How P4INC-AOI's optics begin"
 )
 
-// planSeeds is how many workloads a number of P4INC-AOI takes; proofSeeds how many of them a solver is given.
+// planSeeds is the number of workloads per number of P4INC-AOI; proofSeeds the number of them given to a solver.
 const (
 	planSeeds  = 10
 	proofSeeds = 3
@@ -25,7 +25,7 @@ func p4incPaper() Paper {
 	return Paper{Name: "p4inc", was: p4incWas, rows: slices.Concat(p4incTable1(), p4incTestbed(), p4incSimulations(), p4incShapes())}
 }
 
-// p4incWas is how claims were named that were there before papers had names.
+// p4incWas returns the old ids of claims from before papers had names.
 func p4incWas(r *row, column string) string {
 	return map[string]string{
 		"fig7.inc_under_tw.resnet50": "p4inc-aoi.completion_time_saved.resnet50",
@@ -36,10 +36,10 @@ func p4incWas(r *row, column string) string {
 	}[r.artefact+"."+r.slug()+"."+column]
 }
 
-// table1Line is a row of Table I as printed; nothing of MILP beyond 60 jobs.
+// table1Line is a row of Table I as printed, without MILP beyond 60 jobs.
 type table1Line struct {
 	jobs                        int
-	milp, fcfs, tw, still       string // CT-BTI in s; still is without reconfigurations
+	milp, fcfs, tw, still       string // CT-BTI in s; still means without reconfigurations
 	took                        [4]string
 	gaps                        [3]string
 	milpAOI, fcfsAOI, twAOI     string
@@ -67,8 +67,8 @@ func p4incTable1() []row {
 	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text, cells: unmoved(span("least", "9.6"), span("most", "24.4"))})
 }
 
-// unmoved gives claims the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with what is printed hardly
-// anybody waits, so that both policies make the same plans.
+// unmoved sets the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
+// parameters jobs hardly wait, so that both policies make the same plans.
 func unmoved(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
@@ -77,7 +77,7 @@ func unmoved(claims ...Claim) []Claim {
 	return claims
 }
 
-// claims are a line's numbers, column by column.
+// claims returns a line's numbers, column by column.
 func (l *table1Line) claims() []Claim {
 	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
@@ -115,7 +115,7 @@ func (l *table1Line) claims() []Claim {
 	return cells
 }
 
-// gap is a printed distance of a heuristic to the optimum, which divides by the heuristic.
+// gapClaim returns a printed distance of a heuristic to the optimum, which divides by the heuristic.
 func gap(heuristic, text, took, least string) Claim {
 	h, _ := strconv.ParseFloat(took, 64)
 	m, _ := strconv.ParseFloat(least, 64)
@@ -125,12 +125,12 @@ func gap(heuristic, text, took, least string) Claim {
 		Contradiction: fmt.Sprintf("%s s are %.1f %% above the optimum of %s s; %s divides the difference by %s", took, follows, least, text, took)}
 }
 
-// p4incTestbed is Figs. 5 to 7: four racks, jobs of one model.
+// p4incTestbed returns Figs. 5 to 7: four racks, jobs of one model.
 func p4incTestbed() []row {
 	saved := func(column, printed string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: expect, Why: why, Cause: causeTestbed}
 	}
-	const streams = 2 // that share an interface of 40 Gbps, against one each
+	const streams = 2 // share an interface of 40 Gbps, against one each
 	var speedups []Claim
 	for _, m := range []struct {
 		model, printed string
@@ -166,12 +166,12 @@ func p4incTestbed() []row {
 	}
 }
 
-// ahead is an order: by how much one is better than another.
+// aheadClaim returns a claim on an order: by how much one is better than another.
 func ahead(column, unit string, expect Verdict, cause, why string) Claim {
 	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect, Cause: cause, Why: why}
 }
 
-// p4incSimulations is Figs. 8 and 9: 64 units, training and MapReduce.
+// p4incSimulations returns Figs. 8 and 9: 64 units, training and MapReduce.
 func p4incSimulations() []row {
 	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs", "the mean over 200, 300, 400 and 500 jobs; how many theirs are is not printed, and their trace is not part of the text"
 	saved := func(column, printed string, expect Verdict, cause, why string) Claim {
@@ -197,7 +197,7 @@ func p4incSimulations() []row {
 // p4incScenarios are the columns of Figs. 10 to 12.
 var p4incScenarios = []string{"noinc fcfs", "noinc tw", "inc fcfs", "inc tw"}
 
-// p4incShapes is Figs. 10 to 12, which have no numbers in the text.
+// p4incShapes returns Figs. 10 to 12, which have no numbers in the text.
 func p4incShapes() []row {
 	trends := func(artefact, name, unit, why, cause string, expect [4]Verdict) row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}

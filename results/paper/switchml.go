@@ -1,7 +1,7 @@
 package paper
 
-// switchmlPaper is "Scaling Distributed Machine Learning with In-Network Aggregation" (NSDI'21), of which only the abstract is
-// here; what XAgg measured of it is XAgg's.
+// switchmlPaper is "Scaling Distributed Machine Learning with In-Network Aggregation" (NSDI'21), of which only the
+// abstract is included; XAgg's measurements of it are among XAgg's claims.
 func switchmlPaper() Paper {
 	return Paper{Name: "switchml", rows: []row{
 		{artefact: "text", row: "training speedup", source: "SwitchML (NSDI'21), abstract", cells: elsewhere("x", needsCluster, []string{"most"}, "5.5")},

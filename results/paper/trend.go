@@ -7,17 +7,17 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// The words of trends. Each has one definition, wherever a paper says it, over values of the same seeds: values[i][s] is that of
-// seed s at point i. Differences are taken seed by seed, and every interval is Student's.
+// The quantities of trends. Each has one definition for all papers, over values of the same seeds: values[i][s] is
+// the value of seed s at point i. Differences are taken seed by seed, and every interval is Student's.
 
-// FlatPct is how far the mean of a flat curve may move, in per cent of its mean over all points: what a paper calls flat, stable,
-// alike or identical.
+// FlatPct is the largest spread of a flat curve's means, in percent of its mean over all points: what a paper calls
+// flat, stable, alike or identical.
 const FlatPct = 5
 
-// Over is by how much a exceeds b.
+// Over returns by how much a exceeds b.
 func Over(a, b []results.Float) Measured { return Of(paired(a, b)) }
 
-// Falls is how far a curve falls from its first point to its last. A step that is shown to rise breaks it.
+// Falls returns how far a curve falls from its first point to its last. A step that is shown to rise breaks it.
 func Falls(values [][]results.Float) Measured {
 	if len(values) < 2 {
 		return Of(results.Describe(nil, "fewer than two points"))
@@ -32,8 +32,8 @@ func Falls(values [][]results.Float) Measured {
 	return m
 }
 
-// Spread is how far a curve's highest mean lies above its lowest, in per cent of its mean over all points. It is flat where this
-// is below FlatPct.
+// Spread returns how far a curve's highest mean is above its lowest, in percent of its mean over all points. The
+// curve is flat if this is below FlatPct.
 func Spread(values [][]results.Float) Measured {
 	low, high := -1, -1
 	sum, known := 0.0, 0.0
@@ -58,7 +58,7 @@ func Spread(values [][]results.Float) Measured {
 	return Of(scaled(paired(values[high], values[low]), 100*known/sum))
 }
 
-// Gap is how far two values lie apart, seed by seed; a gap narrows by what it is smaller than before.
+// Gap returns the distance between two values, seed by seed; a gap narrows by the difference of two gaps.
 func Gap(a, b []results.Float) []results.Float {
 	gap := make([]results.Float, min(len(a), len(b)))
 	for s := range gap {
@@ -67,7 +67,7 @@ func Gap(a, b []results.Float) []results.Float {
 	return gap
 }
 
-// paired describes a − b over the seeds that have both.
+// pairedDifference describes a − b over the seeds that have both.
 func paired(a, b []results.Float) results.Statistic {
 	differences := make([]results.Float, min(len(a), len(b)))
 	for s := range differences {
@@ -76,7 +76,7 @@ func paired(a, b []results.Float) results.Statistic {
 	return results.Describe(differences, "no seed has both")
 }
 
-// scaled is a statistic in another unit.
+// scaleStatistic returns a statistic in another unit.
 func scaled(s results.Statistic, by float64) results.Statistic {
 	for _, v := range []*results.Float{&s.Mean, &s.SD, &s.CI95, &s.Min, &s.Max} {
 		*v *= results.Float(by)

@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// causePorts heads what turns XAgg's order in docs/notes/reproduction.md.
+// causePorts is the heading in docs/notes/reproduction.md on XAgg's order.
 const causePorts = "Who has a port in XAgg's testbed"
 
 // xaggPaper is "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation" (ToN'23).
@@ -18,7 +18,7 @@ func xaggPaper() Paper {
 	)}
 }
 
-// xaggWas is how a claim was named that was there before papers had names.
+// xaggWas returns the old ids of claims from before papers had names.
 func xaggWas(r *row, column string) string {
 	switch r.row {
 	case "throughput", "over tcp", "communication time saved":
@@ -27,7 +27,7 @@ func xaggWas(r *row, column string) string {
 	return ""
 }
 
-// xaggFig1 is the example of §II-A, for which everything that it takes is given.
+// xaggFig1 returns the example of §II-A, all of whose parameters are given.
 func xaggFig1() []row {
 	const why = "wires alone, nothing is fitted"
 	cell := func(column, printed, beside, why string) Claim {
@@ -39,7 +39,7 @@ func xaggFig1() []row {
 		cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
 }
 
-// xaggFig13 is an epoch's communication time, of which the order can be tested.
+// xaggFig13 returns an epoch's communication time, of which only the order can be tested.
 func xaggFig13() []row {
 	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C", "how many vectors an epoch has and what workers wait for in it is not said"
 	over := func(column string, expect Verdict, why string) Claim {
@@ -62,7 +62,8 @@ func xaggFig13() []row {
 	}
 }
 
-// xaggArithmetic is what follows from other numbers of the text. A speed-up is printed as 1 + the share of time saved.
+// xaggArithmetic returns what follows from other numbers of the text. A speed-up is printed as 1 + the share of time
+// saved.
 func xaggArithmetic() []row {
 	const source, wrong = "XAgg (ToN'23), §VI-C", "the printed factor is 1 + the share of time that is saved"
 	follows := func(column, printed, unit string, value float64, contradiction string) Claim {

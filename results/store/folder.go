@@ -20,7 +20,7 @@ type Folder struct {
 	dir      string
 }
 
-// Load opens the finished run of exactly that id.
+// Load opens the finished run with exactly this id.
 func (s *Store) Load(id string) (*Folder, error) {
 	if !isID(id) {
 		return nil, s.unknown(id)
@@ -60,13 +60,12 @@ func damaged(id string, err error) error {
 	return fmt.Errorf("%w: %s: %w; run it again, or remove it with olafctl runs rm %s", ErrDamaged, id, err, id)
 }
 
-// ID is the run's name.
 func (f *Folder) ID() string { return f.Manifest.ID }
 
-// Path is where a file of the run is.
+// Path returns the path of a file of the run.
 func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
 
-// Open opens a file of the run. A file that is not there gives an error that matches fs.ErrNotExist.
+// Open opens a file of the run. A missing file gives an error that matches fs.ErrNotExist.
 func (f *Folder) Open(name string) (*os.File, error) {
 	file, err := os.Open(f.Path(name))
 	if err != nil {
@@ -75,7 +74,7 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	return file, nil
 }
 
-// ReadFile reads a whole file of the run.
+// ReadFile reads a complete file of the run.
 func (f *Folder) ReadFile(name string) ([]byte, error) {
 	raw, err := os.ReadFile(f.Path(name))
 	if err != nil {
@@ -89,7 +88,7 @@ func (f *Folder) ReadJSON(name string, v any) error {
 	return f.Hand(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// Hand gives a file of the run to who reads it. What they can't read is damaged.
+// Parse passes a file of the run to read. An error of read means that the file is damaged.
 func (f *Folder) Hand(name string, read func(raw []byte) error) error {
 	raw, err := f.ReadFile(name)
 	if err != nil {
@@ -101,13 +100,13 @@ func (f *Folder) Hand(name string, read func(raw []byte) error) error {
 	return nil
 }
 
-// Digests lists what the files contained when the run was finished.
+// Digests returns the digests of the files when the run was finished.
 func (f *Folder) Digests() ([]FileDigest, error) {
 	var digests []FileDigest
 	return digests, f.ReadJSON(digestsName, &digests)
 }
 
-// VerifyDigests compares every file with its digest: a changed, missing or extra one is an error that matches
+// VerifyDigests compares every file with its digest. A changed, missing or extra file is an error that matches
 // ErrDamaged and names it.
 func (f *Folder) VerifyDigests() error {
 	digests, err := f.Digests()

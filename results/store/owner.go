@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Person owns the files of a store that root writes to on that person's behalf, as under sudo.
+// Person is the user on whose behalf root writes to a store, as under sudo.
 type Person struct{ UID, GID int }
 
-// OpenFor is Open by root for a person. If the store belongs to that person, or is created here, Close gives the person
-// every file in it that root owns. A store of root or of a third user keeps its owners.
+// OpenFor opens a store as root on behalf of a person. If the store belongs to that person, or is created here,
+// Close gives the person every file in it that root owns. A store of root or of a third user keeps its owners.
 func OpenFor(dir string, p Person) (*Store, error) {
 	made, err := missing(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func OpenFor(dir string, p Person) (*Store, error) {
 	return s, nil
 }
 
-// missing lists dir and the folders above it that do not exist yet.
+// missingFolders returns dir and the folders above it that do not exist yet.
 func missing(dir string) (folders []string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -51,8 +51,8 @@ func missing(dir string) (folders []string, err error) {
 	}
 }
 
-// handOver gives the person every file of the store that root owns. It stays inside of the store's folder, whatever links
-// there are, and leaves files that have a second name elsewhere.
+// handOver gives the person every file of the store that root owns. It stays inside the store's folder, whatever
+// links there are, and skips files with a second name elsewhere.
 func (s *Store) handOver() error {
 	if s.person == nil {
 		return nil
@@ -83,8 +83,8 @@ func (s *Store) handOver() error {
 	return nil
 }
 
-// blame adds the owner to a refusal: of the first folder that belongs to another user. A folder that does not exist
-// counts as the closest one above it.
+// blameOwner adds to a permission error the owner of the first folder that belongs to another user. A folder that
+// does not exist stands for the closest existing one above it.
 func blame(err error, folders ...string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -17,48 +17,48 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConflict says that a result of the same key came out otherwise before. Both are kept.
+// ErrConflict: an earlier result with the same key differs. Both are kept.
 var ErrConflict = olaf.NewError(olaf.Missed, "not the same result")
 
-// Singles are single results, each under the key of everything that decides it: created once, never changed, shared by all
-// sweeps. A file has two lines: the result, and who made it when, with the result's digest. Whatever does not agree with its
-// name or its digest is as good as missing, and stays where it is until the result takes its place.
+// Singles stores single results under the key of everything that determines them: created once, never changed,
+// shared by all sweeps. A file has two lines: the result, and its maker and time with the result's digest. A file
+// that does not agree with its name or digest counts as missing and stays until the result replaces it.
 //
 //	singles/<2 letters>/<key>               a result
 //	singles/<2 letters>/<key>.differs-<12>  another one of the same key
 type Singles struct{ dir string }
 
-// Single is a result with who made it.
+// Single is a result with its maker.
 type Single struct {
 	Key    string
 	Result json.RawMessage
 	By     Maker
 }
 
-// Maker says who made a result, and when.
+// Maker describes who made a result, and when.
 type Maker struct {
 	Host     string  `json:"host"`
-	Worker   string  `json:"worker,omitempty"` // the process that took the job from a work queue; empty for our own
+	Worker   string  `json:"worker,omitempty"` // process that took the job from a work queue; empty for our own
 	Build    string  `json:"build"`
 	Finished string  `json:"finished"` // RFC 3339
-	Seconds  float64 `json:"seconds"`  // of wall time
+	Seconds  float64 `json:"seconds"`  // wall time
 }
 
 // seal is the second line of a file.
 type seal struct {
 	Key    string `json:"key"`
-	SHA256 string `json:"sha256"` // of the first line
+	SHA256 string `json:"sha256"` // SHA-256 of the first line
 	Maker
 }
 
-// Singles are the single results of the store.
+// Singles returns the single results of the store.
 func (s *Store) Singles() *Singles { return &Singles{filepath.Join(s.dir, "singles")} }
 
 var singleKey = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (s *Singles) path(key string) string { return filepath.Join(s.dir, key[:2], key) }
 
-// Get reads a result; ok is false where there is none, or none that is whole and of that key.
+// Get reads a result; ok is false if there is none that is complete and has this key.
 func (s *Singles) Get(key string) (one Single, ok bool, err error) {
 	if !singleKey.MatchString(key) {
 		return one, false, fmt.Errorf("%w: the key %q of a result", ErrName, key)
@@ -74,7 +74,7 @@ func (s *Singles) Get(key string) (one Single, ok bool, err error) {
 	return one, ok, nil
 }
 
-// unseal takes a file apart; ok is false of what is not whole or not of that key.
+// unseal parses a file; ok is false if it is incomplete or has another key.
 func unseal(key string, raw []byte) (one Single, ok bool) {
 	result, rest, cut := bytes.Cut(raw, []byte("\n"))
 	var by seal
@@ -84,7 +84,7 @@ func unseal(key string, raw []byte) (one Single, ok bool) {
 	return Single{key, result, by.Maker}, true
 }
 
-// sealed is the file of a result.
+// sealResult returns the file content of a result.
 func sealed(one Single) ([]byte, error) {
 	by, err := json.Marshal(seal{one.Key, sumOf(one.Result), one.By})
 	return slices.Concat(one.Result, []byte("\n"), by, []byte("\n")), err
@@ -95,8 +95,8 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put creates a result. Where there is one already it must be the same, byte for byte: another one is kept beside it, and the
-// error, which matches ErrConflict, names both makers.
+// Put creates a result. An existing result must be equal byte for byte; otherwise the new one is stored next to it,
+// and the error, which matches ErrConflict, names both makers.
 func (s *Singles) Put(one Single) error {
 	if !singleKey.MatchString(one.Key) || bytes.ContainsAny(one.Result, "\n") {
 		return fmt.Errorf("%w: the key %q of a result, or its form", ErrName, one.Key)
@@ -114,7 +114,7 @@ func (s *Singles) Put(one Single) error {
 	switch {
 	case err != nil:
 		return err
-	case !ok: // cut short by a full disk, or somebody else's
+	case !ok: // cut short by a full disk, or foreign
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("a result can't be replaced: %w", err)
 		}
@@ -129,7 +129,8 @@ func (s *Singles) Put(one Single) error {
 		have.By.Host, have.By.Build, have.By.Finished, one.By.Host, one.By.Build, one.By.Finished)
 }
 
-// create writes a file beside its place and links it there, so that it is whole or not there; fs.ErrExist where there is one.
+// create writes a temporary file and links it to path, so that the file is complete or absent; fs.ErrExist if there
+// is one.
 func (s *Singles) create(path string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("a result can't be stored: %w", err)
@@ -151,8 +152,8 @@ func (s *Singles) create(path string, raw []byte) error {
 	return err
 }
 
-// List lists the keys of all results in ascending order, and the files among them that are none: foreign ones, and second
-// results that differ.
+// List returns the keys of all results in ascending order, and the other files: foreign ones, and second results
+// that differ.
 func (s *Singles) List() (keys, others []string, err error) {
 	folders, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,17 +1,17 @@
-// Package store keeps runs, each in an immutable folder; a list of runs is read from their manifests.
+// Package store stores runs, each in an immutable folder, and lists them by their manifests.
 //
-// A writer creates a hidden folder whose name ends in .incomplete and locks it. Finishing writes the digests of all files
-// and renames the folder, so a killed process never leaves half a run that looks whole. Several processes may write at
-// once. The store reads the manifest's outline and the digests; the other files belong to the caller. Notes are stored
-// beside the runs and may change.
+// A writer creates a hidden folder whose name ends in .incomplete and locks it. Finishing writes the digests of all
+// files and renames the folder, so a killed process never leaves a partial run that looks complete. Several
+// processes may write at once. The store reads only manifests and digests; the other files belong to the caller.
+// Notes are stored separately and may change.
 //
 //	VERSION                        the layout's version
 //	runs/<id>/                     a finished run: manifest.json, digests.json, and the caller's files
-//	runs/.<id>.incomplete/         one that is being written, or was when its process died
+//	runs/.<id>.incomplete/         a run that is being written, or was when its process died
 //	notes/<id>                     a line of text
-//	exports/<id>                   digests of what was exported from it
-//	singles/<2 letters>/<key>      single results by what decides them, which sweeps share (Singles)
-//	sweeps/<id>/                   a sweep that is not finished
+//	exports/<id>                   digests of its exports
+//	singles/<2 letters>/<key>      single results shared by sweeps (Singles)
+//	sweeps/<id>/                   an unfinished sweep
 package store
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Kinds of errors; match them with errors.Is.
+// Kinds of errors, for errors.Is.
 var (
 	ErrUnknown    = olaf.NewError(olaf.Usage, "no such run")
 	ErrIncomplete = olaf.NewError(olaf.Usage, "the run was never finished")
@@ -53,14 +53,14 @@ const (
 	idTime         = "20060102-150405"
 )
 
-// Manifest says what a run was. Deterministic holds what the result is a function of, Provenance who made it.
+// Manifest describes a run. Deterministic contains what determines the result, Provenance its origin.
 type Manifest struct {
 	Schema     string `json:"schema"`
 	ID         string `json:"id"`
 	Experiment string `json:"experiment"`
 	// Deterministic is opaque to the store: seed, resolved spec, hashes of tables, trace and register map.
 	Deterministic json.RawMessage `json:"deterministic"`
-	// SpecSHA256 is the hash of the resolved spec; runs of equal hash and experiment may be compared.
+	// SpecSHA256 is the hash of the resolved spec. Runs with equal hash and experiment may be compared.
 	SpecSHA256 string             `json:"spec_sha256"`
 	Provenance results.Provenance `json:"provenance"`
 	Valid      bool               `json:"valid"`
@@ -68,12 +68,12 @@ type Manifest struct {
 	Partial    bool               `json:"partial,omitempty"`
 }
 
-// State is how far a run's folder came.
+// State is the state of a run's folder.
 type State string
 
 const (
 	Complete   State = "complete"
-	Running    State = "running"    // its writer holds it
+	Running    State = "running"    // its writer has the lock
 	Incomplete State = "incomplete" // its writer is gone
 )
 
@@ -94,7 +94,7 @@ type Entry struct {
 // Store is an open store. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dir    string
-	person *Person // gets root's files on Close; nil where they stay
+	person *Person // receives root's files on Close; nil if they stay
 }
 
 // Open opens the store in dir and creates it if it does not exist.
@@ -128,16 +128,17 @@ func checkVersion(dir string) error {
 	return nil
 }
 
-// writeWhole replaces a file at once. Its temporary file is in the same folder, so a killed process leaves nothing in $TMPDIR.
+// replaceFile replaces a file at once. Its temporary file is in the same folder, so a killed process leaves nothing
+// in $TMPDIR.
 func writeWhole(path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// Close ends the use of the store. After OpenFor it gives root's files to the person.
+// Close closes the store. After OpenFor it gives root's files to the person.
 func (s *Store) Close() error { return s.handOver() }
 
-// CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or full.
-// It creates a file in the store and removes it, so only a caller that is about to add a run asks.
+// CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or
+// full. It creates and removes a file in the store, so only a caller that is about to add a run should call it.
 func (s *Store) CheckWritable() error {
 	probe, err := os.CreateTemp(filepath.Join(s.dir, "runs"), ".probe-*")
 	if err == nil {
@@ -162,12 +163,11 @@ func innermostReason(err error) error {
 	return err
 }
 
-// Dir is where the store is.
 func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, "runs", id) }
 
-// isID says whether a name can be a run's: one folder's below runs, and none of those that stand for others.
+// isID reports whether a name can be a run's: a folder below runs, and none of the reserved names.
 func isID(name string) bool {
 	return name != "" && filepath.Base(name) == name && !strings.HasPrefix(name, ".")
 }
@@ -180,14 +180,14 @@ func (s *Store) notePath(id string) string { return filepath.Join(s.dir, "notes"
 
 func (s *Store) exportsPath(id string) string { return filepath.Join(s.dir, "exports", id) }
 
-// Export is what was once exported from a run.
+// Export is an earlier export of a run.
 type Export struct {
 	Kind   string `json:"kind"` // xlsx, report
-	Tool   string `json:"tool"` // the version that made it
+	Tool   string `json:"tool"` // version that made it
 	SHA256 string `json:"sha256"`
 }
 
-// Exports lists what was exported from a run.
+// Exports returns the earlier exports of a run.
 func (s *Store) Exports(id string) ([]Export, error) {
 	raw, err := os.ReadFile(s.exportsPath(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +203,7 @@ func (s *Store) Exports(id string) ([]Export, error) {
 	return exports, nil
 }
 
-// SetExport remembers an export; one of the same kind and tool is replaced.
+// SetExport stores an export and replaces one of the same kind and tool.
 func (s *Store) SetExport(id string, e Export) error {
 	exports, err := s.Exports(id)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Store) SetExport(id string, e Export) error {
 	return nil
 }
 
-// folders lists the ids of finished runs and of those that are not, each in ascending order.
+// folders returns the ids of finished and unfinished runs, each in ascending order.
 func (s *Store) folders() (finished, unfinished []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *Store) folders() (finished, unfinished []string, err error) {
 	return finished, unfinished, nil
 }
 
-// List returns all runs, newest first. A run that is removed meanwhile by another process is left out.
+// List returns all runs, newest first. A run that another process removes meanwhile is left out.
 func (s *Store) List() ([]Entry, error) {
 	finished, unfinished, err := s.folders()
 	if err != nil {
@@ -265,13 +265,13 @@ func (s *Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// Abandoned lists the runs that were never finished and whose writer is gone, oldest first.
+// ListAbandoned returns the unfinished runs whose writer is gone, oldest first.
 func (s *Store) Abandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
 	return slices.DeleteFunc(unfinished, func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
 
-// entryOf reads the entry from the folder; a damaged one is listed as not valid.
+// entryOf reads a run's entry from its folder; a damaged run is listed as invalid.
 func (s *Store) entryOf(id string) Entry {
 	e := Entry{ID: id, State: Complete, Started: startedOf(id), Experiment: experimentOf(id)}
 	m, err := s.manifest(id)
@@ -298,7 +298,7 @@ func (s *Store) unfinishedEntry(id string) Entry {
 	return e
 }
 
-// startedOf and experimentOf read what an id says.
+// startedOf returns the start time in an id, or "".
 func startedOf(id string) string {
 	if len(id) >= len(idTime) {
 		if t, err := time.Parse(idTime, id[:len(idTime)]); err == nil {
@@ -315,7 +315,7 @@ func experimentOf(id string) string {
 	return sameSecond.ReplaceAllString(id[len(idTime)+1:], "")
 }
 
-// sameSecond ends the id of a run that was not the first of its second.
+// sameSecond matches the suffix of an id that was not the first of its second.
 var sameSecond = regexp.MustCompile(`-[0-9]+$`)
 
 func sizeOf(dir string) (bytes int64) {
@@ -343,7 +343,7 @@ func (s *Store) Note(id, note string) error {
 	return nil
 }
 
-// Remove removes a run, finished or not, and its note. One that is being written is refused.
+// Remove removes a run, finished or not, and its note. A run that is being written is refused.
 func (s *Store) Remove(id string) error {
 	if !isID(id) {
 		return s.unknown(id)
@@ -357,7 +357,7 @@ func (s *Store) Remove(id string) error {
 			return s.unknown(id)
 		}
 	}
-	// Out of sight first, so that a removal that is cut short leaves no half run.
+	// Renamed first, so that an interrupted removal leaves no partial run.
 	trash := filepath.Join(s.dir, "runs", "."+id+".removed")
 	if err := errors.Join(os.RemoveAll(trash), os.Rename(path, trash)); err != nil {
 		return fmt.Errorf("%s can't be removed: %w", id, err)
@@ -373,7 +373,7 @@ func (s *Store) Remove(id string) error {
 	return nil
 }
 
-// Older lists the runs that started before t and are not being written, oldest first: what prune removes.
+// Older returns the runs that started before t and are not being written, oldest first, for pruning.
 func (s *Store) Older(t time.Time) ([]Entry, error) {
 	entries, err := s.List()
 	if err != nil {
@@ -386,7 +386,7 @@ func (s *Store) Older(t time.Time) ([]Entry, error) {
 	}), nil
 }
 
-// Resolve finds the run that name means: an id, the beginning of just one, or "last" for the newest finished one.
+// Resolve returns the run for a name: an id, a unique prefix of one, or "last" for the newest finished run.
 func (s *Store) Resolve(name string) (string, error) {
 	if isID(name) {
 		if _, err := os.Stat(s.path(name)); err == nil {
@@ -422,7 +422,7 @@ func (s *Store) Resolve(name string) (string, error) {
 	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
 }
 
-// unknown is the error for an id that is not there, with the nearest ones that are.
+// unknown returns the error for a missing id, with similar ids.
 func (s *Store) unknown(id string) error {
 	finished, unfinished, err := s.folders()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// FileDigest is what a file of a run contained when the run was finished.
+// FileDigest is the digest of a file when the run was finished.
 type FileDigest struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
@@ -39,7 +39,7 @@ type Writer struct {
 
 var experimentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// Create begins a run of the named experiment, which started at the given instant. Finish or Abort it.
+// Create begins a run of the named experiment with its start time. The caller must call Finish or Abort.
 func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 	if !experimentName.MatchString(experiment) {
 		return nil, fmt.Errorf("%w: the experiment %q: use small letters, digits, dots and dashes", ErrName, experiment)
@@ -62,7 +62,7 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 			return nil, fmt.Errorf("the run can't be stored: %w", err)
 		}
 		if _, err := os.Stat(s.path(id)); err == nil {
-			// Another process finished a run of that id in between.
+			// Another process finished a run with this id in between.
 			if err := os.Remove(dir); err != nil {
 				return nil, fmt.Errorf("the run can't be stored: %w", err)
 			}
@@ -76,10 +76,10 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 	}
 }
 
-// ID is the run's name from now on.
+// ID returns the run's id.
 func (w *Writer) ID() string { return w.id }
 
-// File is one file of a run while it is written. Its digest is taken on the way.
+// File is a file of a run being written, with a running digest.
 type File struct {
 	w     *Writer
 	name  string
@@ -119,19 +119,19 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Mark is a place in a file to go back to.
+// Mark is a position in a file to rewind to.
 type Mark struct {
 	bytes int64
 	hash  []byte
 }
 
-// Mark is the end of what was written so far.
+// Mark returns the current end of the file.
 func (f *File) Mark() (Mark, error) {
 	state, err := f.hash.(encoding.BinaryMarshaler).MarshalBinary()
 	return Mark{f.bytes, state}, err
 }
 
-// Rewind takes back what was written after m.
+// Rewind removes what was written after m.
 func (f *File) Rewind(m Mark) error {
 	_, seek := f.f.Seek(m.bytes, io.SeekStart)
 	if err := errors.Join(f.f.Truncate(m.bytes), seek, f.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.hash)); err != nil {
@@ -141,7 +141,7 @@ func (f *File) Rewind(m Mark) error {
 	return nil
 }
 
-// Close ends the file and keeps its digest.
+// Close ends the file and records its digest.
 func (f *File) Close() error {
 	f.w.open = nil
 	if err := f.f.Close(); err != nil {
@@ -151,7 +151,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Put writes one whole file.
+// Put writes one complete file.
 func (w *Writer) Put(name string, data []byte) error {
 	f, err := w.File(name)
 	if err != nil {
@@ -161,8 +161,7 @@ func (w *Writer) Put(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Finish writes the manifest and the digests and makes the run part of the store. The manifest's schema and id are
-// filled in.
+// Finish writes the manifest and the digests and adds the run to the store. It sets the manifest's schema and id.
 func (w *Writer) Finish(m Manifest) error {
 	m.Schema, m.ID = ManifestSchema, w.id
 	raw, err := json.MarshalIndent(&m, "", "  ")
@@ -190,7 +189,7 @@ func (w *Writer) Finish(m Manifest) error {
 	return nil
 }
 
-// Abort gives the run up and removes what was written.
+// Abort drops the run and removes its files.
 func (w *Writer) Abort() error {
 	if w.open != nil {
 		w.open.f.Close()

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ChartKind is how a chart draws its series.
+// ChartKind is the way a chart draws its series.
 type ChartKind uint8
 
 const (
-	Bars    ChartKind = iota // a group of bars per row
+	Bars    ChartKind = iota // one group of bars per row
 	Stacked                  // bars on top of each other
 	Steps                    // a staircase over numeric x
 	Lines                    // a line over numeric x
-	Map                      // the sheet as cells of colour: a row for each value of the first column, a series for each column
+	Map                      // the sheet as coloured cells: rows are values of the first column, columns are series
 )
 
 // Chart draws columns of its sheet.
@@ -23,24 +23,24 @@ type Chart struct {
 	Title          string
 	XTitle, YTitle string
 	X              int     // column of the categories, or of x
-	ZTitle         string  // of a map, what its colours stand for
-	YMax           float64 // of a map that of the colours, which then begin at 0; 0 leaves it to the viewer
-	Empty          string  // of a map, the reason why cells have no number
-	Diverging      bool    // of a map: its numbers have signs, so that the colours part at 0
+	ZTitle         string  // for a map: meaning of its colours
+	YMax           float64 // for a map the limit of the colours, which then begin at 0; 0 lets the viewer choose
+	Empty          string  // for a map: the reason why cells have no number
+	Diverging      bool    // for a map: signed numbers, with different colours above and below 0
 	Series         []Series
-	Outlines       []Outline // of a map
+	Outlines       []Outline // for a map
 }
 
 // Outline is a line between cells of a map.
 type Outline struct {
-	Name   string // what it says
+	Name   string // its meaning
 	Dashed bool
 	Edges  []Edge
 }
 
-// Edge is a piece of an Outline: between a cell and the one before it in its row or, of a level one, in its column.
+// Edge is a piece of an Outline: between a cell and the one before it in its row or, if Level is set, in its column.
 type Edge struct {
-	Row, Series int // of the sheet and of the chart, from 0
+	Row, Series int // index in the sheet and in the chart, from 0
 	Level       bool
 }
 
@@ -48,24 +48,26 @@ type Edge struct {
 type Series struct {
 	Name   string
 	Column int
-	X      int // column of its own x; 0 takes the chart's
-	// ErrorColumn holds half-widths of error bars; 0 when there are none, since column 0 is never a number of spread. Of a
-	// stack, the last series has those of the whole.
+	X      int // column of its own x; 0 uses the chart's
+	// ErrorColumn contains half-widths of error bars; 0 for none, since column 0 never contains them. In a stack,
+	// the last series has those of the total.
 	ErrorColumn int
-	// PaperColumn holds published numbers, drawn as crosses; 0 when there are none. Of a stack, the last series has those of
-	// the whole.
+	// PaperColumn contains published numbers, drawn as crosses; 0 for none. In a stack, the last series has those of
+	// the total.
 	PaperColumn int
-	// Blank is, of a stack, room that figures leave free: neither drawn nor named.
+	// Blank is, in a stack, a gap that is neither drawn nor named.
 	Blank bool
 }
 
-// MostSeries is how many series are told apart in one panel; more go into panels of their own.
+// MostSeries is the number of distinguishable series per panel; more are split into several panels.
 const MostSeries = 6
 
-// Palette tells series apart in print and for colour-blind readers (Okabe and Ito's set, the darker and the lighter in turn).
+// Palette distinguishes series in print and for colour-blind readers (Okabe and Ito's set, darker and lighter in
+// turn).
 var Palette = [MostSeries]color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}}
 
-// Panels makes of a chart with too many series several: by what their names have before a comma, else in equal parts.
+// Panels splits a chart with too many series into several: by the part of their names before a comma, else into
+// equal parts.
 func (c *Chart) Panels() []Chart {
 	if c.Kind == Map || len(c.Series) <= MostSeries {
 		return []Chart{*c}

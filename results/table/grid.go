@@ -7,35 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// Grid is a table of printed cells that fits a page: it is printed as it is where there is room; else columns of prose
-// are folded between words, columns that a reader can spare are left out and named, and what remains stands in several
-// tables below each other. No word is ever broken.
+// Grid is a table of text cells that fits a page. If it is too wide, columns of prose are folded between words,
+// spare columns are omitted and named, and the remaining ones are split into several tables. Words are never broken.
 type Grid struct {
 	Columns []GridColumn
 	Rows    [][]string
-	Keys    int  // leading columns that say what a row is about, repeated in every table of a stack; at least the first
-	OneLine bool // every row takes one line: columns behind the keys share what these leave, and longer cells end in …
-	// heads are lines between rows, by the row that follows.
+	Keys    int  // leading columns that identify a row, repeated in every table of a stack; at least the first
+	OneLine bool // one line per row: columns after the keys share the remaining width, and longer cells end in …
+	// heads are lines between rows, by the index of the following row.
 	heads map[int]string
 }
 
 // GridColumn is one column of a Grid.
 type GridColumn struct {
 	Header string
-	Right  bool // numbers stand to the right
+	Right  bool // right-aligned numbers
 	Prose  bool // may be folded
-	Spare  int  // left out of a narrow page, the greatest first; 0 stays
+	Spare  int  // omitted on a narrow page, greatest first; 0 is never omitted
 }
 
 const (
 	gap     = 2  // between columns
-	leastOf = 18 // characters of a folded column
+	leastOf = 18 // minimum width of a folded column in characters
 )
 
 // Add adds a row.
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// Head puts a line above the rows that are added from now on.
+// Head adds a line above the rows that are added from now on.
 func (g *Grid) Head(text string) {
 	if g.heads == nil {
 		g.heads = map[int]string{}
@@ -43,14 +42,14 @@ func (g *Grid) Head(text string) {
 	g.heads[len(g.Rows)] = text
 }
 
-// head prints the line above a row, if there is one.
+// writeHead prints the line above a row, if there is one.
 func (g *Grid) head(b *strings.Builder, row, width int) {
 	if text := g.heads[row]; text != "" {
 		b.WriteString(strings.Join(Fold(text, width), "\n") + "\n")
 	}
 }
 
-// Write prints the grid into lines of at most width characters.
+// Write prints the grid in lines of at most width characters.
 func (g *Grid) Write(w io.Writer, width int) error {
 	var b strings.Builder
 	if g.OneLine {
@@ -80,7 +79,7 @@ func (g *Grid) Write(w io.Writer, width int) error {
 	return err
 }
 
-// within chooses the columns that are shown, and names those that are left out.
+// fitColumns returns the columns to show, and the names of those omitted.
 func (g *Grid) within(width int) (shown []int, left []string) {
 	for i := range g.Columns {
 		shown = append(shown, i)
@@ -100,7 +99,7 @@ func (g *Grid) within(width int) (shown []int, left []string) {
 	return shown, left
 }
 
-// cell is empty where a row is shorter than the header.
+// cell returns a cell, empty if the row is shorter than the header.
 func (g *Grid) cell(row, column int) string {
 	if column < len(g.Rows[row]) {
 		return g.Rows[row][column]
@@ -108,12 +107,12 @@ func (g *Grid) cell(row, column int) string {
 	return ""
 }
 
-// natural is the width of a column that is not folded.
+// natural returns the width of a column without folding.
 func (g *Grid) natural(column int) int {
 	return max(utf8.RuneCountInString(g.Columns[column].Header), g.widest(column))
 }
 
-// widest is the width of a column's widest cell.
+// widest returns the width of a column's widest cell.
 func (g *Grid) widest(column int) (n int) {
 	for r := range g.Rows {
 		n = max(n, utf8.RuneCountInString(g.cell(r, column)))
@@ -121,7 +120,7 @@ func (g *Grid) widest(column int) (n int) {
 	return n
 }
 
-// least is the width of columns beside each other, headers and prose folded as far as it goes.
+// least returns the minimum width of columns side by side, with headers and prose folded.
 func (g *Grid) least(columns []int) int {
 	sum := gap * max(0, len(columns)-1)
 	for _, i := range columns {
@@ -130,7 +129,7 @@ func (g *Grid) least(columns []int) int {
 	return sum
 }
 
-// leastOf is the least width of a column: its header folds anywhere, its cells if they are prose.
+// leastOf returns the minimum width of a column: its header folds anywhere, its cells only if they are prose.
 func (g *Grid) leastOf(column int) int {
 	n := g.widest(column)
 	if g.Columns[column].Prose {
@@ -150,8 +149,8 @@ func longestWord(s string) (n int) {
 	return n
 }
 
-// stacks splits columns into tables that fit, as few as can be and about as wide as each other; nil when
-// even the keys and one column do not, and that is not a long word that may stand out.
+// stacks splits columns into the fewest tables that fit, with similar widths. It returns nil if even the keys and
+// one column do not fit, unless only a long word sticks out.
 func (g *Grid) stacks(columns []int, width int) [][]int {
 	if len(columns) == 0 || g.least(columns) <= width {
 		return [][]int{columns}
@@ -173,8 +172,8 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 	return stacks
 }
 
-// foldsBeyond says that a column has cells of several words that are wider than the room, which only a list could fold:
-// those of prose fold as far as their longest word.
+// foldsBeyond reports whether a column has cells of several words that exceed the room and that only a list could
+// fold; prose folds down to its longest word.
 func (g *Grid) foldsBeyond(column, room int) bool {
 	word, several := 0, false
 	for r := range g.Rows {
@@ -185,7 +184,7 @@ func (g *Grid) foldsBeyond(column, room int) bool {
 	return several && (!g.Columns[column].Prose || word <= room)
 }
 
-// filled puts as many columns as fit beside the keys of each table.
+// fillTables puts as many columns as fit next to the keys of each table.
 func (g *Grid) filled(columns []int, width int) (stacks [][]int) {
 	keys := min(max(1, g.Keys), len(columns))
 	now := slices.Clone(columns[:keys])
@@ -198,7 +197,7 @@ func (g *Grid) filled(columns []int, width int) (stacks [][]int) {
 	return append(stacks, now)
 }
 
-// widths gives what folds the room that is left, each character to the column that folds most.
+// widths distributes the remaining width, one character at a time, to the column that folds most.
 func (g *Grid) widths(columns []int, width int) []int {
 	widths, natural := make([]int, len(columns)), make([]int, len(columns))
 	for k, i := range columns {
@@ -219,7 +218,7 @@ func (g *Grid) widths(columns []int, width int) []int {
 	return widths
 }
 
-// lines prints columns beside each other.
+// lines prints columns side by side.
 func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 	widths := g.widths(columns, width)
 	header := make([]string, len(columns))
@@ -241,8 +240,8 @@ func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 	}
 }
 
-// cutLines prints every row in one line. The narrowest of the columns that are cut gets each spare character, so
-// that short cells stay whole beside long ones.
+// cutLines prints every row in one line. Each spare character goes to the narrowest cut column, so that short cells
+// stay complete next to long ones.
 func (g *Grid) cutLines(b *strings.Builder, width int) {
 	columns, widths := make([]int, len(g.Columns)), make([]int, len(g.Columns))
 	room := width - gap*(len(columns)-1)
@@ -279,8 +278,8 @@ func (g *Grid) cutLines(b *strings.Builder, width int) {
 	}
 }
 
-// cut shortens a text to at most width ≥ 1 characters. What is cut ends in …, between words if a line loses at most half by that:
-// a part of a number could be read as another.
+// cutText shortens a text to at most width ≥ 1 characters. A cut text ends in …, between words if that loses at most
+// half of a line: part of a number could be misread.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -353,9 +352,8 @@ func (g *Grid) records(b *strings.Builder, columns []int, width int) {
 	}
 }
 
-// Fold breaks a text between words into lines of at most width characters; a longer word has a line for itself, and
-// all are indented as the first is. What
-// belongs to a number is not parted from it: ± and its unit.
+// Fold breaks a text between words into lines of at most width characters. A longer word gets its own line, and all
+// lines are indented like the first. A number is not separated from ± and its unit.
 func Fold(text string, width int) []string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	width -= len(indent)
@@ -373,7 +371,7 @@ func Fold(text string, width int) []string {
 	return append(lines, indent+line)
 }
 
-// bound joins the words that one number consists of.
+// joinNumbers joins the words of one number.
 func bound(words []string) []string {
 	var out []string
 	for i, w := range words {

@@ -1,5 +1,5 @@
-// Package table is the neutral form of a document of tables: named sheets of typed columns, with the charts that belong
-// to them. Workbook, report, text, CSV, JSON and Parquet are exporters of the same book, so they can't disagree.
+// Package table defines documents of tables: named sheets of typed columns with their charts. Workbook, report,
+// text, CSV, JSON and Parquet export the same book, so they cannot disagree.
 package table
 
 import (
@@ -20,11 +20,11 @@ type Book struct {
 type Sheet struct {
 	Name    string // at most 31 characters, unique in its book
 	Title   string
-	Command string // the command that makes it again; may be empty
+	Command string // command that produces it; may be empty
 	Columns []Column
 	Rows    [][]Cell
 	Notes   []string // lines below the rows
-	RawRows string   // where all rows are, when an exporter can't hold them
+	RawRows string   // where all rows are, if an exporter cannot include them
 	Charts  []Chart
 }
 
@@ -37,7 +37,7 @@ type Column struct {
 	Spare  int
 }
 
-// Title is the header with its unit.
+// Title returns the header with its unit.
 func (c Column) Title() string {
 	if c.Unit == "" {
 		return c.Header
@@ -45,7 +45,7 @@ func (c Column) Title() string {
 	return c.Header + " [" + c.Unit + "]"
 }
 
-// Format is how the numbers of a column print.
+// Format is the number format of a column.
 type Format uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	General        // shortest
 )
 
-// Kind is what a cell holds.
+// Kind is the kind of a cell's content.
 type Kind uint8
 
 const (
@@ -65,19 +65,19 @@ const (
 	Number
 )
 
-// Cell is one value. A number that is missing is Empty, with the reason in Text.
+// Cell is one value. A missing number is Empty, with the reason in Text.
 type Cell struct {
 	Kind   Kind
 	Text   string
 	Number float64
-	// Formula says how a workbook has Number from cells of its other sheets; empty where it is only a number.
+	// Formula computes Number in a workbook from cells of its other sheets; empty for a plain number.
 	Formula string
 }
 
-// S is a text cell.
+// S returns a text cell.
 func S(s string) Cell { return Cell{Kind: String, Text: s} }
 
-// N is a number cell, empty when v is not finite.
+// N returns a number cell, empty if v is not finite.
 func N(v float64) Cell {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Cell{}
@@ -85,10 +85,10 @@ func N(v float64) Cell {
 	return Cell{Kind: Number, Number: v}
 }
 
-// maxExact is the largest integer that every reader of floating-point cells keeps.
+// maxExact is the largest integer that all readers of floating-point cells preserve.
 const maxExact = 1 << 53
 
-// I is an integer cell; what a float64 would round becomes text.
+// I returns an integer cell, or a text cell if a float64 would round it.
 func I(v int64) Cell {
 	if v > maxExact || v < -maxExact {
 		return S(strconv.FormatInt(v, 10))
@@ -96,13 +96,13 @@ func I(v int64) Cell {
 	return N(float64(v))
 }
 
-// U is a 64-bit identity, such as a seed: always text, since it is not a quantity.
+// U returns a 64-bit identity, such as a seed, as text, since it is not a quantity.
 func U(v uint64) Cell { return S(strconv.FormatUint(v, 10)) }
 
-// Missing is a number that is not there, and why.
+// Missing returns a missing number with the reason.
 func Missing(why string) Cell { return Cell{Text: why} }
 
-// Plain prints a cell without grouping, so that it reads back: "" when empty.
+// Plain formats a cell without grouping, so that it reads back; "" if empty.
 func (c Column) Plain(v Cell) string {
 	switch v.Kind {
 	case String:
@@ -113,7 +113,7 @@ func (c Column) Plain(v Cell) string {
 	return ""
 }
 
-// Pretty prints a cell for people; a missing number shows as a dash.
+// Pretty formats a cell for display; a missing number is a dash.
 func (c Column) Pretty(v Cell) string {
 	switch v.Kind {
 	case String:
@@ -132,7 +132,7 @@ func (c Column) Pretty(v Cell) string {
 	return shortest(v.Number)
 }
 
-// shortest prints v with six digits, and never with an exponent.
+// shortest formats v with six digits, without an exponent.
 func shortest(v float64) string {
 	s := strconv.FormatFloat(v, 'e', 5, 64)
 	_, e, _ := strings.Cut(s, "e")
@@ -144,7 +144,7 @@ func shortest(v float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// grouped prints v with the given decimals and a comma every three digits.
+// groupDigits formats v with the given decimals and a comma every three digits.
 func grouped(v float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole := len(s)

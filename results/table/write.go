@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WriteText prints the sheet as columns that fit the page, numbers to the right, notes below.
+// WriteText prints the sheet as columns that fit the page, numbers right-aligned, notes below.
 func (s *Sheet) WriteText(w io.Writer, width int) error {
 	g := Grid{}
 	for _, c := range s.Columns {
@@ -53,7 +53,7 @@ func (s *Sheet) WriteCSV(w io.Writer) error {
 	return out.Error()
 }
 
-// MarshalJSON writes text as a string, a number as a number, and what is missing as null.
+// MarshalJSON writes text as a string, a number as a number, and a missing value as null.
 func (v Cell) MarshalJSON() ([]byte, error) {
 	switch v.Kind {
 	case String:

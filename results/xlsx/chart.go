@@ -18,7 +18,7 @@ const (
 	relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 )
 
-// addCharts adds the drawing with all charts to the sheet of a number.
+// addCharts adds the drawing with all charts to a sheet, by number.
 func addCharts(parts map[string]string, placed []place, sheet int) error {
 	var overrides, anchors, rels strings.Builder
 	for i := range placed {
@@ -45,7 +45,7 @@ func addCharts(parts map[string]string, placed []place, sheet int) error {
 	return nil
 }
 
-// appendTo adds elements to the end of the sheet of a number.
+// appendTo adds elements to the end of a sheet, by number.
 func appendTo(parts map[string]string, sheet int, elements string) error {
 	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", sheet)
 	body, ok := strings.CutSuffix(parts[name], "</worksheet>")
@@ -71,12 +71,12 @@ func coreProperties(title string) string {
 
 func escaped(s string) string {
 	var b bytes.Buffer
-	// Writing to a buffer can't fail.
+	// Writing to a buffer cannot fail.
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
 
-// anchorXML is the k-th chart in its place.
+// anchorXML returns the k-th chart at its place.
 func (p *place) anchorXML(k int) string {
 	return fmt.Sprintf(`<xdr:twoCellAnchor><xdr:from><xdr:col>%d</xdr:col><xdr:colOff>0</xdr:colOff><xdr:row>%d</xdr:row><xdr:rowOff>0</xdr:rowOff></xdr:from>`+
 		`<xdr:to><xdr:col>%d</xdr:col><xdr:colOff>0</xdr:colOff><xdr:row>%d</xdr:row><xdr:rowOff>0</xdr:rowOff></xdr:to>`+
@@ -86,7 +86,7 @@ func (p *place) anchorXML(k int) string {
 		p.column, p.row, p.column+chartColumns, p.row+chartRows, k+2, k+1, escaped(p.chart.Title), relations, k+1)
 }
 
-// chartModel is what the template draws.
+// chartModel is the template's input.
 type chartModel struct {
 	Title, XTitle, YTitle string
 	Kind                  string // bar or scatter
@@ -102,16 +102,16 @@ type seriesModel struct {
 	X, Y, Error                *rangeModel
 }
 
-// Dashes and markers tell series apart without colours.
+// Dashes and markers distinguish series without colours.
 var (
 	dashes  = []string{"solid", "dash", "sysDot", "dashDot", "lgDash", "lgDashDotDot"}
 	markers = []string{"circle", "square", "triangle", "diamond", "dot", "plus"}
 )
 
-// manyPoints is from how many points on a line has no markers.
+// manyPoints is the number of points from which a line has no markers.
 const manyPoints = 60
 
-// rangeModel is a range of cells with the values it holds, so that a viewer need not calculate to draw.
+// rangeModel is a range of cells with its values, so that a viewer can draw without calculating.
 type rangeModel struct {
 	Ref    string
 	Text   bool
@@ -154,7 +154,7 @@ func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 	return b.String(), err
 }
 
-// rowsOf are the rows from the first to the last in which any series has a number; the first where there are none.
+// rowsOf returns the range of rows in which any series has a number; the first row if there are none.
 func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	from, to = -1, 1
 	for i, row := range s.Rows[:min(len(s.Rows), MaxRows)] {
@@ -167,7 +167,7 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	return max(from, 0), to
 }
 
-// rangeOf is some rows of one column.
+// rangeOf returns some rows of one column.
 func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	letter := xlsx.ColIndexToLetters(column)
 	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoted(s.Name), letter, from+2, letter, to+1), Count: to - from}

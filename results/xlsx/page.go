@@ -8,8 +8,8 @@ import (
 	"github.com/tealeg/xlsx/v3"
 )
 
-// All charts stand on a sheet of their own, two beside each other in blocks of rows: a heading, the charts, and a gap. Three
-// blocks fill a page.
+// All charts are on one sheet, two side by side in blocks of rows: a heading, the charts, and a gap. Three blocks
+// fill a page.
 const (
 	figuresName  = "Figures"
 	chartColumns = 10
@@ -17,17 +17,17 @@ const (
 	blockRows    = chartRows + 2
 	pageBlocks   = 3
 	columnWidth  = 9.5
-	figuresScale = 56 // per cent
+	figuresScale = 56 // percent
 )
 
-// place is a chart on the sheet of the figures.
+// place is a chart on the sheet of figures.
 type place struct {
 	sheet       *table.Sheet
 	chart       table.Chart
 	column, row int
 }
 
-// arrange places every panel of every chart, and says in which rows the sheets' headings stand.
+// arrangeCharts places every panel of every chart and returns the sheets' headings by row.
 func arrange(b *table.Book) (placed []place, headings map[int]string) {
 	headings = map[int]string{}
 	block := 0
@@ -49,7 +49,7 @@ func arrange(b *table.Book) (placed []place, headings map[int]string) {
 	return placed, headings
 }
 
-// panels are the charts of a sheet that stand among the figures; a map is its own cells in colours.
+// chartsOf returns the charts of a sheet for the sheet of figures; a map is shown as coloured cells instead.
 func panels(s *table.Sheet) (list []table.Chart) {
 	for k := range s.Charts {
 		if s.Charts[k].Kind != table.Map {
@@ -59,7 +59,7 @@ func panels(s *table.Sheet) (list []table.Chart) {
 	return list
 }
 
-// colourScales colours the numbers of a sheet's maps from light to dark, or of a diverging map on both sides of 0.
+// colourScales colours the numbers of a sheet's maps from light to dark, in a diverging map on both sides of 0.
 func colourScales(s *table.Sheet) string {
 	var b strings.Builder
 	for k := range s.Charts {
@@ -82,7 +82,7 @@ func colourScales(s *table.Sheet) string {
 	return b.String()
 }
 
-// addFigures adds the sheet on which the charts stand.
+// addFigures adds the sheet with the charts.
 func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
 	sheet, err := file.AddSheet(figuresName)
 	if err != nil {
@@ -100,15 +100,15 @@ func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
 	return nil
 }
 
-// What of a sheet is printed: all its columns on the width of a page, and of what is longer or wider than anybody reads on
-// paper, the beginning.
+// The printed part of a sheet: all columns on the width of a page, and only the beginning of sheets too long or wide
+// for paper.
 const (
 	rowsOfAPage    = 70
 	printedRows    = 3 * rowsOfAPage
 	printedColumns = 20
 )
 
-// pageOf is how the sheet of a number is printed: on the width of a landscape page, with its name and the number of the page.
+// pageOf sets how a sheet is printed: on the width of a landscape page, with its name and page numbers.
 func pageOf(parts map[string]string, number, pages int) error {
 	const off, on = `<pageSetUpPr fitToPage="false">`, `<pageSetUpPr fitToPage="true">`
 	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", number)
@@ -124,7 +124,7 @@ func pageXML(fit string) string {
 		`<headerFooter><oddFooter>&amp;L&amp;A&amp;R&amp;P / &amp;N</oddFooter></headerFooter>`
 }
 
-// figuresPage is how the charts are printed: none is cut by the end of a page.
+// figuresPage sets how the charts are printed, so that page ends do not cut them.
 func figuresPage(parts map[string]string, number int, placed []place) error {
 	blocks := placed[len(placed)-1].row/blockRows + 1
 	var breaks strings.Builder
@@ -140,7 +140,7 @@ func figuresPage(parts map[string]string, number int, placed []place) error {
 	return appendTo(parts, number, page)
 }
 
-// printedPart is the range of a sheet that is printed, and on how many pages.
+// printedPart returns the printed range of a sheet and its number of pages.
 func printedPart(s *table.Sheet) (area string, pages int) {
 	rows := 1 + min(len(s.Rows), MaxRows)
 	pages = (rows + rowsOfAPage - 1) / rowsOfAPage
@@ -154,7 +154,7 @@ func printedPart(s *table.Sheet) (area string, pages int) {
 
 func quoted(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
 
-// definedNames says of every sheet which part is printed, and that its header stands on every page.
+// definedNames sets each sheet's printed part and repeats its header on every page.
 func definedNames(parts map[string]string, names []string) error {
 	const workbook, empty = "xl/workbook.xml", "<definedNames></definedNames>"
 	if !strings.Contains(parts[workbook], empty) {

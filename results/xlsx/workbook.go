@@ -1,7 +1,7 @@
 // Package xlsx writes a book of tables as an Excel workbook with native charts. The same book gives the same bytes.
 //
-// The workbook itself comes from tealeg/xlsx. That library has no charts, so the drawing and chart parts are added to the
-// parts it makes before they are zipped, in a fixed order and without times; so is how sheets are printed.
+// The workbook comes from tealeg/xlsx. That library has no charts, so this package adds the drawing, chart and
+// print-setup parts before the parts are zipped, in a fixed order and without times.
 package xlsx
 
 import (
@@ -19,13 +19,14 @@ import (
 	"github.com/tealeg/xlsx/v3"
 )
 
-// ErrBook is the kind of every book that can't become a workbook.
+// ErrBook is the kind of errors for books that cannot become a workbook.
 var ErrBook = errors.New("xlsx: the book can't be written")
 
 const (
-	// MaxRows is how many rows a sheet holds; a spreadsheet slows down long before Excel's own limit of 1,048,576.
+	// MaxRows is the maximum number of rows per sheet; a spreadsheet slows down long before Excel's limit of
+	// 1,048,576.
 	MaxRows = 50_000
-	// maxText is Excel's limit of characters in a cell.
+	// maxText is Excel's limit of characters per cell.
 	maxText             = 32_767
 	minWidth, maxWidth  = 9.0, 70.0
 	headerFill          = "FFDCE6F1"
@@ -36,7 +37,7 @@ var formats = map[table.Format]string{
 	table.Text: "general", table.Integer: "#,##0", table.Fixed1: "#,##0.0", table.Fixed3: "0.000",
 }
 
-// formatOf shows about four digits of a number in a column of any numbers.
+// formatOf returns a format with about four digits for a number in a General column.
 func formatOf(format table.Format, v float64) string {
 	if format != table.General {
 		return formats[format]
@@ -54,7 +55,7 @@ func formatOf(format table.Format, v float64) string {
 	return "0.00E+00"
 }
 
-// Write writes b as a workbook, with its charts on a sheet before the first that has any.
+// Write writes b as a workbook, with its charts on a sheet before the first sheet that has any.
 func Write(w io.Writer, b *table.Book) error {
 	file := xlsx.NewFile()
 	styles := newStyles()
@@ -92,7 +93,7 @@ func Write(w io.Writer, b *table.Book) error {
 	return pack(w, parts)
 }
 
-// setUpPages says how every sheet is printed.
+// setUpPages sets how every sheet is printed.
 func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	var names []string
 	for i := range b.Sheets {
@@ -109,7 +110,8 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	return definedNames(parts, names)
 }
 
-// pack zips the parts in the order of their names, of which that of the content types is the first, as readers of streams expect.
+// zipParts zips the parts in the order of their names, which puts the content types first, as streaming readers
+// expect.
 func pack(w io.Writer, parts map[string]string) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -186,7 +188,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 	return nil
 }
 
-// notes are the lines below a sheet's rows, after an empty one.
+// notesOf returns the lines below a sheet's rows, after an empty one.
 func notes(s *table.Sheet) []string {
 	var out []string
 	if more := len(s.Rows) - MaxRows; more > 0 {
@@ -226,7 +228,7 @@ func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) 
 	}
 }
 
-// outlined are the borders of a sheet's cells, by row and column, where a map has its outlines.
+// outlineBorders returns the borders of a sheet's cells, by row and column, for the outlines of its maps.
 func outlined(s *table.Sheet) map[[2]int]*xlsx.Border {
 	borders := map[[2]int]*xlsx.Border{}
 	for i := range s.Charts {
@@ -249,14 +251,14 @@ func outlined(s *table.Sheet) map[[2]int]*xlsx.Border {
 	return borders
 }
 
-// withBorder gives a cell lines beside its style, which it shares with others.
+// withBorder adds borders to a cell's style, which it shares with others.
 func withBorder(cell *xlsx.Cell, b *xlsx.Border) {
 	style := *cell.GetStyle()
 	style.Border, style.ApplyBorder = *b, true
 	cell.SetStyle(&style)
 }
 
-// clipped keeps text within Excel's limit, on a whole character.
+// clipText cuts text to Excel's limit at a character boundary.
 func clipped(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s
@@ -264,17 +266,17 @@ func clipped(s string) string {
 	return string([]rune(s)[:maxText-1]) + "…"
 }
 
-// headerWidth is how wide a column gets for its header alone; longer ones wrap.
+// headerWidth bounds a column's width for its header; longer headers wrap.
 const headerWidth = 22.0
 
-// Bold letters are wider than the digits that column widths are counted in; lineHeight is that of a row, in points.
+// Bold letters are wider than the digits that column widths count; lineHeight is in points.
 const (
 	boldWidth  = 1.2
 	lineHeight = 15.0
 	mostLines  = 12
 )
 
-// width fits the widest cell, the header as far as headerWidth, and in any case the header's longest word.
+// columnWidthFor returns the width for the widest cell, the header up to headerWidth, and the header's longest word.
 func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	title := s.Columns[k].Title()
 	widest := min(float64(boldWidth*float64(utf8.RuneCountInString(title)))+1, headerWidth)
@@ -289,7 +291,7 @@ func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	return min(max(widest, minWidth), maxWidth)
 }
 
-// linesOf is on how many lines text stands in a column that is so many letters wide.
+// linesOf returns the number of lines of a text in a column of the given width in letters.
 func linesOf(text string, letters float64) int {
 	lines, used := 1, 0.0
 	for word := range strings.FieldsSeq(text) {
@@ -300,13 +302,13 @@ func linesOf(text string, letters float64) int {
 				lines, used = lines+1, 0
 			}
 		}
-		lines += int((n - 1) / letters) // a word that is wider than the column is broken
+		lines += int((n - 1) / letters) // a word wider than the column is broken
 		used += n
 	}
 	return min(lines, mostLines)
 }
 
-// fitHeights makes rows as high as their wrapped text; programs do not all do so on their own.
+// fitHeights sets the heights of rows with wrapped text, which not all programs do themselves.
 func fitHeights(sheet *xlsx.Sheet, s *table.Sheet, rows [][]table.Cell, widths []float64) error {
 	fit := func(at, lines int) error {
 		if lines < 2 {

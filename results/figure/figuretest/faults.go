@@ -10,17 +10,17 @@ import (
 
 const (
 	black, white = "#000000", "#FFFFFF"
-	// thin is the width of axes, their ticks and the grid; marks are thicker.
+	// thin is the width of axes, ticks and the grid; data lines are thicker.
 	thin = 0.5
-	// mostSeries is how many looks can be told apart in one panel.
+	// mostSeries is the number of distinguishable looks in one panel.
 	mostSeries = 6
-	// overhang is how far a marker may reach beyond the axes that its middle is on.
+	// overhang is how far a marker may extend beyond the axes.
 	overhang = 4.0
-	// leastHeight and leastWidth are what axes must have.
+	// leastHeight and leastWidth are the minimum size of the axes.
 	leastHeight, leastWidth = 60.0, 80.0
 )
 
-// Faults lists what is wrong with a figure, nothing where all is well.
+// FindFaults returns the faults of a figure.
 func Faults(svg io.Reader) ([]string, error) {
 	p, err := read(svg)
 	if err != nil {
@@ -38,11 +38,11 @@ func Faults(svg io.Reader) ([]string, error) {
 	return slices.Compact(f.faults), nil
 }
 
-// finder gathers the faults of a page.
+// finder collects the faults of a page.
 type finder struct {
 	*page
 	panels []*panel
-	shades map[string]bool // the colours of a scale, which are an order and need not be told apart
+	shades map[string]bool // colours of a scale, which need not be distinguishable
 	faults []string
 }
 
@@ -50,16 +50,16 @@ func (f *finder) say(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
-// panel is the area between two axes and what is drawn in it.
+// panel is the area between two axes and its content.
 type panel struct {
 	box
-	upside bool            // the axis runs the wrong way: there was no room for it
-	lines  map[string]bool // looks of lines, and of areas
+	upside bool            // the axis is reversed: there was no room for it
+	lines  map[string]bool // looks of lines and areas
 	areas  map[string]bool
 	marks  int
 }
 
-// panels finds the axes: a thin black upright line with a level one that begins at its foot.
+// findPanels finds the axes: a thin black vertical line and a horizontal one that starts at its foot.
 func (p *page) panels() (found []*panel) {
 	axis := func(s *stroke) bool {
 		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint && s.width < max(s.box.width(), s.box.height())
@@ -80,10 +80,10 @@ func (p *page) panels() (found []*panel) {
 	return found
 }
 
-// tickLength is what the marks of an axis are at most long.
+// tickLength is the maximum length of an axis's ticks.
 const tickLength = 10.0
 
-// scales finds strips of areas side by side, from left to right, that a name follows: what the colours of a map stand for.
+// findScales finds rows of adjacent areas followed by a name: the colour scales of maps.
 func (f *finder) scales() {
 	f.shades = map[string]bool{}
 	var strip []*stroke
@@ -104,7 +104,7 @@ func (f *finder) scales() {
 	}
 }
 
-// clipped finds labels that the edge of the page cuts.
+// checkClipped finds labels that the edge of the page cuts.
 func (f *finder) clipped() {
 	for _, l := range f.labels {
 		if !f.box.grown(1).holds(l.box) {
@@ -113,7 +113,7 @@ func (f *finder) clipped() {
 	}
 }
 
-// overlapping finds labels that lie over each other.
+// checkOverlaps finds overlapping labels.
 func (f *finder) overlapping() {
 	for i, l := range f.labels {
 		for _, o := range f.labels[:i] {
@@ -124,7 +124,7 @@ func (f *finder) overlapping() {
 	}
 }
 
-// marks sorts what shows data into its panels.
+// assignMarks assigns data marks to their panels.
 func (f *finder) marks() {
 	for i := range f.strokes {
 		s := &f.strokes[i]
@@ -156,20 +156,20 @@ func (f *finder) marks() {
 	}
 }
 
-// mark says whether a stroke shows data: it has a colour, or is thicker than the axes.
+// mark reports whether a stroke shows data: it has a colour, or is thicker than the axes.
 func (s *stroke) mark() bool {
 	grey := len(s.colour) == 7 && s.colour[1:3] == s.colour[3:5] && s.colour[3:5] == s.colour[5:7]
 	return !grey || s.colour == black && !s.filled && s.width != thin
 }
 
-// named says whether a name follows to the right of a box, as one does in a legend.
+// hasName reports whether a name follows to the right of a box, as in a legend.
 func (f *finder) named(b box) bool {
 	return slices.ContainsFunc(f.labels, func(l label) bool {
 		return l.x0 >= b.x1-overhang && l.x0-b.x1 < 24 && l.y0 < (b.y0+b.y1)/2 && l.y1 > (b.y0+b.y1)/2
 	})
 }
 
-// covered finds labels that lie over the data of a panel.
+// checkCovered finds labels over the data of a panel.
 func (f *finder) covered() {
 	for _, l := range f.labels {
 		for _, p := range f.panels {
@@ -180,7 +180,7 @@ func (f *finder) covered() {
 	}
 }
 
-// rooms finds panels that have nothing in them, or are pressed together.
+// checkRooms finds panels that are empty or too small.
 func (f *finder) rooms() {
 	if len(f.panels) == 0 {
 		f.say("no axes")
@@ -198,13 +198,13 @@ func (f *finder) rooms() {
 	}
 }
 
-// units finds names in a legend that end in different units, so that they can't share an axis.
+// checkUnits finds legend names that end in different units, which cannot share an axis.
 func (f *finder) units() {
 	seen := map[string]bool{}
 	for _, l := range f.labels {
 		words := strings.Fields(l.text)
 		if len(words) < 2 || slices.ContainsFunc(f.panels, func(p *panel) bool { return l.y0 > p.y0 && len(f.panels) == 1 }) {
-			continue // below the top of the axes are their own titles
+			continue // labels below the top of the axes are the axes' titles
 		}
 		switch unit := words[len(words)-1]; unit {
 		case "%", "ns", "µs", "ms", "s":

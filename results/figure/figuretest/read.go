@@ -1,6 +1,6 @@
-// Package figuretest reads figures back from their SVG and finds by geometry what nobody would print: labels that are cut or lie
-// over each other, marks outside of their axes, panels without data or without room, more lines than can be told apart.
-// Tests call Faults; the drawing itself knows nothing of it.
+// Package figuretest parses figures from their SVG and finds layout faults: labels that are cut or overlap, marks
+// outside their axes, panels without data or room, more lines than can be distinguished. Tests call FindFaults; the
+// drawing code does not depend on this package.
 package figuretest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/font/liberation"
 )
 
-// box is an upright rectangle in the units of the page, y downwards.
+// box is an upright rectangle in page units, with y downwards.
 type box struct{ x0, y0, x1, y1 float64 }
 
 func (b box) width() float64  { return b.x1 - b.x0 }
 func (b box) height() float64 { return b.y1 - b.y0 }
 
-// grown is the box with a margin on all sides.
+// expand returns the box with a margin on all sides.
 func (b box) grown(by float64) box { return box{b.x0 - by, b.y0 - by, b.x1 + by, b.y1 + by} }
 
 func (b box) holds(o box) bool { return o.x0 >= b.x0 && o.x1 <= b.x1 && o.y0 >= b.y0 && o.y1 <= b.y1 }
@@ -35,25 +35,25 @@ func (b *box) add(x, y float64) {
 
 func nothing() box { return box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }
 
-// label is one piece of text and where it stands.
+// label is one piece of text with its box.
 type label struct {
 	text string
 	box
 }
 
-// stroke is one path: where it lies and how it looks. A straight one runs from the point from to the point to.
+// stroke is one path with its box and look. A straight one runs between the points from and to.
 type stroke struct {
 	box
-	colour   string // of its line, or of its area where it has no line
+	colour   string // of its line, or of its area if it has no line
 	filled   bool
-	faint    bool // lets through what is below it, as bands and grids do
+	faint    bool // translucent, like bands and grids
 	dash     string
 	width    float64
 	straight bool
 	from, to [2]float64
 }
 
-// page is what an SVG shows.
+// page is the content of an SVG.
 type page struct {
 	box     box
 	labels  []label
@@ -73,7 +73,7 @@ func (m affine) at(x, y float64) (float64, float64) {
 
 var call = regexp.MustCompile(`(translate|scale|rotate)\(([^)]*)\)`)
 
-// transform reads the list of an element's transform attribute.
+// parseTransform parses an element's transform attribute.
 func transform(list string) (affine, error) {
 	m := affine{a: 1, d: 1}
 	for _, c := range call.FindAllStringSubmatch(list, -1) {
@@ -85,7 +85,7 @@ func transform(list string) (affine, error) {
 		case c[1] == "rotate":
 			sin, cos := math.Sincos(v[0] * math.Pi / 180)
 			m = m.then(affine{cos, sin, -sin, cos, 0, 0})
-		case len(v) == 1: // the other one is the same of a scale, and 0 of a translation
+		case len(v) == 1: // the second value equals the first for a scale and is 0 for a translation
 			m = m.then(map[string]affine{"scale": {a: v[0], d: v[0]}, "translate": {1, 0, 0, 1, v[0], 0}}[c[1]])
 		case c[1] == "scale":
 			m = m.then(affine{a: v[0], d: v[1]})
@@ -107,7 +107,7 @@ func numbers(list string) (v []float64, err error) {
 	return v, nil
 }
 
-// read reads what an SVG of package figure shows.
+// parsePage parses an SVG of package figure.
 func read(r io.Reader) (*page, error) {
 	p, stack := new(page), []affine{{a: 1, d: 1}}
 	faces := font.NewCache(liberation.Collection())
@@ -145,7 +145,7 @@ func read(r io.Reader) (*page, error) {
 	}
 }
 
-// begin reads the attributes of an element that begins, where at says; text becomes the one that it begins, if it does.
+// begin handles the start of an element under the map at; text is set if the element is a text.
 func (p *page) begin(name string, attr map[string]string, at affine, text **written) (err error) {
 	switch name {
 	case "svg":
@@ -162,7 +162,7 @@ func (p *page) begin(name string, attr map[string]string, at affine, text **writ
 	return err
 }
 
-// written is a text that is read.
+// written is a text being parsed.
 type written struct {
 	text string
 	face font.Font
@@ -187,12 +187,12 @@ func beginText(attr map[string]string, at affine) (*written, error) {
 	return &written{face: face, at: at, x: xy[0], y: xy[1]}, nil
 }
 
-// label is the text with the room that it takes.
+// label returns the text with its box.
 func (w *written) label(faces *font.Cache) label {
 	l := label{text: w.text, box: nothing()}
 	found := faces.Lookup(w.face, w.face.Size)
 	wide, size := found.Width(w.text).Points(), w.face.Size.Points()
-	// A browser gives letters the room from a fifth of their size below the line to 0.9 above it.
+	// A browser's letters extend from a fifth of their size below the line to 0.9 above it.
 	for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.9}, {wide, -0.9}} {
 		l.add(w.at.at(w.x+corner[0], w.y+corner[1]*size))
 	}
@@ -225,7 +225,7 @@ func styles(list string) map[string]string {
 
 var piece = regexp.MustCompile(`([MLAQCZ])([^MLAQCZ]*)`)
 
-// addPath adds a path; of curves the points that they go through are enough. Empty ones show nothing.
+// addPath adds a path, of whose curves only the points are used. Empty paths are ignored.
 func (p *page) addPath(attr map[string]string, at affine) error {
 	s := stroke{box: nothing(), width: 1}
 	points := 0
