@@ -81,6 +81,31 @@ func TestBenchOnACard(t *testing.T) {
 	})
 }
 
+// TestBenchOnTwoCards states that the generator of one card and the queue of another give the counters of the twin, and ages
+// within what is known of the clocks, and that the generator feeds its own queue again afterwards.
+func TestBenchOnTwoCards(t *testing.T) {
+	want := mustBench(t, cardSpec(), Options{})
+	r := testbedtest.New(t)
+	r.AddGenerator(t)
+	r.Access.Generator = testbedtest.GeneratorAddress
+	got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+	must(t, got.Err())
+	sameRuns(t, got.Outcome, want.Outcome)
+	if d := got.Outcome.Device; d.Address != testbedtest.CardAddress+" with the generator of "+testbedtest.GeneratorAddress {
+		t.Errorf("it ran on %s", d.Address)
+	}
+	if v := r.Generator.Load32(regmap.GeneratorControl); v != 0 {
+		t.Errorf("generator.control is %d after the bench", v)
+	}
+	for name, generator := range map[string]string{"a twin's": "twin:", "its own, which is open": testbedtest.CardAddress} {
+		r.Access.Generator = generator
+		_, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
+		if kind, _ := olaf.KindOf(err); kind != olaf.Device {
+			t.Errorf("with %s generator: %v", name, err)
+		}
+	}
+}
+
 // TestWhatACardLeavesInDoubt holds what happens to frames and clocks on the way, and what is made of it.
 func TestWhatACardLeavesInDoubt(t *testing.T) {
 	raced.Skip(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pair"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -51,7 +52,7 @@ func (a *CardAccess) lacks() string {
 // PCI is a card of this host.
 func PCI() Device {
 	return Device{
-		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables, Guarded: true, OwnDryRun: true,
+		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true, OwnDryRun: true,
 		Registers: openCard, Testbed: openCardTestbed, Lend: lendCard, Examine: examineCard,
 	}
 }
@@ -98,7 +99,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 }
 
 // lendCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
-func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
+func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error {
 	options := o.Device.card()
 	options.Lost = s.lose
 	card, err := pcie.Open(o.Device.bus(), bdf, options)
@@ -106,15 +107,24 @@ func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
 		return err
 	}
 	s.close = append(s.close, card.Close)
+	whole, clock := fpga.Device(card), fpga.Registers(card)
+	if o.Device.Generator != "" {
+		joined, generator, err := o.Device.joinGenerator(ctx, card)
+		if err != nil {
+			return err
+		}
+		s.close = append([]func() error{joined.Part}, s.close...)
+		whole, clock = joined, generator
+	}
 	var tap remote.Tap
 	if o.Device.Card.Capture != nil {
-		t, err := s.captureBehind(card, o.Device.Access)
+		t, err := s.captureBehind(card, clock, o.Device.Access)
 		if err != nil {
 			return err
 		}
 		tap = t
 	}
-	server := s.lend(card, tap)
+	server := s.lend(whole, tap)
 	if o.Device.Card.Tables == nil {
 		return nil
 	}
@@ -132,8 +142,31 @@ func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
 }
 
-// captureBehind starts to capture what a card sends to the parameter server.
-func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
+// joinGenerator opens the device whose generator sends to a card's queue, and makes one device of both.
+func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*pair.Device, fpga.Device, error) {
+	row, name, err := o.devices().Of(o.Generator)
+	if err != nil {
+		return nil, nil, err
+	}
+	if row.Can(VirtualTime) {
+		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported, o.Generator)
+	}
+	other := *o
+	other.Generator = ""
+	generator, err := row.Registers(ctx, name, other)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the generator: %w", err)
+	}
+	joined, err := pair.New(generator, card, true)
+	if err != nil {
+		return nil, nil, errors.Join(err, generator.Close())
+	}
+	return joined, generator, nil
+}
+
+// captureBehind starts to capture what a card sends to the parameter server. Frames are stamped by the clock of the card
+// with the generator.
+func (s *Service) captureBehind(card *pcie.Device, clock fpga.Registers, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
 		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(card.Ports(), "port"))
 	}
@@ -144,7 +177,7 @@ func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 	case o.Clock != nil:
 		now = o.Clock.Now
 	}
-	tap, err := newCardTap(card, o.Card.Capture, now, o.Card.ServerPort)
+	tap, err := newCardTap(clock, o.Card.Capture, now, o.Card.ServerPort)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,11 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 			return nil, err
 		}
 	}
+	if o.Device.Generator != "" {
+		if err := o.Device.devices().Check(address, TakesGenerator); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.listen(row, name); err != nil {
 		return nil, err
 	}

@@ -51,6 +51,10 @@ func Join(generator, queue *Twin) error {
 	return nil
 }
 
+// RunStart returns the device cycle at which the run clock was 0 that packets and observations count on: of this card's
+// generator, or of the one whose frames arrive.
+func (t *Twin) RunStart() int64 { return t.generator.zero }
+
 // sendOut sends the frame that the generator fires now by the wire.
 func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
 	if t.cable == nil {

@@ -17,16 +17,20 @@ type CardFlags struct {
 	live   live.Options
 	stamps live.Stamps
 	port   int
+	// generator is the address of the device whose generator sends to the card's queue; empty for its own.
+	generator string
 }
 
 // Add adds the flags to a command.
 func (f *CardFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, CardFlagsOf, func() { f.add(cmd) })
+	Complete(cmd, "generator", func() []string { return []string{"pci:", "twin:"} })
 	Complete(cmd, "capture", InterfaceNames)
 }
 
 func (f *CardFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	flags.StringVar(&f.generator, "generator", "", "device whose generator sends to the queue of --device by a cable, such as pci:0000:5e:00.0")
 	flags.StringVar(&f.live.Interface, "capture", "", "the parameter server's network interface on this host, such as enp1s0f0")
 	f.stamps = live.Kernel
 	Choose(cmd, &f.stamps, "stamps", "with --capture: source of arrival stamps, kernel|hardware; hardware needs synchronised clocks", live.Kernel, live.Hardware)
@@ -46,7 +50,7 @@ func (f *CardFlags) Access(cmd *cobra.Command, env *Env, address string) (testbe
 	if a.Card.Tables, err = f.driver.backend(env); err != nil {
 		return a, err
 	}
-	a.Card.ServerPort = f.port
+	a.Card.ServerPort, a.Generator = f.port, f.generator
 	if f.live.Interface != "" {
 		a.Card.Capture = func() (testbed.Frames, error) { return f.capture(env) }
 	}
@@ -70,6 +74,9 @@ func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
 		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
 			return UsageError("--%s says how to capture: add --capture INTERFACE", name)
 		}
+	}
+	if f.generator != "" && f.generator == address && !row.Can(testbed.VirtualTime) {
+		return UsageError("--generator %s is the device itself; leave it out for its own generator", address)
 	}
 	if f.port < 0 || f.port > 1 {
 		return UsageError("--server-port %d: a card has the ports 0 and 1", f.port)

@@ -5,6 +5,7 @@ package testbedtest
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -21,9 +23,11 @@ import (
 // Lab is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
 // card's frames arrive.
 type Lab struct {
-	Card   *pcietest.Card
-	tables *agent.Embedded
-	Boot   time.Time
+	Card *pcietest.Card
+	// Generator is a second card, whose cable leads to the first one; nil before AddGenerator.
+	Generator *pcietest.Card
+	tables    *agent.Embedded
+	Boot      time.Time
 	// The host's clock is off by offset and drifts; once Step has passed on the card it is set forward by a second.
 	offset time.Duration
 	ppm    float64
@@ -58,15 +62,39 @@ func New(t *testing.T) *Lab {
 	return r
 }
 
-// Slow makes a read of the card's clock take d, half of it until the card answers.
-func (r *Lab) Slow(d olaf.Duration) {
-	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
-		if offset == regmap.CommonCycles {
-			_ = r.Card.Wait(context.Background(), d/2)
-			value, _ = r.Card.Blocks.Read32(offset)
-			_ = r.Card.Wait(context.Background(), d/2)
+// AddGenerator puts a second card into the host, whose cable leads to the first one.
+func (r *Lab) AddGenerator(t *testing.T) {
+	t.Helper()
+	var err error
+	r.Generator, err = pcietest.New(twin.Config{Wire: true})
+	ok(t, err)
+	ok(t, twin.Join(r.Generator.Twin(), r.Card.Twin()))
+	f := pcietest.OpenNIC()
+	f.BDF = "0000:5e:00.0"
+	ok(t, pcietest.WriteSysfs(r.Access.Bus.Sysfs, f))
+	r.Access.Bus.Map = func(path string, _ int64, _ bool) (pcie.Window, error) {
+		if strings.Contains(path, f.BDF) {
+			return r.Generator, nil
 		}
-		return value
+		return r.Card, nil
+	}
+	r.Slow(800 * olaf.Nanosecond)
+}
+
+// Slow makes a read of a card's clock take d, half of it until the card answers.
+func (r *Lab) Slow(d olaf.Duration) {
+	for _, card := range []*pcietest.Card{r.Card, r.Generator} {
+		if card == nil {
+			continue
+		}
+		card.OnLoad = func(_ int, offset, value uint32) uint32 {
+			if offset == regmap.CommonCycles {
+				_ = r.Wait(context.Background(), d/2)
+				value, _ = card.Blocks.Read32(offset)
+				_ = r.Wait(context.Background(), d/2)
+			}
+			return value
+		}
 	}
 }
 
@@ -87,8 +115,15 @@ func (r *Lab) unset(at time.Time) time.Time {
 // Now returns the host's monotonic time, like time.Now: setting the host's clock does not change the differences.
 func (r *Lab) Now() time.Time { return r.unset(r.Card.Now()) }
 
-// Wait lets d pass for the card and the host.
-func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error { return r.Card.Wait(ctx, d) }
+// Wait lets d pass for the cards and the host.
+func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
+	if r.Generator != nil {
+		if err := r.Generator.Wait(ctx, d); err != nil {
+			return err
+		}
+	}
+	return r.Card.Wait(ctx, d)
+}
 
 // Arrival is one frame at the interface.
 type Arrival struct {
@@ -155,7 +190,11 @@ func (w *Wire) Poll() error {
 	return nil
 }
 
-const CardAddress = "pci:" + pcietest.BDF
+// CardAddress is that of the card, and GeneratorAddress that of the second one.
+const (
+	CardAddress      = "pci:" + pcietest.BDF
+	GeneratorAddress = "pci:0000:5e:00.0"
+)
 
 func ok(t *testing.T, err error) {
 	t.Helper()

@@ -23,6 +23,9 @@ func (c *Card) Sent(port int) ([]Frame, error) {
 	if err != nil {
 		return nil, err
 	}
+	if joined, ok := c.Blocks.(interface{ RunStart() int64 }); ok {
+		start = uint64(joined.RunStart())
+	}
 	c.packets = c.Blocks.DrainPackets(c.packets[:0])
 	var frames []Frame
 	for i := range c.packets {
