@@ -63,7 +63,7 @@ func TestFieldOf(t *testing.T) {
 // plainErrors declare no kind: they fail, unless what they wrap knows better.
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
-	"capture.ErrIdle", "capture/live.ErrClocks",
+	"capture.ErrIdle", "capture/live.ErrClocks", "pktgen/attach.ErrBye",
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to

@@ -209,7 +209,7 @@ func (s *Spec) checkFilter() error {
 	if slices.ContainsFunc(systems, filters) {
 		return nil
 	}
-	return fmt.Errorf("%w: only queues that merge have a reward filter, and %s has none; leave it out, or compare with %s",
+	return fmt.Errorf("%w: only queues that merge have a reward filter, unlike %s; leave it out, or compare with %s",
 		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.Systems, filters), ", "))
 }
 
