@@ -222,25 +222,55 @@ func (r *Result) printRows(p *text.Page) {
 	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Runs+row.Invalid > 1 }) {
 		heading = "MEAN OF A RUN"
 	}
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.metric.PerUpdate && !same || !l.counted() })
+	p.Printf("\n")
+	if len(r.Rows) > mostColumns {
+		p.Grid(r.down(heading, lines))
+	} else {
+		p.Grid(r.across(heading, lines))
+	}
+	if heading != "" {
+		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
+	}
+}
+
+// mostColumns is how many rows stand side by side.
+const mostColumns = 5
+
+// across is a grid of a line a number and a column a row.
+func (r *Result) across(heading string, lines []line) *table.Grid {
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
 	for i := range r.Rows {
 		g.Columns = append(g.Columns, table.GridColumn{Header: strings.ToUpper(r.Rows[i].Name), Right: true})
 	}
 	for _, l := range lines {
-		if l.metric.PerUpdate && !same || !l.counted() {
-			continue
-		}
 		cells := []string{l.title()}
 		for _, s := range l.stats {
 			cells = append(cells, Cell(l.metric.Unit, s))
 		}
 		g.Add(cells...)
 	}
-	p.Printf("\n")
-	p.Grid(g)
-	if heading != "" {
-		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
+	return g
+}
+
+// down is a grid of a line a row and a column a number, in one unit each.
+func (r *Result) down(heading string, lines []line) *table.Grid {
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
+	for i := range r.Rows {
+		g.Add(r.Rows[i].Name)
 	}
+	for _, l := range lines {
+		by, unit := text.ScaleOf(l.metric.Unit, l.stats...)
+		header := l.title()
+		if unit == "%" {
+			unit = ""
+		}
+		g.Columns = append(g.Columns, table.GridColumn{Header: strings.TrimSuffix(header+", "+unit, ", "), Right: true, Prose: true})
+		for i, s := range l.stats {
+			g.Rows[i] = append(g.Rows[i], text.Rounded(s, by))
+		}
+	}
+	return g
 }
 
 // Cell prints a statistic in a unit that suits it.

@@ -161,7 +161,10 @@ func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.
 		return err
 	}
 	if f.controller.Out == cli.JSON {
-		err = cli.WriteJSON(env.Stdout, seen)
+		err = cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*play.Traffic
+		}{cli.Check("traffic"), seen})
 	} else {
 		err = writeTraffic(env, seen)
 	}

@@ -2,13 +2,11 @@ package schedule
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
@@ -27,15 +25,6 @@ type sweepFlags struct {
 	to       cli.Exports
 	quiet    bool
 	out      cli.Format
-}
-
-// scheduleSweep is the document of schedule sweep.
-type scheduleSweep struct {
-	cli.Head
-	Workload workload.Spec `json:"workload"`
-	Varied   string        `json:"varied"`
-	Seeds    int           `json:"seeds"`
-	Rows     []sweep.Row   `json:"rows"`
 }
 
 func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
@@ -92,30 +81,49 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	started := env.Now()
 	var done, total atomic.Int64
 	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
-	rows, err := sweep.Run(cmd.Context(), f.workload, axis, values, f.seeds, func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
+	specs, err := axis.Specs(f.workload, values)
+	if err != nil {
+		bar.Stop()
+		return err
+	}
+	cells, err := sweep.Cells(cmd.Context(), specs, f.seeds, func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
 	bar.Stop()
 	if err != nil {
 		return err
 	}
-	document := scheduleSweep{cli.Head{Schema: "olafctl.schedule-sweep/v1"}, f.workload, axis.Name, f.seeds, rows}
+	r := f.result(axis, values, cells)
+	by := cli.MadeBy(env, started)
 	if f.to != (cli.Exports{Force: f.to.Force}) {
-		config, err := json.Marshal(document.Workload)
+		config, err := json.Marshal(r.Config)
 		if err != nil {
 			return err
 		}
-		drawn := &result.Result{Experiment: "schedule sweep", Artefact: "Schedules", Panels: schedulePanels(axis, rows)}
-		r := &sheets.Result{DocumentOnly: true, Own: drawn.Sheets(), Bench: &results.Bench{
-			Schema: results.BenchSchema, Experiment: drawn.Experiment, Provenance: cli.MadeBy(env, started), Config: config,
-			Statements: []string{fmt.Sprintf("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every plan was checked", f.seeds)},
-		}}
-		if err := f.to.Write(env, r); err != nil {
+		book := &sheets.Result{DocumentOnly: true, Own: r.Sheets(), Bench: &results.Bench{
+			Schema: results.BenchSchema, Experiment: r.Experiment, Provenance: by, Config: config, Statements: r.Statements}}
+		if err := f.to.Write(env, book); err != nil {
 			return err
 		}
 	}
-	if f.out == cli.JSON {
-		return cli.WriteJSON(env.Stdout, document)
+	return cli.PrintReport(env, r, f.out, false)
+}
+
+// result makes the document: a panel a metric, and one of how often time windows do worse.
+func (f *sweepFlags) result(axis sweep.Axis, values []float64, cells []sweep.Cell) *result.Result {
+	r := result.New("schedule sweep", "Schedules", struct {
+		Workload workload.Spec `json:"workload"`
+		Varied   string        `json:"varied"`
+		Seeds    int           `json:"seeds"`
+	}{f.workload, axis.Name, f.seeds})
+	r.Panels = axis.Panels(values, cells, sweep.Metrics(), "")
+	r.Say("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every plan was checked", f.seeds)
+	for i := range cells {
+		for k, s := range sweep.Scenarios() {
+			if n := cells[i].Worse(k); n > 0 {
+				r.Say("%s at %s %g ends later than FCFS with the same switches under %s", s.Name, axis.Name, values[i], olaf.Plural(n, "seed"))
+			}
+		}
 	}
-	return sweepGrid(axis, rows).Write(env, f.out)
+	return r
 }
 
 // axis is what is varied, and its values: the numbers of jobs unless --sweep says otherwise.
@@ -142,44 +150,4 @@ func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
 	}
 	f.workload.Jobs = f.jobs[0]
 	return axis, values, nil
-}
-
-// schedulePanels draw a metric each.
-func schedulePanels(axis sweep.Axis, rows []sweep.Row) (panels []result.Panel) {
-	statistic := []func(*sweep.Row) results.Statistic{
-		func(r *sweep.Row) results.Statistic { return r.CTBTI },
-		func(r *sweep.Row) results.Statistic { return r.MeanJCT },
-		func(r *sweep.Row) results.Statistic { return r.Reconfigurations },
-	}
-	for i, m := range sweep.Metrics() {
-		p := result.Panel{Name: m.Title, XLabel: axis.Label, YLabel: m.Label}
-		for _, s := range sweep.Scenarios() {
-			one := result.Series{Name: s.Name}
-			for k := range rows {
-				if r := &rows[k]; r.Scenario == s.Name {
-					one.X, one.Y = append(one.X, r.Value), append(one.Y, statistic[i](r))
-				}
-			}
-			p.Series = append(p.Series, one)
-		}
-		panels = append(panels, p)
-	}
-	return panels
-}
-
-// sweepGrid lists means with the half-widths of their 95 % intervals.
-func sweepGrid(axis sweep.Axis, rows []sweep.Row) *cli.Grid {
-	list := &cli.Grid{Header: []string{strings.ToUpper(axis.Name), "SCENARIO", "CT_BTI_S", "CT_BTI_CI95", "MEAN_JCT_S", "MEAN_JCT_CI95", "RECONFIGURATIONS", "RECONFIGURATIONS_CI95", "SEEDS_WORSE_THAN_FCFS"}}
-	cell := func(v results.Float) string {
-		if !v.Known() {
-			return "–"
-		}
-		return fmt.Sprintf("%.3f", float64(v))
-	}
-	for i := range rows {
-		r := &rows[i]
-		list.Add(strconv.FormatFloat(r.Value, 'g', -1, 64), r.Scenario, cell(r.CTBTI.Mean), cell(r.CTBTI.CI95), cell(r.MeanJCT.Mean), cell(r.MeanJCT.CI95),
-			cell(r.Reconfigurations.Mean), cell(r.Reconfigurations.CI95), strconv.Itoa(r.Worse))
-	}
-	return list
 }

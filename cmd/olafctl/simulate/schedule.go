@@ -50,7 +50,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	if err != nil {
 		return err
 	}
-	if err := writePlay(env, f.format, r); err != nil {
+	if err := cli.PrintReport(env, r.Result(), f.format, f.explain); err != nil {
 		return err
 	}
 	if worst := float64(r.WorstPct); worst > playedWithin || worst < -playedWithin {
@@ -58,37 +58,3 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	}
 	return nil
 }
-
-func writePlay(env *cli.Env, format cli.Format, r *play.Report) error {
-	if format == cli.JSON {
-		return cli.WriteJSON(env.Stdout, r)
-	}
-	list := &cli.Grid{Header: []string{"JOB", "SUMMED BY", "PACKETS", "PLANNED", "FLUID", "PACED", "OFF_PCT", "WINDOWS"}}
-	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		by, windowed := "server", "not done"
-		if j.INC != "" {
-			by = j.INC
-		}
-		if j.Part {
-			by += ", server"
-		}
-		if j.Windowed != nil {
-			windowed = seconds(*j.Windowed)
-		}
-		list.Add(j.Job, by, fmt.Sprint(j.Packets), seconds(j.Planned), seconds(j.Fluid), seconds(j.Paced), fmt.Sprintf("%.3f", float64(j.DeviationPct)), windowed)
-	}
-	if format == cli.Table {
-		windowed := "some are not done"
-		if t := r.CTBTI.Windowed; t != nil {
-			windowed = fmt.Sprintf("%.4f s", t.Seconds())
-		}
-		fmt.Fprintf(env.Stdout, "%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line\n", r.Policy, len(r.Jobs), r.Packets, float64(r.Stands), play.Line)
-		fmt.Fprintf(env.Stdout, "CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s\n",
-			r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed)
-		fmt.Fprintf(env.Stdout, "furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every worker once\n\n", r.Worst, float64(r.WorstPct), r.Sums)
-	}
-	return list.Write(env, format)
-}
-
-func seconds(d olaf.Duration) string { return fmt.Sprintf("%.4f", d.Seconds()) }

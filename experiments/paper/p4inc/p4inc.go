@@ -133,7 +133,7 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 		for _, one := range g.numbers {
 			take(ours, g.experiment+"."+one.claim, one.of(cells), a, n == 0)
 		}
-		f.Panels = append(f.Panels, g.panels(a.name, cells)...)
+		f.Panels = append(f.Panels, g.axis.Panels(g.values, cells, g.metrics, ", "+a.name)...)
 	}
 	f.Compare(ours)
 	return nil
@@ -149,22 +149,6 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 		kept.Others = append(kept.Others, paper.Other{Assumption: a.name, Statistic: m.Statistic, Breaks: m.Breaks, Judged: true})
 		ours[id] = kept
 	}
-}
-
-// panels are a pair of axes a metric.
-func (g *grid) panels(assumed string, cells []sweep.Cell) (panels []result.Panel) {
-	for _, m := range g.metrics {
-		p := result.Panel{Name: m.Title + ", " + assumed, XLabel: g.axis.Label, YLabel: m.Label}
-		for k, s := range sweep.Scenarios() {
-			one := result.Series{Name: s.Name}
-			for i := range cells {
-				one.X, one.Y = append(one.X, g.values[i]), append(one.Y, results.Describe(cells[i].Values(k, m), "no seed"))
-			}
-			p.Series = append(p.Series, one)
-		}
-		panels = append(panels, p)
-	}
-	return panels
 }
 
 // saved is by how many per cent one scenario stays below another, the mean over the cells of every seed.

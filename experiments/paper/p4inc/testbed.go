@@ -108,8 +108,7 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m swee
 			if cells[i], err = sweep.Cells(ctx, specs, seeds, done); err != nil {
 				return err
 			}
-			g := grid{axis: jobs, values: rackJobs, metrics: []sweep.Metric{m}}
-			f.Panels = append(f.Panels, g.panels(model.Name+", "+a.name, cells[i])...)
+			f.Panels = append(f.Panels, jobs.Panels(rackJobs, cells[i], []sweep.Metric{m}, ", "+model.Name+", "+a.name)...)
 		}
 		for id, measured := range numbers(cells[0], cells[1]) {
 			take(ours, id, measured, a, n == 0)

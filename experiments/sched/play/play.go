@@ -14,9 +14,6 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// PlaySchema names the document of a Report.
-const PlaySchema = "olafctl.schedule-play/v1"
-
 // ErrPlay is the kind of every plan that can't be carried out as it is.
 var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
 
@@ -47,38 +44,35 @@ type Options struct {
 
 // Report is what a play was found to do.
 type Report struct {
-	Schema string `json:"schema"`
-	Policy string `json:"policy"`
+	Policy string
 	// Packets that workers sent in the paced play, and how many of the wire's frames one of them stands for, at most.
-	Packets int           `json:"packets"`
-	Stands  results.Float `json:"stands_for_frames"`
+	Packets int
+	Stands  results.Float
 	// Sums that switches and servers completed, of as many as there were to be.
-	Sums, Expected int `json:"-"`
-	CTBTI          struct {
-		Planned  olaf.Duration  `json:"planned"` // whole slots
-		Fluid    olaf.Duration  `json:"fluid"`
-		Paced    olaf.Duration  `json:"paced"`
-		Windowed *olaf.Duration `json:"windowed,omitempty"`
-	} `json:"ct_bti"`
+	Sums, Expected int
+	CTBTI          Times
 	// WorstPct is the largest distance of a paced job from the fluid, in per cent of the time in which it sends.
-	WorstPct results.Float `json:"worst_pct"`
-	Worst    string        `json:"worst_job"`
-	Jobs     []Played      `json:"jobs"`
+	WorstPct results.Float
+	Worst    string
+	Jobs     []Played
 	// Marked counts fragments that met in an aggregator; 0 unless something is wrong.
-	Marked uint64 `json:"marked"`
+	Marked uint64
+}
+
+// Times are when something was over, by how it was carried out. Planned is whole slots; Windowed is nil where it was not done.
+type Times struct {
+	Planned, Fluid, Paced olaf.Duration
+	Windowed              *olaf.Duration
 }
 
 // Played is one job. Times are since 0, with the server's update.
 type Played struct {
-	Job          string         `json:"job"`
-	INC          string         `json:"inc,omitempty"`
-	Part         bool           `json:"inc_part,omitempty"` // its switch sums the workers in its unit, the server all
-	Packets      int            `json:"packets"`            // of each worker
-	Planned      olaf.Duration  `json:"planned"`
-	Fluid        olaf.Duration  `json:"fluid"`
-	Paced        olaf.Duration  `json:"paced"`
-	DeviationPct results.Float  `json:"deviation_pct"`
-	Windowed     *olaf.Duration `json:"windowed,omitempty"` // absent where it was not done
+	Job     string
+	INC     string
+	Part    bool // its switch sums the workers in its unit, the server all
+	Packets int  // of each worker
+	Times
+	DeviationPct results.Float
 }
 
 // Play carries a plan out that keeps every rule. The error matches ErrPlay, or is the context's.
@@ -87,14 +81,14 @@ func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 		return nil, err
 	}
 	in := plan.Problem.Instance(plan.Problem.PartialINC)
-	r := &Report{Schema: PlaySchema, Policy: plan.Policy.Name}
+	r := &Report{Policy: plan.Policy.Name}
 	paced, err := newPlay(in, plan, &o, o.Packets)
 	if err != nil {
 		return nil, err
 	}
 	for k := range paced.jobs {
 		j := &paced.jobs[k]
-		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late})
+		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Times: Times{Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
 		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
 		r.Packets += j.packets * j.Workers
 		r.Expected += j.packets

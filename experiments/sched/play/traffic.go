@@ -20,14 +20,10 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// TrafficSchema names the document of a Traffic.
-const TrafficSchema = "olafctl.schedule-traffic/v1"
-
 // Traffic is what frames found that crossed a switch while it was told about slot after slot.
 type Traffic struct {
-	Schema string `json:"schema"`
-	Unit   string `json:"unit"`
-	Hosts  int    `json:"hosts"`
+	Unit  string `json:"unit"`
+	Hosts int    `json:"hosts"`
 	// Frames left the switch for the server, Copies of its answers for members of multicast groups. Each was compared with the
 	// tables of before the batch at hand and with those of after it.
 	Frames int `json:"frames"`
@@ -78,7 +74,7 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	if _, err := bed.Tables.Sync(ctx, hosts); err != nil {
 		return nil, err
 	}
-	w := &watch{bed: bed, dev: bed.Cards[0].Device, report: &Traffic{Schema: TrafficSchema, Unit: unit, Hosts: len(hosts.Workers)}, tables: hosts}
+	w := &watch{bed: bed, dev: bed.Cards[0].Device, report: &Traffic{Unit: unit, Hosts: len(hosts.Workers)}, tables: hosts}
 	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Scenario is a policy with or without places in the switches.
@@ -213,39 +214,18 @@ func (c *Cell) Worse(scenario int) (n int) {
 // Metrics lists them.
 func Metrics() []Metric { return []Metric{CTBTI, MeanJCT, Reconfigurations} }
 
-// Row is one scenario of one workload, over the seeds.
-type Row struct {
-	Jobs int `json:"jobs"`
-	// Value is that of what is varied: the jobs, unless another axis was asked for.
-	Value            float64           `json:"value"`
-	Scenario         string            `json:"scenario"`
-	CTBTI            results.Statistic `json:"ct_bti_s"`
-	MeanJCT          results.Statistic `json:"mean_jct_s"`
-	Reconfigurations results.Statistic `json:"reconfigurations"`
-	// Worse counts the seeds in which TW takes longer than FCFS does with the same switches; 0 of a row of FCFS.
-	Worse int `json:"seeds_worse_than_fcfs"`
-}
-
-// Run is Cells along an axis, described. The error of a value that can't be is one of sched.ErrProblem.
-func Run(ctx context.Context, base workload.Spec, along Axis, values []float64, seeds int, tell func(done, total int)) ([]Row, error) {
-	specs, err := along.Specs(base, values)
-	if err != nil {
-		return nil, err
-	}
-	cells, err := Cells(ctx, specs, seeds, tell)
-	if err != nil {
-		return nil, err
-	}
-	var rows []Row
-	for i := range cells {
-		c := &cells[i]
+// Panels draw metrics over the values of an axis, a series a scenario. suffix ends the name of each.
+func (a *Axis) Panels(values []float64, cells []Cell, metrics []Metric, suffix string) (panels []result.Panel) {
+	for _, m := range metrics {
+		p := result.Panel{Name: m.Title + suffix, XLabel: a.Label, YLabel: m.Label}
 		for k, s := range Scenarios() {
-			over := func(m Metric) results.Statistic { return results.Describe(c.Values(k, m), "no seed") }
-			rows = append(rows, Row{
-				Jobs: c.Spec.Jobs, Value: values[i], Scenario: s.Name,
-				CTBTI: over(CTBTI), MeanJCT: over(MeanJCT), Reconfigurations: over(Reconfigurations), Worse: c.Worse(k),
-			})
+			one := result.Series{Name: s.Name}
+			for i := range cells {
+				one.X, one.Y = append(one.X, values[i]), append(one.Y, results.Describe(cells[i].Values(k, m), "no seed"))
+			}
+			p.Series = append(p.Series, one)
 		}
+		panels = append(panels, p)
 	}
-	return rows, nil
+	return panels
 }

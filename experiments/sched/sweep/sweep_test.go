@@ -19,28 +19,42 @@ func crowded() workload.Spec {
 	return s
 }
 
-func TestRun(t *testing.T) {
-	rows, err := Run(context.Background(), crowded(), Axes()[0], []float64{20, 60}, 10, nil)
+// run plans workloads of some numbers of jobs.
+func run(base workload.Spec, jobs []float64, seeds int) ([]Cell, error) {
+	specs, err := Axes()[0].Specs(base, jobs)
+	if err != nil {
+		return nil, err
+	}
+	return Cells(context.Background(), specs, seeds, nil)
+}
+
+func TestCells(t *testing.T) {
+	jobs := []float64{20, 60}
+	cells, err := run(crowded(), jobs, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Run(context.Background(), crowded(), Axes()[0], []float64{20, 60}, 10, nil)
-	if diff := cmp.Diff(rows, again, cmpopts.EquateNaNs()); diff != "" || err != nil {
+	panels := Axes()[0].Panels(jobs, cells, Metrics(), "")
+	again, err := run(crowded(), jobs, 10)
+	if diff := cmp.Diff(panels, Axes()[0].Panels(jobs, again, Metrics(), ""), cmpopts.EquateNaNs()); diff != "" || err != nil {
 		t.Errorf("the same seeds differ: %s, %v", diff, err)
 	}
+	time, connections := panels[0].Series, panels[2].Series
 	worse := 0
-	for i := range rows {
-		r := &rows[i]
-		if r.CTBTI.N != 10 || r.Scenario == "INC-FCFS" && r.Worse != 0 {
-			t.Errorf("%+v", r)
+	for k, s := range Scenarios() {
+		for i := range cells {
+			n := cells[i].Worse(k)
+			if time[k].Y[i].N != 10 || s.Name == "INC-FCFS" && n != 0 {
+				t.Errorf("%s: %+v, worse under %d seeds", s.Name, time[k].Y[i], n)
+			}
+			worse += n
+			// Switches spare connections, and more jobs need more.
+			if k >= 2 && connections[k].Y[i].Mean >= connections[k-2].Y[i].Mean {
+				t.Errorf("%v jobs: %s sets up %v connections, without switches %v", jobs[i], s.Name, connections[k].Y[i].Mean, connections[k-2].Y[i].Mean)
+			}
 		}
-		worse += r.Worse
-		// Switches spare connections, and more jobs need more.
-		if i%4 >= 2 && r.Reconfigurations.Mean >= rows[i-2].Reconfigurations.Mean {
-			t.Errorf("%d jobs: %s sets up %v connections, without switches %v", r.Jobs, r.Scenario, r.Reconfigurations.Mean, rows[i-2].Reconfigurations.Mean)
-		}
-		if i >= 4 && r.CTBTI.Mean <= rows[i-4].CTBTI.Mean {
-			t.Errorf("%s: more jobs are done sooner", r.Scenario)
+		if time[k].Y[1].Mean <= time[k].Y[0].Mean {
+			t.Errorf("%s: more jobs are done sooner", s.Name)
 		}
 	}
 	if worse == 0 {
@@ -48,13 +62,13 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestCellsRefuse(t *testing.T) {
 	s := crowded()
 	s.Ports = 0
-	if _, err := Run(context.Background(), s, Axes()[0], []float64{5}, 1, nil); !errors.Is(err, sched.ErrProblem) {
+	if _, err := run(s, []float64{5}, 1); !errors.Is(err, sched.ErrProblem) {
 		t.Error(err)
 	}
-	if _, err := Run(context.Background(), crowded(), Axes()[0], []float64{2.5}, 1, nil); !errors.Is(err, sched.ErrProblem) {
+	if _, err := run(crowded(), []float64{2.5}, 1); !errors.Is(err, sched.ErrProblem) {
 		t.Errorf("half a job: %v", err)
 	}
 	if _, err := FindAxis("colour"); !errors.Is(err, sched.ErrProblem) {
