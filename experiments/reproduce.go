@@ -127,7 +127,7 @@ func (r *Reproduction) summary() []string {
 
 // missed lists the ids of rows whose verdict is worse than recorded.
 func missed(rows []results.PaperRow) (ids []string) {
-	for _, row := range paper.Misses(rows) {
+	for _, row := range paper.FindMisses(rows) {
 		ids = append(ids, row.ID)
 	}
 	return ids

@@ -48,7 +48,7 @@ func worstOfRepeats(rows []results.PaperRow) map[string]paper.Verdict {
 	worst := map[string]paper.Verdict{}
 	for i := range rows {
 		id, v := cmp.Or(rows[i].SameAs, rows[i].ID), paper.Verdict(rows[i].Verdict)
-		if is, known := worst[id]; !known || slices.Index(paper.Verdicts(), v) > slices.Index(paper.Verdicts(), is) {
+		if is, known := worst[id]; !known || slices.Index(paper.AllVerdicts(), v) > slices.Index(paper.AllVerdicts(), is) {
 			worst[id] = v
 		}
 	}
@@ -67,7 +67,7 @@ func (t *systemTally) tested() bool {
 	left := t.n
 	for _, verdicts := range t.counts {
 		for v, n := range verdicts {
-			if v.Unmeasured() {
+			if v.IsUnmeasured() {
 				left -= n
 			}
 		}
@@ -93,7 +93,7 @@ func (all tallies) print(p *text.Page, listed bool) {
 			continue
 		}
 		p.Say("", "%s: %s", t.name, olaf.Plural(t.n, "published number"))
-		for _, basis := range paper.Bases() {
+		for _, basis := range paper.AllBases() {
 			if verdicts := t.counts[basis]; len(verdicts) > 0 {
 				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s%s", counted(verdicts), noResult[basis])
 			}
@@ -116,7 +116,7 @@ const basisWidth = 12
 // counted lists how many there are of each verdict, from best to worst.
 func counted(verdicts map[paper.Verdict]int) string {
 	var parts []string
-	for _, v := range paper.Verdicts() {
+	for _, v := range paper.AllVerdicts() {
 		if n := verdicts[v]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}

@@ -18,14 +18,14 @@ func checkFigures(t *testing.T, of string, all []table.Sheet) {
 	t.Helper()
 	for i := range all {
 		s := &all[i]
-		if !figure.Drawable(s) {
+		if !figure.HasData(s) {
 			continue
 		}
 		var svg strings.Builder
 		if err := figure.Write(&svg, "svg", s); err != nil {
 			t.Fatal(err)
 		}
-		faults, err := figuretest.Faults(strings.NewReader(svg.String()))
+		faults, err := figuretest.FindFaults(strings.NewReader(svg.String()))
 		if err != nil {
 			t.Fatal(err)
 		}

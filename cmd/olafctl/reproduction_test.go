@@ -53,7 +53,7 @@ func TestReproductionPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	headings := strings.Split(string(causes), "\n")
-	for _, c := range paper.Claims() {
+	for _, c := range paper.ListClaims() {
 		if c.Cause != "" && !slices.Contains(headings, "## "+c.Cause) {
 			t.Errorf("%s: %s has no heading %q", c.ID, causesPage, c.Cause)
 		}
@@ -82,7 +82,7 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 	for i := range rows {
 		ours[rows[i].ID] = paper.Of(rows[i].Ours)
 	}
-	claims, anew := paper.Claims(), paper.Compare(ours)
+	claims, anew := paper.ListClaims(), paper.Compare(ours)
 	here, elsewhere := map[string]bool{}, map[string]int{}
 	for i := range claims {
 		here[paper.SystemOf(claims[i].ID)] = here[paper.SystemOf(claims[i].ID)] || claims[i].Untestable == ""

@@ -101,7 +101,7 @@ func (k *Keeper) done(e RunDone) error {
 	if !k.Wants(e.Run) {
 		return nil
 	}
-	return k.recorder.Done(k.outline.ordinal(e.Run))
+	return k.recorder.EndRun(k.outline.ordinal(e.Run))
 }
 
 // Finish makes a bench part of the store and returns its id. The report must carry its provenance.
@@ -267,7 +267,7 @@ func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 
 func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
 	var s *Simulation
-	err := f.Hand(planFile, func(raw []byte) (err error) {
+	err := f.Parse(planFile, func(raw []byte) (err error) {
 		s, err = ReadSimulation(systems, raw)
 		return err
 	})

@@ -98,7 +98,7 @@ func putPlan(w *store.Writer, p Planned) error {
 
 // PlanOf gives the plan of a kept document to who reads it; false where it was kept without one.
 func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
-	err := f.Hand(planFile, read)
+	err := f.Parse(planFile, read)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

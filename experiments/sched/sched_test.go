@@ -328,7 +328,7 @@ func TestDrawn(t *testing.T) {
 		if err := figure.Write(&svg, "svg", &s); err != nil {
 			t.Fatal(err)
 		}
-		if faults, err := figuretest.Faults(&svg); err != nil || len(faults) > 0 {
+		if faults, err := figuretest.FindFaults(&svg); err != nil || len(faults) > 0 {
 			t.Errorf("%s: %v, %v", s.Name, faults, err)
 		}
 		if strings.Contains(svg.String(), "before") {

@@ -56,7 +56,7 @@ func number(t *testing.T, s string) float64 {
 // printed is a number of the paper's text.
 func printed(t *testing.T, id string) float64 {
 	t.Helper()
-	for _, c := range paper.Claims() {
+	for _, c := range paper.ListClaims() {
 		if c.ID == id {
 			return c.Value
 		}

@@ -157,7 +157,7 @@ func (r *Recorder) encoder(ordinal uint32) *obsfile.Encoder {
 }
 
 // EndRun ends a run.
-func (r *Recorder) Done(ordinal uint32) error {
+func (r *Recorder) EndRun(ordinal uint32) error {
 	e := r.encoder(ordinal)
 	blocks := e.End() // encode outside the lock
 	r.mu.Lock()
@@ -219,7 +219,7 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 			k.System = d.System
 		}
 		if l := k.Run.Counters.Ledger(); l != nil {
-			document.Checks = union(document.Checks, l.Rules())
+			document.Checks = mergeLists(document.Checks, l.Rules())
 		}
 	}
 	for name, document := range map[string]any{BenchFile: bench, RunsFile: document} {
@@ -234,8 +234,8 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 	return nil
 }
 
-// union appends the elements of more that list lacks.
-func union(list, more []string) []string {
+// mergeLists appends the elements of more that list lacks.
+func mergeLists(list, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(list, s) {
 			list = append(list, s)
@@ -274,7 +274,7 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 			first[kept[i].Ordinal] = run
 		}
 	}
-	r.Samples, err = samples(f, first)
+	r.Samples, err = readSamples(f, first)
 	return r, err
 }
 
@@ -284,7 +284,7 @@ func judgeAnew(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0
 	}
-	b.Schema, b.Paper = results.BenchSchema, paper.Rejudged(b.Paper, b)
+	b.Schema, b.Paper = results.BenchSchema, paper.JudgeAgain(b.Paper, b)
 	if len(b.Paper) > 0 {
 		b.Statements = append(b.Statements, "kept by an earlier olafctl and judged anew: the verdicts are by today's rules, the numbers as they were kept")
 	}
@@ -344,10 +344,10 @@ type configuration struct {
 func configurationOf(r *results.Run) configuration { return configuration{r.Queue, r.OutRateBPS} }
 
 // readSamples returns the first frames of the given runs.
-func samples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, err error) {
+func readSamples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, err error) {
 	taken := map[uint32]int{}
 	complete := 0
-	err = Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+	err = VisitObservations(f, func(ordinal uint32, o *olaf.Observation) bool {
 		run := of[ordinal]
 		if run == nil || taken[ordinal] == samplesPerConfiguration {
 			return complete < len(of)
@@ -366,9 +366,9 @@ func samples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, 
 	return out, err
 }
 
-// Observations calls visit for every stored frame, by run, until it returns false. Without a file of observations
+// VisitObservations calls visit for every stored frame, by run, until it returns false. Without a file of observations
 // the error matches fs.ErrNotExist.
-func Observations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
+func VisitObservations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
 	file, err := f.Open(ObservationsFile)
 	if err != nil {
 		return err

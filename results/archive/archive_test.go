@@ -58,7 +58,7 @@ func (r *recording) frames(ordinal uint32, observations []olaf.Observation) {
 func (r *recording) whole(ordinal uint32, observations []olaf.Observation) {
 	r.t.Helper()
 	r.frames(ordinal, observations)
-	if err := r.Done(ordinal); err != nil {
+	if err := r.EndRun(ordinal); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -142,7 +142,7 @@ func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
 					t.Error(err)
 				}
 			}
-			if err := recording.Done(kept[i].Ordinal); err != nil {
+			if err := recording.EndRun(kept[i].Ordinal); err != nil {
 				t.Error(err)
 			}
 		})
@@ -304,7 +304,7 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	r.whole(2, oneFrame)
 	r.whole(1, oneFrame)
 	var got []uint32
-	err := Observations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
+	err := VisitObservations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
 	if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 2 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -322,7 +322,7 @@ func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 			t.Errorf("%d bytes are written while the run goes on", size)
 		}
 		if end {
-			if err := r.Done(1); err != nil {
+			if err := r.EndRun(1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -348,7 +348,7 @@ func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 		}
 		got := map[uint32]int{}
 		last := uint32(0)
-		err := Observations(kept(end), func(ordinal uint32, o *olaf.Observation) bool {
+		err := VisitObservations(kept(end), func(ordinal uint32, o *olaf.Observation) bool {
 			if ordinal == 1 && o.At != olaf.Time(got[1]) || ordinal < last {
 				t.Fatalf("run %d at %v after run %d", ordinal, o.At, last)
 			}
@@ -372,7 +372,7 @@ func BenchmarkKeep30Runs(b *testing.B) {
 			for n := 0; n < 17000/4; n += len(observations) {
 				r.frames(run, observations)
 			}
-			if err := r.Done(run); err != nil {
+			if err := r.EndRun(run); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -386,11 +386,11 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 2)
 	for _, kind := range []string{KindWorkbook, KindReport} {
-		if err := Remember(s, f, kind, "v1", toy.Declarations, nil); err != nil {
+		if err := StoreExportDigest(s, f, kind, "v1", toy.Declarations, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Remember(s, f, "odt", "v1", toy.Declarations, nil); err == nil {
+	if err := StoreExportDigest(s, f, "odt", "v1", toy.Declarations, nil); err == nil {
 		t.Error("odt")
 	}
 	if made, others, err := VerifyExports(s, f, "v1", toy.Declarations, nil); err != nil || made != 2 || others != 0 {

@@ -27,13 +27,13 @@ type Document struct {
 }
 
 // HasDocumentOnly reports whether f was stored with its document alone.
-func HasDocumentOnly(f *store.Folder) bool { return HasDocument(f) && !has(f, RunsFile) }
+func HasDocumentOnly(f *store.Folder) bool { return HasDocument(f) && !hasFile(f, RunsFile) }
 
 // HasDocument reports whether f contains a report document, with or without single runs. Otherwise the bench is the
 // document.
-func HasDocument(f *store.Folder) bool { return has(f, DocumentFile) }
+func HasDocument(f *store.Folder) bool { return hasFile(f, DocumentFile) }
 
-func has(f *store.Folder, name string) bool {
+func hasFile(f *store.Folder, name string) bool {
 	_, err := os.Stat(f.Path(name))
 	return err == nil
 }

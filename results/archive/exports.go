@@ -20,7 +20,7 @@ const (
 	KindReport   = "report"
 )
 
-func exporter(kind string) (func(io.Writer, *sheets.Result) error, bool) {
+func exporterOf(kind string) (func(io.Writer, *sheets.Result) error, bool) {
 	write, ok := map[string]func(io.Writer, *sheets.Result) error{
 		KindWorkbook: func(w io.Writer, r *sheets.Result) error { return xlsx.Write(w, sheets.Book(r)) },
 		KindReport:   report.Write,
@@ -28,8 +28,8 @@ func exporter(kind string) (func(io.Writer, *sheets.Result) error, bool) {
 	return write, ok
 }
 
-func digest(kind string, r *sheets.Result) (string, error) {
-	write, ok := exporter(kind)
+func exportDigest(kind string, r *sheets.Result) (string, error) {
+	write, ok := exporterOf(kind)
 	if !ok {
 		return "", fmt.Errorf("no export of kind %q", kind)
 	}
@@ -38,14 +38,14 @@ func digest(kind string, r *sheets.Result) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Remember stores the digest of an export of the given kind, so that VerifyExports can check that it is
+// StoreExportDigest stores the digest of an export of the given kind, so that VerifyExports can check that it is
 // reproducible. tool is the version of the running program.
-func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations, l Layouts) error {
-	r, err := Exportable(f, d, l)
+func StoreExportDigest(s *store.Store, f *store.Folder, kind, tool string, d Declarations, l Layouts) error {
+	r, err := LoadExportable(f, d, l)
 	if err != nil {
 		return err
 	}
-	sum, err := digest(kind, r)
+	sum, err := exportDigest(kind, r)
 	if err != nil {
 		return err
 	}
@@ -75,16 +75,16 @@ func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations,
 			continue
 		}
 		if r == nil {
-			if r, err = Exportable(f, d, l); err != nil {
+			if r, err = LoadExportable(f, d, l); err != nil {
 				return made, others, err
 			}
 		}
-		sum, err := digest(e.Kind, r)
+		sum, err := exportDigest(e.Kind, r)
 		if err != nil {
 			return made, others, err
 		}
 		if sum != e.SHA256 {
-			return made, others, mismatch(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
+			return made, others, mismatchError(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
 		}
 		made++
 	}

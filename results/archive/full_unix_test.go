@@ -27,7 +27,7 @@ func TestFullDisk(t *testing.T) {
 		var err error
 		fulldisk.At(t, room, func() {
 			for ordinal := range uint32(2) {
-				err = errors.Join(err, r.Observe(ordinal, observations), r.Done(ordinal))
+				err = errors.Join(err, r.Observe(ordinal, observations), r.EndRun(ordinal))
 			}
 			err = errors.Join(err, r.Close(), Save(r.w, bench, kept))
 		})
@@ -84,11 +84,11 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 		r.long(last, 50*thousand) // less than what is written while it goes on
 		var err error
 		fulldisk.At(t, 0, func() {
-			if err = r.Done(last); waits {
+			if err = r.EndRun(last); waits {
 				if err != nil {
 					t.Errorf("a run that waits for its turn: %v", err)
 				}
-				err = r.Done(0)
+				err = r.EndRun(0)
 			}
 		})
 		if err == nil || !strings.Contains(err.Error(), "the run can't be stored") {

@@ -113,10 +113,10 @@ func TestTheLastRunIsMeasuredToo(t *testing.T) {
 func TestRememberedWorkbook(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 1)
-	if err := Remember(s, f, KindWorkbook, "v1", toy.Declarations, nil); err != nil {
+	if err := StoreExportDigest(s, f, KindWorkbook, "v1", toy.Declarations, nil); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Exportable(f, toy.Declarations, nil)
+	r, err := LoadExportable(f, toy.Declarations, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 	if size := r.written(); size < chunk {
 		t.Errorf("%d bytes are written while the run goes on", size)
 	}
-	if err := errors.Join(r.Done(2), r.Close(), r.w.Abort()); err != nil {
+	if err := errors.Join(r.EndRun(2), r.Close(), r.w.Abort()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,11 +156,11 @@ func TestALongRunWaitsForItsTurn(t *testing.T) {
 	r := record(t, opened(t))
 	r.long(1, 200_000)
 	r.whole(0, oneFrame)
-	if err := r.Done(1); err != nil {
+	if err := r.EndRun(1); err != nil {
 		t.Fatal(err)
 	}
 	var order []uint32
-	if err := Observations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool {
+	if err := VisitObservations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool {
 		if n := len(order); n == 0 || order[n-1] != ordinal {
 			order = append(order, ordinal)
 		}
@@ -318,7 +318,7 @@ func TestDocumentsBesideRuns(t *testing.T) {
 	}
 	bench := &results.Bench{Schema: results.BenchSchema, Config: json.RawMessage(`{"a":1}`), Statements: []string{"one"}}
 	f := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, `{"schema":"toy/v1","statements":["two"]}`)
-	r, err := Exportable(f, toy.Declarations, Layouts{"toy": lay})
+	r, err := LoadExportable(f, toy.Declarations, Layouts{"toy": lay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestDocumentsBesideRuns(t *testing.T) {
 		t.Errorf("%d runs, %d sheets, config %s, %q", len(r.Runs), len(r.Own), r.Bench.Config, r.Bench.Statements)
 	}
 	for _, broken := range []string{`[]`, `{`} {
-		if _, err := Exportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
+		if _, err := LoadExportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: %v", broken, err)
 		}
 	}

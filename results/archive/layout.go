@@ -26,7 +26,7 @@ type stated struct {
 
 // LoadExportable returns a stored run in the exporters' form. For an experiment stored with its document alone, it
 // contains the document's content.
-func Exportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, error) {
+func LoadExportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		m := &f.Manifest
 		r := &sheets.Result{DocumentOnly: true, Invalid: m.Reasons, Bench: &results.Bench{Schema: results.BenchSchema, Experiment: m.Experiment,

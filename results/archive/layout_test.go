@@ -37,7 +37,7 @@ func TestDocumentsAreExportable(t *testing.T) {
 	if _, err := Load(f, toy.Declarations); !errors.Is(err, ErrDocumentOnly) {
 		t.Errorf("runs were loaded where there are none: %v", err)
 	}
-	r, err := Exportable(f, toy.Declarations, layouts)
+	r, err := LoadExportable(f, toy.Declarations, layouts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +48,19 @@ func TestDocumentsAreExportable(t *testing.T) {
 	if got := strings.Join(names, " "); got != "README Summary Toy" || !r.Valid() || len(r.Bench.Statements) != 1 || !strings.HasPrefix(r.Validity(), "yes") {
 		t.Errorf("%s, %s, %v", got, r.Validity(), r.Bench.Statements)
 	}
-	if r, err = Exportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 || len(sheets.Published(r.Bench).Rows) != 1 {
+	if r, err = LoadExportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 || len(sheets.Published(r.Bench).Rows) != 1 {
 		t.Errorf("of a document that nobody knows: %v, %v", r, err)
 	}
 	old := strings.Replace(text, `"kind": "value", `, "", 1)
-	if r, err = Exportable(document(t, store.Manifest{Valid: true}, old), toy.Declarations, layouts); err != nil || len(r.Bench.Paper) != 0 || len(r.Own) != 1 {
+	if r, err = LoadExportable(document(t, store.Manifest{Valid: true}, old), toy.Declarations, layouts); err != nil || len(r.Bench.Paper) != 0 || len(r.Own) != 1 {
 		t.Errorf("of a claim of the first version that is made no longer: %v, %v", r, err)
 	}
 	f = document(t, store.Manifest{Partial: true, Reasons: []string{"stopped"}}, text)
-	if r, err = Exportable(f, toy.Declarations, layouts); err != nil || r.Valid() || r.Validity() != "no: stopped" {
+	if r, err = LoadExportable(f, toy.Declarations, layouts); err != nil || r.Valid() || r.Validity() != "no: stopped" {
 		t.Errorf("%s, %v", r.Validity(), err)
 	}
 	f = document(t, store.Manifest{}, `{"schema": 5}`)
-	if _, err = Exportable(f, toy.Declarations, layouts); !errors.Is(err, store.ErrDamaged) {
+	if _, err = LoadExportable(f, toy.Declarations, layouts); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("a document of another form: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func TestMissingFilesSay(t *testing.T) {
 			}
 			proof, verified := Verify(f, toy.Declarations)
 			loaded, err := Load(f, toy.Declarations)
-			_, exported := Exportable(f, toy.Declarations, nil)
+			_, exported := LoadExportable(f, toy.Declarations, nil)
 			fmt.Fprintf(&b, "%s %q\n  verify: %s\n  load: %s\n  export: %s\n", name, junk, firstLine(f, verified), firstLine(f, err), firstLine(f, exported))
 			if verified == nil {
 				fmt.Fprintf(&b, "  %+v\n", *proof)
@@ -180,7 +180,7 @@ func TestDocumentsSay(t *testing.T) {
 	} {
 		f := document(t, store.Manifest{Valid: true}, text)
 		proof, verified := Verify(f, toy.Declarations)
-		r, err := Exportable(f, toy.Declarations, Layouts{"toy": lay})
+		r, err := LoadExportable(f, toy.Declarations, Layouts{"toy": lay})
 		fmt.Fprintf(&b, "%s\n  verify %s, export %s\n", text, firstLine(f, verified), firstLine(f, err))
 		if verified == nil {
 			fmt.Fprintf(&b, "  %+v\n", *proof)
@@ -243,7 +243,7 @@ func TestForeignFrames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		seen := 0
-		if err := Observations(f, func(uint32, *olaf.Observation) bool { seen++; return seen < 3 }); err != nil || seen != 3 {
+		if err := VisitObservations(f, func(uint32, *olaf.Observation) bool { seen++; return seen < 3 }); err != nil || seen != 3 {
 			t.Errorf("%s: asked for 3 frames, %d came, %v", name, seen, err)
 		}
 	}
@@ -313,7 +313,7 @@ func TestDoubts(t *testing.T) {
 			t.Errorf("%s: %q and %q, want %q and %q", name, reasons, newer, c.reasons, c.newer)
 		}
 	}
-	if got := union([]string{"a", "b"}, []string{"b", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := mergeLists([]string{"a", "b"}, []string{"b", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -337,7 +337,7 @@ func TestExportsThatFail(t *testing.T) {
 	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("%v", err)
 	}
-	if err := Remember(s, f, KindReport, "v1", toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
+	if err := StoreExportDigest(s, f, KindReport, "v1", toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("%v", err)
 	}
 	if err := s.SetExport(f.ID(), store.Export{}); err != nil {

@@ -59,9 +59,9 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 		return nil, err
 	}
 	for i := range kept {
-		proof.news(&kept[i], d)
+		proof.addNames(&kept[i], d)
 	}
-	switch err := proof.runs(f, kept); {
+	switch err := proof.checkRuns(f, kept); {
 	case errors.Is(err, fs.ErrNotExist):
 		// Stored without frames, which is allowed: the digests show that none was lost since.
 	case err != nil:
@@ -73,7 +73,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	if err := f.ReadJSON(BenchFile, &bench); err != nil {
 		return nil, err
 	}
-	return proof, proof.document(f, &bench, kept, d)
+	return proof, proof.checkDocument(f, &bench, kept, d)
 }
 
 // earlierVerdicts counts the lines of a document without a basis, as in the first version.
@@ -91,7 +91,7 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 }
 
 // checkRuns measures every run again from its frames.
-func (p *Proof) runs(f *store.Folder, kept []Kept) error {
+func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 	byOrdinal := map[uint32]*Kept{}
 	for i := range kept {
 		byOrdinal[kept[i].Ordinal] = &kept[i]
@@ -108,7 +108,7 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	}
 	listed := maps.Clone(byOrdinal)
 	var failed error
-	err := Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+	err := VisitObservations(f, func(ordinal uint32, o *olaf.Observation) bool {
 		if current == nil && unfinished != int(ordinal) || current != nil && ordinal != current.Ordinal {
 			if failed = finish(); failed != nil {
 				return false
@@ -154,9 +154,9 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 }
 
 // addNames records names that are new since the run was stored, and names unknown now.
-func (p *Proof) news(k *Kept, d Declarations) {
+func (p *Proof) addNames(k *Kept, d Declarations) {
 	names, unknown := k.Run.New(d.of(k))
-	p.New, p.Unknown = union(p.New, names), union(p.Unknown, unknown)
+	p.New, p.Unknown = mergeLists(p.New, names), mergeLists(p.Unknown, unknown)
 }
 
 // sameRun compares a run that was measured again. What the collector cannot know comes from the stored run: its
@@ -167,7 +167,7 @@ func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	again.Queue, again.OutRateBPS, again.Index, again.Seed = stored.Queue, stored.OutRateBPS, stored.Index, stored.Seed
 	doubts, newer := k.Doubts(&again)
 	if len(doubts) > 0 {
-		return mismatch(f, "%s was stored as valid, but %s", name, doubts[0])
+		return mismatchError(f, "%s was stored as valid, but %s", name, doubts[0])
 	}
 	if newer != "" {
 		p.Doubts = append(p.Doubts, name+": "+newer)
@@ -177,17 +177,17 @@ func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	}
 	again.Recall(stored)
 	if why := stored.Differs(&again); why != "" {
-		return mismatch(f, "%s: %s", name, why)
+		return mismatchError(f, "%s: %s", name, why)
 	}
 	return nil
 }
 
-func mismatch(f *store.Folder, format string, args ...any) error {
+func mismatchError(f *store.Folder, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s; run it again, or remove it with olafctl runs rm %s", ErrMismatch, f.ID(), fmt.Sprintf(format, args...), f.ID())
 }
 
 // checkDocument computes rows, comparisons and paper lines again from the runs.
-func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
+func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {
 		c := configurationOf(&kept[i].Run)
@@ -199,7 +199,7 @@ func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d D
 		again := results.Summarise(ofRow(stored), groups[configuration{stored.Queue, stored.OutRateBPS}])
 		again.Queue, again.OutRateBPS = stored.Queue, stored.OutRateBPS
 		if why := stored.Differs(&again); why != "" {
-			return mismatch(f, "the row of %s at %s: %s", stored.Queue, olaf.Rate(stored.OutRateBPS), why)
+			return mismatchError(f, "the row of %s at %s: %s", stored.Queue, olaf.Rate(stored.OutRateBPS), why)
 		}
 		p.Rows++
 	}
@@ -207,11 +207,11 @@ func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d D
 		c := &bench.Comparisons[i]
 		again := results.CompareRuns(groups[configuration{c.Queue, c.OutRateBPS}], groups[configuration{c.Versus, c.OutRateBPS}])
 		if why := c.Differs(&again); why != "" {
-			return mismatch(f, "the comparison of %s with %s at %s: %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS), why)
+			return mismatchError(f, "the comparison of %s with %s at %s: %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS), why)
 		}
 		p.Comparisons++
 	}
-	return p.paper(f, bench)
+	return p.checkPaper(f, bench)
 }
 
 // ofRow declares exactly the statistics of a stored row.
@@ -227,7 +227,7 @@ func ofRow(row *results.Row) *metric.Declaration {
 }
 
 // checkPaper judges again every line that the bench itself measured.
-func (p *Proof) paper(f *store.Folder, bench *results.Bench) error {
+func (p *Proof) checkPaper(f *store.Folder, bench *results.Bench) error {
 	ours := paper.FromBench(bench)
 	for i := range bench.Paper {
 		row := &bench.Paper[i]
@@ -238,7 +238,7 @@ func (p *Proof) paper(f *store.Folder, bench *results.Bench) error {
 		}
 		// Verdicts and notes may have been improved since; the numbers must agree.
 		if why := results.Difference(row.Ours, again.Statistic); why != "" {
-			return mismatch(f, "the paper's %s: %s", row.ID, why)
+			return mismatchError(f, "the paper's %s: %s", row.ID, why)
 		}
 		p.Paper++
 	}

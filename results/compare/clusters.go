@@ -31,7 +31,7 @@ const absent = "no valid run with this cluster"
 
 // addClusters adds the ages of single clusters that a metric averages, if a side is real or was compared with the
 // twin.
-func (d *Document) clusters(of pair, m *metric.Metric, a, b []*results.Run, real bool) {
+func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, real bool) {
 	sides := [2]map[int]results.ClusterAge{agesOf(m, a), agesOf(m, b)}
 	var ids []int
 	for _, side := range sides {
@@ -53,14 +53,14 @@ func (d *Document) clusters(of pair, m *metric.Metric, a, b []*results.Run, real
 		}
 		age := func(r *results.Run) results.Float { return r.ClusterAge(id, line.Metric) }
 		line.ChangePct = changeOf(pairsBy(age, a, b), &line.A, &line.B)
-		if line.told() {
+		if line.isKnown() {
 			d.Clusters = append(d.Clusters, line)
 		}
 	}
 }
 
 // isKnown reports whether either side has an age to show.
-func (c *Cluster) told() bool {
+func (c *Cluster) isKnown() bool {
 	return c.A.Known() || c.B.Known() || c.A.Beside != nil && c.A.Twin.Known() || c.B.Beside != nil && c.B.Twin.Known()
 }
 
@@ -121,7 +121,7 @@ func clusterSheet(lines []Cluster) *table.Sheet {
 	for i := range lines {
 		l := &lines[i]
 		s.Rows = append(s.Rows, []table.Cell{table.S(l.Title), table.S(l.Queue), table.S(olaf.Rate(l.OutRateBPS).String()), table.S(fmt.Sprint(l.Cluster)), table.S(text.Duration(l.A.Mean)),
-			table.S(text.Duration(l.B.Mean)), table.S(change(l.ChangePct)), table.S(twinOf(&l.A)), table.S(twinOf(&l.B))})
+			table.S(text.Duration(l.B.Mean)), table.S(formatChange(l.ChangePct)), table.S(twinOf(&l.A)), table.S(twinOf(&l.B))})
 	}
 	return s
 }

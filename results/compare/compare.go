@@ -118,31 +118,31 @@ type Paired struct {
 }
 
 // CompareResults compares b with a. Invalid runs are excluded, and a warning gives their number.
-func Results(a, b *Side) (*Document, error) {
+func CompareResults(a, b *Side) (*Document, error) {
 	experiment := paper.Canonical(a.Experiment)
 	if paper.Canonical(b.Experiment) != experiment {
 		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs", ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
-	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
+	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config, b.Config)}
 	for _, side := range []*Side{a, b} {
 		if side.Partial {
 			doc.warn("%s was interrupted: runs of its plan are missing", side.Name)
 		}
 	}
-	groupsA, groupsB := grouped(a.Runs), grouped(b.Runs)
-	for _, pair := range doc.pairs(keysOf(a.Runs), keysOf(b.Runs)) {
+	groupsA, groupsB := groupRuns(a.Runs), groupRuns(b.Runs)
+	for _, pair := range doc.pairConfigurations(keysOf(a.Runs), keysOf(b.Runs)) {
 		runsA, runsB := groupsA[pair.a], groupsB[pair.b]
 		doc.warnRuns(pair.a, a.Name, runsA)
 		doc.warnRuns(pair.b, b.Name, runsB)
-		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && onWires(runsA) != onWires(runsB) {
+		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && onWires(runsA) != onWires(runsB) {
 			measured, other := a.Name, b.Name
 			if onWires(runsB) {
 				measured, other = other, measured
 			}
-			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what hosts and machine take", pair.name(), at(pair.a.rate), measured, other)
+			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what hosts and machine take", pair.name(), atRate(pair.a.rate), measured, other)
 		}
-		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
-			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), at(pair.a.rate))
+		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && !shareSeed(validRuns(runsA), validRuns(runsB)) {
+			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), atRate(pair.a.rate))
 		}
 		same, lone := sameWork(pair, runsA, runsB), loneMetrics(pair, runsA, runsB)
 		doc.warnLone(pair, lone)
@@ -154,18 +154,18 @@ func Results(a, b *Side) (*Document, error) {
 				doc.warn("%s: %s is not compared: an update of the weights is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
 				continue
 			}
-			if line, any := lineOf(pair, m, valid(runsA), valid(runsB)); any {
+			if line, any := lineOf(pair, m, validRuns(runsA), validRuns(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}
 			if m.Age && m.Unit == "ns" {
-				doc.beside(pair, m, valid(runsA), valid(runsB))
-				doc.clusters(pair, m, valid(runsA), valid(runsB), onWires(runsA) || onWires(runsB))
+				doc.addBeside(pair, m, validRuns(runsA), validRuns(runsB))
+				doc.addClusters(pair, m, validRuns(runsA), validRuns(runsB), onWires(runsA) || onWires(runsB))
 			}
 		}
 	}
 	doc.judge()
 	if len(doc.Lines) == 0 {
-		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.holds(), b.holds())
+		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.describe(), b.describe())
 	}
 	return doc, nil
 }
@@ -200,7 +200,7 @@ func (d *Document) warnLone(of pair, lone map[string]string) {
 			}
 		}
 		if slices.Sort(names); len(names) > 0 {
-			d.warn("%s%s: only %s (%s) has %s: the other side was kept by a build with other definitions", of.name(), at(of.a.rate), side.letter,
+			d.warn("%s%s: only %s (%s) has %s: the other side was kept by a build with other definitions", of.name(), atRate(of.a.rate), side.letter,
 				side.name, strings.Join(names, ", "))
 		}
 	}
@@ -212,7 +212,7 @@ func sameWork(of pair, a, b []results.Run) bool {
 		row := results.Row{Queue: k.queue}
 		for _, m := range results.MetricsOf(runs) {
 			values := make([]results.Float, 0, len(runs))
-			for _, r := range valid(runs) {
+			for _, r := range validRuns(runs) {
 				values = append(values, r.Value(m))
 			}
 			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: results.Describe(values, "")})
@@ -225,14 +225,14 @@ func sameWork(of pair, a, b []results.Run) bool {
 // onWires reports whether valid runs were sent by a process in real time; that applies to all runs of a
 // configuration or none.
 func onWires(runs []results.Run) bool {
-	return slices.ContainsFunc(valid(runs), func(r *results.Run) bool { return r.LatenessNS != nil })
+	return slices.ContainsFunc(validRuns(runs), func(r *results.Run) bool { return r.LatenessNS != nil })
 }
 
 // describe lists the configurations with valid runs.
-func (s *Side) holds() string {
+func (s *Side) describe() string {
 	var names []string
-	for _, r := range valid(s.Runs) {
-		if name := r.Queue + at(r.OutRateBPS); !slices.Contains(names, name) {
+	for _, r := range validRuns(s.Runs) {
+		if name := r.Queue + atRate(r.OutRateBPS); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -247,24 +247,24 @@ func (d *Document) warn(format string, args ...any) {
 }
 
 func (d *Document) warnRuns(key key, name string, runs []results.Run) {
-	n := len(valid(runs))
+	n := len(validRuns(runs))
 	if left := len(runs) - n; left > 0 {
-		d.warn("%s, %s%s: left out as not valid: %d of %d runs", name, key.queue, at(key.rate), left, len(runs))
+		d.warn("%s, %s%s: left out as not valid: %d of %d runs", name, key.queue, atRate(key.rate), left, len(runs))
 	}
 	withheld, why := 0, ""
-	for _, r := range valid(runs) {
+	for _, r := range validRuns(runs) {
 		if r.Withheld != "" {
 			withheld++
 			why = r.Withheld
 		}
 	}
 	if withheld > 0 {
-		d.warn("%s, %s%s: %d of %d runs have no ages: %s", name, key.queue, at(key.rate), withheld, n, why)
+		d.warn("%s, %s%s: %d of %d runs have no ages: %s", name, key.queue, atRate(key.rate), withheld, n, why)
 	}
 }
 
 // addBeside adds the twin's values of an age if a side has them.
-func (d *Document) beside(of pair, m *metric.Metric, a, b []*results.Run) {
+func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
 	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
 	if line.A != nil || line.B != nil {
 		d.Beside = append(d.Beside, line)
@@ -290,27 +290,27 @@ func (p pair) name() string {
 
 // pairConfigurations pairs equal configurations and warns of those that only one side has. If each side has just
 // one, at the same output rate, these are paired whatever their names.
-func (d *Document) pairs(a, b []key) (pairs []pair) {
+func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
 	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
 		return []pair{{a[0], b[0]}}
 	}
 	for _, k := range a {
 		if slices.Contains(b, k) {
-			pairs = append(pairs, pair{k, k})
+			pairConfigurations = append(pairConfigurations, pair{k, k})
 		} else {
-			d.warn("%s only has %s%s", d.A, k.queue, at(k.rate))
+			d.warn("%s only has %s%s", d.A, k.queue, atRate(k.rate))
 		}
 	}
 	for _, k := range b {
 		if !slices.Contains(a, k) {
-			d.warn("%s only has %s%s", d.B, k.queue, at(k.rate))
+			d.warn("%s only has %s%s", d.B, k.queue, atRate(k.rate))
 		}
 	}
-	return pairs
+	return pairConfigurations
 }
 
 // atRate returns " at RATE" for a configuration with an output rate.
-func at(rate int64) string {
+func atRate(rate int64) string {
 	if rate == 0 {
 		return ""
 	}
@@ -319,7 +319,7 @@ func at(rate int64) string {
 
 func keyOf(r *results.Run) key { return key{r.Queue, r.OutRateBPS} }
 
-func grouped(runs []results.Run) map[key][]results.Run {
+func groupRuns(runs []results.Run) map[key][]results.Run {
 	groups := map[key][]results.Run{}
 	for i := range runs {
 		groups[keyOf(&runs[i])] = append(groups[keyOf(&runs[i])], runs[i])
@@ -337,7 +337,7 @@ func keysOf(runs []results.Run) (keys []key) {
 	return keys
 }
 
-func valid(runs []results.Run) (out []*results.Run) {
+func validRuns(runs []results.Run) (out []*results.Run) {
 	for i := range runs {
 		if runs[i].Valid() {
 			out = append(out, &runs[i])
@@ -350,10 +350,10 @@ func valid(runs []results.Run) (out []*results.Run) {
 func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool) {
 	valuesA, valuesB := valuesOf(m, a), valuesOf(m, b)
 	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, Unit: m.Unit,
-		A: results.Describe(valuesA, reason(m, a)), B: results.Describe(valuesB, reason(m, b)),
+		A: results.Describe(valuesA, missingReason(m, a)), B: results.Describe(valuesB, missingReason(m, b)),
 		Difference: pairedDifference(m, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
-	knownA, knownB := known(valuesA), known(valuesB)
-	if zeros(knownA) && zeros(knownB) {
+	knownA, knownB := knownValues(valuesA), knownValues(valuesB)
+	if allZero(knownA) && allZero(knownB) {
 		return line, false
 	}
 	line.test(pairsOf(m, a, b), knownA, knownB)
@@ -365,13 +365,13 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
 	asked := inference.RankSum(a, b)
 	if len(pairs) > 0 {
-		differences := known(differencesOf(pairs))
+		differences := knownValues(differencesOf(pairs))
 		l.Test, asked = pairedT, inference.PairedT(differences)
 		l.PSignedRank = results.Float(inference.SignedRank(differences).P)
 	}
 	l.toofew = asked.TooFew(alpha)
 	l.P = results.Float(asked.P)
-	l.Effect = results.Float(effect(a, b))
+	l.Effect = results.Float(effectSize(a, b))
 	l.ChangePct = changeOf(pairs, &l.A, &l.B)
 }
 
@@ -439,7 +439,7 @@ func (d *Document) judge() {
 
 // effectSize returns the rank-biserial correlation: the share of pairs in which b is greater minus the share in
 // which it is less; missing (0/0) without pairs.
-func effect(a, b []float64) float64 {
+func effectSize(a, b []float64) float64 {
 	balance := 0
 	for _, x := range a {
 		for _, y := range b {
@@ -472,7 +472,7 @@ func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs []
 func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
 	differences := differencesOf(pairsOf(m, a, b))
 	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
-	if low, high, ok := results.Bootstrap(known(differences), resamples, 1); ok {
+	if low, high, ok := results.Bootstrap(knownValues(differences), resamples, 1); ok {
 		p.Low, p.High = results.Float(low), results.Float(high)
 	}
 	return p
@@ -492,7 +492,7 @@ func valuesOf(m *metric.Metric, runs []*results.Run) []results.Float {
 	return out
 }
 
-func reason(m *metric.Metric, runs []*results.Run) string {
+func missingReason(m *metric.Metric, runs []*results.Run) string {
 	for _, r := range runs {
 		if why := r.Missing[m.Name]; why != "" {
 			return why
@@ -501,7 +501,7 @@ func reason(m *metric.Metric, runs []*results.Run) string {
 	return "no valid run"
 }
 
-func known(values []results.Float) (out []float64) {
+func knownValues(values []results.Float) (out []float64) {
 	for _, v := range values {
 		if v.Known() {
 			out = append(out, float64(v))
@@ -511,12 +511,12 @@ func known(values []results.Float) (out []float64) {
 }
 
 // allZero reports whether all values are 0.
-func zeros(values []float64) bool {
+func allZero(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
 }
 
 // diffSettings returns the leaves of the specifications that differ.
-func settings(a, b json.RawMessage) []Setting {
+func diffSettings(a, b json.RawMessage) []Setting {
 	values := map[string]*Setting{}
 	var order []string
 	for side, raw := range []json.RawMessage{a, b} {
@@ -541,7 +541,7 @@ func settings(a, b json.RawMessage) []Setting {
 const maxSettings = 12
 
 // foldSettings replaces differing items of a list by one setting with the first and the last.
-func folded(settings []Setting) (out []Setting) {
+func foldSettings(settings []Setting) (out []Setting) {
 	lists := map[string]int{} // by name, index in out
 	for _, c := range settings {
 		end := strings.LastIndexByte(c.Name, '[')
@@ -556,14 +556,14 @@ func folded(settings []Setting) (out []Setting) {
 			lists[list] = len(out)
 			out = append(out, Setting{Name: list, A: c.A, B: c.B})
 		default:
-			out[at].A, out[at].B = span(out[at].A, c.A), span(out[at].B, c.B)
+			out[at].A, out[at].B = extendSpan(out[at].A, c.A), extendSpan(out[at].B, c.B)
 		}
 	}
 	return out
 }
 
 // extendSpan extends "1 … 4" to "1 … 5".
-func span(have, next string) string {
+func extendSpan(have, next string) string {
 	first, _, _ := strings.Cut(have, " … ")
 	switch {
 	case next == "":
@@ -576,7 +576,7 @@ func span(have, next string) string {
 
 // notes returns the notes for the lines.
 func (d *Document) notes() (notes []string) {
-	settings := folded(d.Config)
+	settings := foldSettings(d.Config)
 	for _, c := range settings[:min(len(settings), maxSettings)] {
 		notes = append(notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
 	}

@@ -38,7 +38,7 @@ func line(t *testing.T, d *Document, metric string) Line {
 }
 
 func TestSeparatedSamplesAreSignificant(t *testing.T) {
-	d, err := Results(side("a", 10, 11, 12, 13, 14, 15, 16), side("b", 20, 21, 22, 23, 24, 25, 26))
+	d, err := CompareResults(side("a", 10, 11, 12, 13, 14, 15, 16), side("b", 20, 21, 22, 23, 24, 25, 26))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,18 +53,18 @@ func TestSeparatedSamplesAreSignificant(t *testing.T) {
 	if len(d.Config) != 1 || d.Config[0] != (Setting{"name", "a", "b"}) {
 		t.Errorf("%+v", d.Config)
 	}
-	back, err := Results(side("b", 20, 21, 22, 23, 24, 25, 26), side("a", 10, 11, 12, 13, 14, 15, 16))
+	back, err := CompareResults(side("b", 20, 21, 22, 23, 24, 25, 26), side("a", 10, 11, 12, 13, 14, 15, 16))
 	if l := line(t, back, "aom_cluster_ns"); err != nil || l.Verdict != "lower" || l.Effect != -1 {
 		t.Errorf("%+v %v", l, err)
 	}
 }
 
 func TestMixedAndIdenticalSamples(t *testing.T) {
-	d, err := Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1.5, 2.5, 2.4, 4.4, 4.6, 6.1))
+	d, err := CompareResults(side("a", 1, 2, 3, 4, 5, 6), side("b", 1.5, 2.5, 2.4, 4.4, 4.6, 6.1))
 	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen {
 		t.Errorf("%+v %v", l, err)
 	}
-	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
+	d, err = CompareResults(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
 	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen || l.P != 1 || d.Significant() {
 		t.Errorf("%+v %v", l, err)
 	}
@@ -73,7 +73,7 @@ func TestMixedAndIdenticalSamples(t *testing.T) {
 // TestPairsDecide sets runs against each other whose spread between seeds hides a small difference within them.
 func TestPairsDecide(t *testing.T) {
 	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3, 701, 800.9)
-	d, err := Results(a, b)
+	d, err := CompareResults(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestPairsDecide(t *testing.T) {
 	for i := range b.Runs {
 		b.Runs[i].Seed += 100
 	}
-	if d, err = Results(a, b); err != nil {
+	if d, err = CompareResults(a, b); err != nil {
 		t.Fatal(err)
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.Verdict != NotSeen || l.Test != rankSum || l.PSignedRank.Known() {
@@ -112,7 +112,7 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	a.Runs[0].Invalid = []string{"capture lost"}
 	b.Runs[1].Seed = 99
 	b.Partial = true
-	d, err := Results(a, b)
+	d, err := CompareResults(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestMeasuredBesideVirtual(t *testing.T) {
 				s.Runs[i].LatenessNS = new(olaf.Quantiles)
 			}
 		}
-		d, err := Results(a, b)
+		d, err := CompareResults(a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 	for i := range b.Runs {
 		b.Runs[i].Seed += 2
 	}
-	d, err := Results(a, b)
+	d, err := CompareResults(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 	for i := range b.Runs {
 		b.Runs[i].Seed += 10
 	}
-	if d, err = Results(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"), "olaf at 40Gbps: no seed is on both sides") {
+	if d, err = CompareResults(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"), "olaf at 40Gbps: no seed is on both sides") {
 		t.Errorf("%q %v", d.Warnings, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 // TestTextIsShort holds that a terminal of 120 columns shows the table, in units and digits for people, and that the sheet
 // keeps every digit.
 func TestTextIsShort(t *testing.T) {
-	d, err := Results(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1, 254e6, 252e6, 251e6, 256e6, 250e6))
+	d, err := CompareResults(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1, 254e6, 252e6, 251e6, 256e6, 250e6))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestTextIsShort(t *testing.T) {
 func TestListsOfSettingsAreFolded(t *testing.T) {
 	a, b := side("a", 1), side("b", 2)
 	b.Config = json.RawMessage(`{"name":"b","seeds":[` + strings.Repeat("1,", 99) + `7]}`)
-	d, err := Results(a, b)
+	d, err := CompareResults(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestListsOfSettingsAreFolded(t *testing.T) {
 }
 
 func TestMarkdown(t *testing.T) {
-	d, err := Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 11, 12, 13, 14, 15, 16))
+	d, err := CompareResults(side("a", 1, 2, 3, 4, 5, 6), side("b", 11, 12, 13, 14, 15, 16))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +223,12 @@ func TestMarkdown(t *testing.T) {
 
 func TestDigitsForPeople(t *testing.T) {
 	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %", 0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
-		if got := change(pct); got != want {
+		if got := formatChange(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)
 		}
 	}
 	for p, want := range map[results.Float]string{1e-9: "<0.001", 0.000499: "<0.001", 0.0005: "0.001", 0.000502: "0.001", 0.0304: "0.030"} {
-		if got := probability(p); got != want {
+		if got := formatP(p); got != want {
 			t.Errorf("a probability of %v prints as %q", p, got)
 		}
 	}
@@ -262,7 +262,7 @@ func TestToldOfClusters(t *testing.T) {
 		want bool
 	}{{none, false}, {measured, true}, {twin, true}, {nothing, false}} {
 		for _, c := range []Cluster{{A: side.s, B: none}, {A: none, B: side.s}, {A: side.s, B: nothing}, {A: nothing, B: side.s}} {
-			if c.told() != side.want {
+			if c.isKnown() != side.want {
 				t.Errorf("%+v beside %+v: told %t", c.A, c.B, !side.want)
 			}
 		}
@@ -294,7 +294,7 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 		"none of B":    {real(), invalid(group("olaf", 40e9, 0, 10), 0), 0},
 		"none of both": {invalid(real(), 0, 1), invalid(group("olaf", 40e9, 0, 10), 0), 0},
 	} {
-		d, err := Results(of("a", `{}`, append(c.a, other...)...), of("b", `{}`, append(c.b, other...)...))
+		d, err := CompareResults(of("a", `{}`, append(c.a, other...)...), of("b", `{}`, append(c.b, other...)...))
 		if err != nil || strings.Count(strings.Join(d.Warnings, "\n"), "real wires") != c.want {
 			t.Errorf("%s: %v, %q", name, err, d.Warnings)
 		}
@@ -304,7 +304,7 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 // TestFoldedNames folds what has a place in a list, and leaves all other names alone.
 func TestFoldedNames(t *testing.T) {
 	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]", "a": "a", "[0]": "", "]": "]"} {
-		if got := folded([]Setting{{Name: name, A: "1", B: "2"}}); len(got) != 1 || got[0] != (Setting{want, "1", "2"}) {
+		if got := foldSettings([]Setting{{Name: name, A: "1", B: "2"}}); len(got) != 1 || got[0] != (Setting{want, "1", "2"}) {
 			t.Errorf("%s: %+v, want %s", name, got, want)
 		}
 	}
@@ -322,7 +322,7 @@ func TestUnitsAreNotSaidTwice(t *testing.T) {
 func TestNothingToCompare(t *testing.T) {
 	other := side("b", 1, 2)
 	other.Experiment = "fig7"
-	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "fig7") {
+	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "fig7") {
 		t.Error(err)
 	}
 	other = side("b", 1, 2)
@@ -331,10 +331,10 @@ func TestNothingToCompare(t *testing.T) {
 	}
 	none := side("none", 1)
 	none.Runs[0].Invalid = []string{"the capture lost 1 frames"}
-	if _, err := Results(none, other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "none has no valid run, b has olaf at 1Mbps") {
+	if _, err := CompareResults(none, other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "none has no valid run, b has olaf at 1Mbps") {
 		t.Error(err)
 	}
-	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
+	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
 		t.Error(err)
 	}
 }
@@ -347,7 +347,7 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 		}
 		return s
 	}
-	d, err := Results(named(side("a", 1, 2, 3, 4, 5, 6), "fifo"), named(side("b", 11, 12, 13, 14, 15, 16), "olaf tc"))
+	d, err := CompareResults(named(side("a", 1, 2, 3, 4, 5, 6), "fifo"), named(side("b", 11, 12, 13, 14, 15, 16), "olaf tc"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	}
 	two := named(side("b", 1, 2), "fifo")
 	two.Runs[1].Queue = "olaf"
-	if d, err = Results(two, named(side("a", 1, 2), "olaf tc")); !errors.Is(err, ErrDifferent) {
+	if d, err = CompareResults(two, named(side("a", 1, 2), "olaf tc")); !errors.Is(err, ErrDifferent) {
 		t.Errorf("%+v %v", d, err)
 	}
 }
@@ -367,7 +367,7 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 	for i := range on.Runs {
 		on.Runs[i].Counters.Add("tc_withheld", 6230+int64(i))
 	}
-	d, err := Results(off, on)
+	d, err := CompareResults(off, on)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
 		t.Errorf("%s %v", b.String(), err)
 	}
-	if d, err = Results(off, off); err != nil {
+	if d, err = CompareResults(off, off); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range d.Lines {
@@ -392,7 +392,7 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 func TestWholeExample(t *testing.T) {
 	r := example.Result(6)
 	s := &Side{Name: "a", Experiment: "table1", Config: r.Bench.Config, Runs: r.Runs}
-	d, err := Results(s, s)
+	d, err := CompareResults(s, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,24 +415,24 @@ func TestWholeExample(t *testing.T) {
 func TestClusters(t *testing.T) {
 	virtual := func() *Side { return of("a", `{}`, clustered(group("olaf", 40e9, 0, 10, 20), 0, 1)...) }
 	other := of("b", `{}`, clustered(group("olaf", 40e9, 1, 30), 1)...)
-	d, err := Results(virtual(), other)
+	d, err := CompareResults(virtual(), other)
 	if err != nil || len(d.Clusters) > 0 {
 		t.Errorf("of virtual time on both sides: %+v, %v", d.Clusters, err)
 	}
 	other.Runs[0].LatenessNS = new(olaf.Quantiles)
 	for _, order := range [][2]*Side{{virtual(), other}, {other, virtual()}} {
-		if d, err = Results(order[0], order[1]); err != nil || len(d.Clusters) != 4 { // of two clusters the mean and the peak; no worker is known
+		if d, err = CompareResults(order[0], order[1]); err != nil || len(d.Clusters) != 4 { // of two clusters the mean and the peak; no worker is known
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
 	// Without a common seed the change is from all of A, 10 and 20, to B's 30; with one whose age a side does not know, too.
 	apart := of("b", `{}`, clustered(group("olaf", 40e9, 9, 30), 0)...)
 	apart.Runs[0].LatenessNS = new(olaf.Quantiles)
-	if d, err = Results(virtual(), apart); err != nil || d.Clusters[0].ChangePct != 100 {
+	if d, err = CompareResults(virtual(), apart); err != nil || d.Clusters[0].ChangePct != 100 {
 		t.Errorf("%+v, %v", d.Clusters, err)
 	}
 	// A's cluster 1 is 200 in the seed that B has too, where B's is 30; B has no cluster 0.
-	d, err = Results(virtual(), other)
+	d, err = CompareResults(virtual(), other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,12 +452,12 @@ func TestBothSidesBeside(t *testing.T) {
 		a, b *Side
 		has  [2]bool
 	}{{plain(), twin(), [2]bool{false, true}}, {twin(), plain(), [2]bool{true, false}}, {twin(), twin(), [2]bool{true, true}}} {
-		d, err := Results(c.a, c.b)
+		d, err := CompareResults(c.a, c.b)
 		if err != nil || len(d.Beside) != 1 || [2]bool{d.Beside[0].A != nil, d.Beside[0].B != nil} != c.has {
 			t.Errorf("%s, %s: %+v, %v", c.a.Name, c.b.Name, d.Beside, err)
 		}
 	}
-	if d, err := Results(plain(), plain()); err != nil || len(d.Beside) > 0 {
+	if d, err := CompareResults(plain(), plain()); err != nil || len(d.Beside) > 0 {
 		t.Errorf("%+v, %v", d.Beside, err)
 	}
 }
@@ -494,7 +494,7 @@ func TestIntervalsOfManyResamples(t *testing.T) {
 		a, b = append(a, float64(i)), append(b, float64(i)+math.Sin(float64(i*i)))
 		differences = append(differences, b[i]-a[i])
 	}
-	d, err := Results(side("a", a...), side("b", b...))
+	d, err := CompareResults(side("a", a...), side("b", b...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -546,7 +546,7 @@ func TestLinesAreInOrder(t *testing.T) {
 	one, other := group("olaf", 0, 0, 10), group("olaf", 0, 1, 12)
 	other[0].Declared = &turned
 	names := func(a, b []results.Run) (list []string) {
-		d, err := Results(of("a", `{}`, a...), of("b", `{}`, b...))
+		d, err := CompareResults(of("a", `{}`, a...), of("b", `{}`, b...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -576,7 +576,7 @@ func TestLinesAreInOrder(t *testing.T) {
 // TestRatesApart prints the lines of one queue at two rates in two tables.
 func TestRatesApart(t *testing.T) {
 	both := append(group("olaf", 40e9, 0, 10, 11), group("olaf", 20e9, 0, 12)...)
-	d, err := Results(of("a", `{}`, both...), of("b", `{}`, both...))
+	d, err := CompareResults(of("a", `{}`, both...), of("b", `{}`, both...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -607,7 +607,7 @@ func TestPairsAreKnown(t *testing.T) {
 // TestNotesOfManySettings tells twelve settings that differ, and of more how many they are.
 func TestNotesOfManySettings(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all", 14: "2 more settings differ; -o json lists all"} {
-		d, err := Results(of("a", settingsOf(n, "1"), group("olaf", 40e9, 0, 10, 11)...), of("b", settingsOf(n, "2"), group("olaf", 40e9, 0, 10, 12)...))
+		d, err := CompareResults(of("a", settingsOf(n, "1"), group("olaf", 40e9, 0, 10, 11)...), of("b", settingsOf(n, "2"), group("olaf", 40e9, 0, 10, 12)...))
 		if err != nil {
 			t.Fatal(err)
 		}

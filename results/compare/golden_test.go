@@ -125,7 +125,7 @@ func TestStories(t *testing.T) {
 		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...), of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := Results(sides[0], sides[1])
+			d, err := CompareResults(sides[0], sides[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +182,7 @@ func (f *full) Write(p []byte) (int, error) {
 // everything is a comparison that has something to say of everything: lines, ages beside the twin's, and single clusters.
 func everything(t *testing.T) *Document {
 	t.Helper()
-	d, err := Results(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
+	d, err := CompareResults(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
 	if err != nil || len(d.Beside) == 0 || len(d.Clusters) == 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}

@@ -19,8 +19,8 @@ func (d *Document) Sheet() table.Sheet {
 		{Header: "cluster"}, {Header: "plan of A", Format: number}, {Header: "twin of A", Format: number}, {Header: "plan of B", Format: number}, {Header: "twin of B", Format: number}}}
 	for i := range d.Lines {
 		l := &d.Lines[i]
-		row := append(bothSides(l.Queue, l.OutRateBPS, l.Title, l.Unit, &l.A, &l.B, l.ChangePct), cell(l.Difference.Mean), cell(l.Difference.CI95),
-			table.S(l.Test), cell(l.P), cell(l.PHolm), cell(l.PSignedRank), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict), table.S(""))
+		row := append(bothSides(l.Queue, l.OutRateBPS, l.Title, l.Unit, &l.A, &l.B, l.ChangePct), numberCell(l.Difference.Mean), numberCell(l.Difference.CI95),
+			table.S(l.Test), numberCell(l.P), numberCell(l.PHolm), numberCell(l.PSignedRank), numberCell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict), table.S(""))
 		a, b := d.besideOf(l)
 		s.Rows = append(s.Rows, append(row, twinsOf(a, b)...))
 	}
@@ -34,11 +34,11 @@ func (d *Document) Sheet() table.Sheet {
 	return s
 }
 
-func cell(f results.Float) table.Cell { return table.N(float64(f)) }
+func numberCell(f results.Float) table.Cell { return table.N(float64(f)) }
 
 // bothSides returns the first cells of a row: the configuration, and both sides.
 func bothSides(queue string, rate int64, title, unit string, a, b *results.Statistic, change results.Float) []table.Cell {
-	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit), cell(a.Mean), cell(a.CI95), cell(b.Mean), cell(b.CI95), cell(change)}
+	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit), numberCell(a.Mean), numberCell(a.CI95), numberCell(b.Mean), numberCell(b.CI95), numberCell(change)}
 }
 
 // besideOf returns each side's comparison of a line with the twin, or nil.
@@ -58,7 +58,7 @@ func twinsOf(sides ...*results.Beside) (cells []table.Cell) {
 			cells = append(cells, table.Cell{}, table.Cell{})
 			continue
 		}
-		cells = append(cells, cell(b.Plan), cell(b.Twin))
+		cells = append(cells, numberCell(b.Plan), numberCell(b.Twin))
 	}
 	return cells
 }

@@ -18,7 +18,7 @@ import (
 // with the metrics that differ, or all. Sheet has every digit.
 func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 	p := text.NewPage(w, v)
-	notes, err := d.each(all, func(title string, s *table.Sheet) error {
+	notes, err := d.eachTable(all, func(title string, s *table.Sheet) error {
 		p.Say("", "%s", title)
 		s.Notes = []string{""}
 		return errors.Join(p.Err(), s.WriteText(w, v.Columns()))
@@ -31,7 +31,7 @@ func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 
 // WriteMarkdown prints the same for a pull request.
 func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
-	notes, err := d.each(all, func(title string, s *table.Sheet) error {
+	notes, err := d.eachTable(all, func(title string, s *table.Sheet) error {
 		_, err := fmt.Fprintf(w, "**%s**\n\n", title)
 		cells := make([]string, len(s.Columns))
 		for i, c := range s.Columns {
@@ -62,7 +62,7 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 }
 
 // eachTable prints every configuration's lines and returns the notes to print below.
-func (d *Document) each(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
+func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
 	hidden := 0
 	for first := 0; first < len(d.Lines); {
 		end := first + 1
@@ -107,7 +107,7 @@ func titleOf(lines []Line) string {
 	for i := range lines {
 		a, b = max(a, lines[i].A.N), max(b, lines[i].B.N)
 	}
-	return fmt.Sprintf("%s%s, runs: %d of A, %d of B", lines[0].Queue, at(lines[0].OutRateBPS), a, b)
+	return fmt.Sprintf("%s%s, runs: %d of A, %d of B", lines[0].Queue, atRate(lines[0].OutRateBPS), a, b)
 }
 
 func sheetOf(lines []*Line) *table.Sheet {
@@ -122,7 +122,7 @@ func sheetOf(lines []*Line) *table.Sheet {
 			title += ", " + unit
 		}
 		var row []table.Cell
-		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), change(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), probability(l.PHolm), probability(l.PSignedRank), l.Verdict} {
+		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), formatChange(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), formatP(l.PHolm), formatP(l.PSignedRank), l.Verdict} {
 			row = append(row, table.S(content))
 		}
 		s.Rows = append(s.Rows, row)
@@ -151,7 +151,7 @@ func (d *Document) besideSheet() *table.Sheet {
 	return s
 }
 
-func change(pct results.Float) string {
+func formatChange(pct results.Float) string {
 	switch {
 	case !pct.Known():
 		return "–"
@@ -164,7 +164,7 @@ func change(pct results.Float) string {
 }
 
 // formatP never prints 0, which no test gives.
-func probability(p results.Float) string {
+func formatP(p results.Float) string {
 	switch {
 	case !p.Known():
 		return "–"

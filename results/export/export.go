@@ -173,7 +173,7 @@ func quoteFormula(text string) string {
 func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	taken := map[string]int{}
 	for _, s := range sheets.Book(r).Sheets {
-		if !figure.Drawable(&s) {
+		if !figure.HasData(&s) {
 			continue
 		}
 		name := FileName(&s)

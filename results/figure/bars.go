@@ -43,15 +43,15 @@ func (p *panel) planBars(width vg.Length) {
 	}
 	room := (width - aside) / vg.Length(len(p.rows))
 	b.thick = min(room*0.8/vg.Length(b.side), mostBar)
-	style := plain()
+	style := plainStyle()
 	fits := b.thick >= leastBar
 	names := make([]string, len(b.names))
 	most := vg.Length(1)
 	for i, name := range b.names {
-		names[i] = wrapped(&style, name, room-4)
+		names[i] = wrapText(&style, name, room-4)
 		most = max(most, linesIn(names[i]))
 		for words := range strings.Lines(names[i]) {
-			fits = fits && wide(&style, strings.TrimSpace(words)) <= room-4
+			fits = fits && wideText(&style, strings.TrimSpace(words)) <= room-4
 		}
 	}
 	if fits && most <= 2 {
@@ -61,25 +61,25 @@ func (p *panel) planBars(width vg.Length) {
 	}
 	b.level, b.thick = true, levelBar
 	for i, name := range b.names {
-		b.names[i] = wrapped(&style, name, 0.4*width)
+		b.names[i] = wrapText(&style, name, 0.4*width)
 	}
 	p.axes = 48
 	for _, name := range b.names {
-		p.axes += max(b.group(), (linesIn(name)-1)*line+line) + 4
+		p.axes += max(b.groupThickness(), (linesIn(name)-1)*line+line) + 4
 	}
 	p.axes = max(p.axes, manyHeight*0.6)
 	slices.Reverse(b.names) // the first bar is at the top
 }
 
 // groupThickness returns the thickness of a group of bars.
-func (b *barPlan) group() vg.Length { return b.thick * vg.Length(b.side) }
+func (b *barPlan) groupThickness() vg.Length { return b.thick * vg.Length(b.side) }
 
 // barGroups draws bars with their intervals and the published numbers.
 type barGroups struct{ *panel }
 
-// values calls visit for every bar with its row, series, foot and head, half-width and published number; missing
+// eachBar calls visit for every bar with its row, series, foot and head, half-width and published number; missing
 // ones are NaN.
-func (g barGroups) values(visit func(k, series int, foot, head, half, paper float64)) {
+func (g barGroups) eachBar(visit func(k, series int, foot, head, half, paper float64)) {
 	for k, at := range g.rows {
 		row, foot := g.sheet.Rows[at], 0.0
 		for i, one := range g.chart.Series {
@@ -110,7 +110,7 @@ func (g barGroups) values(visit func(k, series int, foot, head, half, paper floa
 
 // DataRange implements plot.DataRanger, starting at zero.
 func (g barGroups) DataRange() (xmin, xmax, ymin, ymax float64) {
-	g.values(func(_, _ int, _, head, half, paper float64) {
+	g.eachBar(func(_, _ int, _, head, half, paper float64) {
 		for _, v := range []float64{head, head - half, head + half, paper} {
 			if !math.IsNaN(v) {
 				ymin, ymax = min(ymin, v), max(ymax, v)
@@ -146,7 +146,7 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 	if g.bars.level {
 		side = vg.Point{Y: half}
 	}
-	g.values(func(k, i int, foot, head, spread, paper float64) {
+	g.eachBar(func(k, i int, foot, head, spread, paper float64) {
 		if !math.IsNaN(head) && head != foot && !g.chart.Series[i].Blank {
 			a, b := at(k, i, foot).Sub(side), at(k, i, head).Add(side)
 			drawBar(c, g.looks[i], vg.Rectangle{Min: vg.Point{X: min(a.X, b.X), Y: min(a.Y, b.Y)}, Max: vg.Point{X: max(a.X, b.X), Y: max(a.Y, b.Y)}})
@@ -155,7 +155,7 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 			drawInterval(c, draw.LineStyle{Color: color.Black, Width: 0.75}, at(k, i, head-spread), at(k, i, head+spread), min(half, 3))
 		}
 	})
-	g.values(func(k, i int, _, _, _, paper float64) {
+	g.eachBar(func(k, i int, _, _, _, paper float64) {
 		if !math.IsNaN(paper) {
 			drawCross(c, at(k, i, paper))
 		}
@@ -179,7 +179,7 @@ func drawInterval(c draw.Canvas, style draw.LineStyle, from, to vg.Point, caps v
 
 // drawBar fills a bar and hatches it in white, differently for each look, so that bars differ without colours.
 func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
-	c.FillPolygon(colourOf(look), rectangle(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
+	c.FillPolygon(colourOf(look), rectanglePath(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
 	style := draw.LineStyle{Color: color.White, Width: 0.75}
 	const gap = 4
 	switch look % len(table.Palette) {

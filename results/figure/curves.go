@@ -16,7 +16,7 @@ import (
 const fewPoints = 24
 
 // makePlot returns the axes of a panel with its content.
-func (p *panel) plot(width vg.Length) *plot.Plot {
+func (p *panel) makePlot(width vg.Length) *plot.Plot {
 	out := newPlot(&p.chart)
 	switch {
 	case p.bars != nil:
@@ -28,7 +28,7 @@ func (p *panel) plot(width vg.Length) *plot.Plot {
 	}
 	inUnits(&out.X)
 	inUnits(&out.Y)
-	out.X.Label.Text = wrapped(&out.X.Label.TextStyle, out.X.Label.Text, width-aside)
+	out.X.Label.Text = wrapText(&out.X.Label.TextStyle, out.X.Label.Text, width-aside)
 	return out
 }
 
@@ -37,7 +37,7 @@ func newPlot(chart *table.Chart) *plot.Plot {
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = chart.XTitle, chart.YTitle
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font, axis.Tick.Label.Font = face(), face()
+		axis.Label.TextStyle.Font, axis.Tick.Label.Font = textFont(), textFont()
 		axis.Tick.Label.Handler = spaced{plot.DefaultTextHandler}
 		axis.Label.Padding, axis.Tick.Marker, axis.Tick.Length = 4, ticks{1}, 4
 	}
@@ -85,8 +85,8 @@ func (p *panel) addCurves(out *plot.Plot) {
 	for i := range p.chart.Series {
 		out.Add(&curve{p, i})
 	}
-	out.X.Min, out.X.Max = span(out.X.Min, out.X.Max, p.chart.Kind == table.Steps)
-	out.Y.Min, out.Y.Max = span(out.Y.Min, out.Y.Max, false)
+	out.X.Min, out.X.Max = axisRange(out.X.Min, out.X.Max, p.chart.Kind == table.Steps)
+	out.Y.Min, out.Y.Max = axisRange(out.Y.Min, out.Y.Max, false)
 	if p.chart.YMax > 0 {
 		out.Y.Min, out.Y.Max = min(out.Y.Min, 0), p.chart.YMax
 	}
@@ -94,7 +94,7 @@ func (p *panel) addCurves(out *plot.Plot) {
 
 // axisRange returns the range of an axis for values between low and high: it starts at zero unless all values are
 // far from it.
-func span(low, high float64, exact bool) (float64, float64) {
+func axisRange(low, high float64, exact bool) (float64, float64) {
 	switch {
 	case !(low <= high) || math.IsInf(low, 0) || math.IsInf(high, 0):
 		return 0, 1
@@ -113,7 +113,7 @@ func span(low, high float64, exact bool) (float64, float64) {
 }
 
 // hasMarkers reports whether every point of a panel's curves has a marker.
-func (p *panel) marked() bool { return p.chart.Kind == table.Lines && len(p.rows) <= fewPoints }
+func (p *panel) hasMarkers() bool { return p.chart.Kind == table.Lines && len(p.rows) <= fewPoints }
 
 // curve draws one series over numbers: its line, markers, intervals or band, and the published points.
 type curve struct {
@@ -219,7 +219,7 @@ func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
 
 // drawMarkers draws a marker on every point if there are few.
 func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
-	if !c.marked() {
+	if !c.hasMarkers() {
 		return
 	}
 	for _, at := range line {
@@ -229,7 +229,7 @@ func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
 
 // GlyphBoxes implements plot.GlyphBoxer, so that markers at the edge are not cut.
 func (c *curve) GlyphBoxes(p *plot.Plot) (boxes []plot.GlyphBox) {
-	if !c.marked() {
+	if !c.hasMarkers() {
 		return nil
 	}
 	for _, one := range c.points() {

@@ -41,8 +41,8 @@ func Write(w io.Writer, format string, s *table.Sheet) error {
 }
 
 // HasData reports whether any chart of s has data to draw.
-func Drawable(s *table.Sheet) bool {
-	return slices.ContainsFunc(s.Charts, func(c table.Chart) bool { return len(known(s, &c)) > 0 })
+func HasData(s *table.Sheet) bool {
+	return slices.ContainsFunc(s.Charts, func(c table.Chart) bool { return len(dataRows(s, &c)) > 0 })
 }
 
 // SVG writes the figure of s as an SVG element for a page: it scales with its width, has no background, and draws
@@ -52,7 +52,7 @@ func SVG(w io.Writer, s *table.Sheet) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, inline(svg, s.Title))
+	_, err = io.WriteString(w, inlineSVG(svg, s.Title))
 	return err
 }
 
@@ -85,9 +85,9 @@ var svgText = regexp.MustCompile(`<text ([^>]*style="([^"]*)"[^>]*)>([^<]*)</tex
 func fixWidths(svg string) string {
 	return svgText.ReplaceAllStringFunc(svg, func(element string) string {
 		part := svgText.FindStringSubmatch(element)
-		style := plain()
+		style := plainStyle()
 		if strings.Contains(part[2], "bold") {
-			style = bold()
+			style = boldStyle()
 		}
 		width := style.Width(html.UnescapeString(part[3])).Points()
 		if width <= 0 {
@@ -125,19 +125,19 @@ var (
 
 // inlineSVG converts an SVG file to an element of a page with a maximum width. White around crosses and in hatchings
 // becomes the page's colour, --page.
-func inline(svg, title string) string {
+func inlineSVG(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
-	svg = svgSize.ReplaceAllString(svg, `<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+strings.ReplaceAll(escaped(title), "$", "$$")+`"`)
+	svg = svgSize.ReplaceAllString(svg, `<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+strings.ReplaceAll(escapeXML(title), "$", "$$")+`"`)
 	svg = strings.NewReplacer("#000000", "currentColor", "#FFFFFF", "var(--page, #FFFFFF)").Replace(svg)
 	return svgFamily.ReplaceAllLiteralString(svg, "font-family:inherit")
 }
 
-func escaped(s string) string {
+func escapeXML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
 // dataRows returns the rows in which any series of a chart has a number.
-func known(s *table.Sheet, c *table.Chart) (rows []int) {
+func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
 	for k, row := range s.Rows {
 		if slices.ContainsFunc(c.Series, func(one table.Series) bool {
 			return row[one.Column].Kind == table.Number || one.PaperColumn > 0 && row[one.PaperColumn].Kind == table.Number
@@ -156,6 +156,6 @@ func numberAt(row []table.Cell, column int) (v float64, ok bool) {
 	return row[column].Number, true
 }
 
-func rectangle(x0, y0, x1, y1 vg.Length) []vg.Point {
+func rectanglePath(x0, y0, x1, y1 vg.Length) []vg.Point {
 	return []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}}
 }

@@ -39,7 +39,7 @@ func drawn(t *testing.T, s *table.Sheet, formats ...string) (svg string) {
 			svg = once.String()
 		}
 	}
-	faults, err := figuretest.Faults(strings.NewReader(svg))
+	faults, err := figuretest.FindFaults(strings.NewReader(svg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func drawn(t *testing.T, s *table.Sheet, formats ...string) (svg string) {
 func TestEveryFigureOfABenchDraws(t *testing.T) {
 	figures := 0
 	for _, s := range sheets.Book(example.Result(3)).Sheets {
-		if !figure.Drawable(&s) {
+		if !figure.HasData(&s) {
 			continue
 		}
 		var formats []string
@@ -74,7 +74,7 @@ func TestEveryFigureOfABenchDraws(t *testing.T) {
 // TestElementOfAPage holds that an SVG in a page takes the page's letters and colours, and is whole.
 func TestElementOfAPage(t *testing.T) {
 	for _, s := range sheets.Book(example.Result(3)).Sheets {
-		if !figure.Drawable(&s) {
+		if !figure.HasData(&s) {
 			continue
 		}
 		var b bytes.Buffer
@@ -110,7 +110,7 @@ func TestPictureHasTheFiguresShape(t *testing.T) {
 func TestEmptyFigureIsAnError(t *testing.T) {
 	empty := &table.Sheet{Name: "x", Columns: make([]table.Column, 2), Rows: [][]table.Cell{{table.N(1), table.Missing("none")}},
 		Charts: []table.Chart{{Title: "x", Kind: table.Lines, Series: []table.Series{{Name: "y", Column: 1}}}}}
-	if err := figure.Write(io.Discard, "svg", empty); !errors.Is(err, figure.ErrFigure) || figure.Drawable(empty) {
+	if err := figure.Write(io.Discard, "svg", empty); !errors.Is(err, figure.ErrFigure) || figure.HasData(empty) {
 		t.Error(err)
 	}
 	if err := figure.Write(io.Discard, "gif", bars(1, "a")); !errors.Is(err, figure.ErrFigure) || !strings.Contains(err.Error(), "svg, pdf, png") {
@@ -223,7 +223,7 @@ func TestDivergingMap(t *testing.T) {
 			t.Errorf("the map does not say %q", want)
 		}
 	}
-	if faults, err := figuretest.Faults(strings.NewReader(svg)); err != nil || len(faults) > 0 {
+	if faults, err := figuretest.FindFaults(strings.NewReader(svg)); err != nil || len(faults) > 0 {
 		t.Errorf("%v: %q, want no faults", err, faults)
 	}
 }

@@ -28,28 +28,28 @@ const (
 // widened is how much wider than Liberation Sans a text may be in the font of an SVG's viewer.
 const widened = 1.15
 
-func face() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }
+func textFont() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }
 
-func plain() text.Style {
-	return text.Style{Color: color.Black, Font: face(), Handler: plot.DefaultTextHandler, YAlign: text.YCenter}
+func plainStyle() text.Style {
+	return text.Style{Color: color.Black, Font: textFont(), Handler: plot.DefaultTextHandler, YAlign: text.YCenter}
 }
 
-func bold() text.Style {
-	style := plain()
+func boldStyle() text.Style {
+	style := plainStyle()
 	style.Font.Weight = 3
 	return style
 }
 
 // wideText returns the width that a text needs on one line.
-func wide(style *text.Style, s string) vg.Length { return widened * style.Width(s) }
+func wideText(style *text.Style, s string) vg.Length { return widened * style.Width(s) }
 
 // wrapText breaks a text at spaces so that no line is wider than room, except single words.
-func wrapped(style *text.Style, s string, room vg.Length) string {
+func wrapText(style *text.Style, s string, room vg.Length) string {
 	var b strings.Builder
 	used := ""
 	for word := range strings.FieldsSeq(s) {
 		switch longer := strings.TrimSpace(used + " " + word); {
-		case used == "" || wide(style, longer) <= room:
+		case used == "" || wideText(style, longer) <= room:
 			if used != "" {
 				b.WriteByte(' ')
 			}
@@ -106,7 +106,7 @@ type panel struct {
 }
 
 // IsWide reports whether a figure has panels side by side and so needs the width of a page.
-func Wide(s *table.Sheet) bool {
+func IsWide(s *table.Sheet) bool {
 	f, err := layOut(s)
 	return err == nil && f.columns > 1
 }
@@ -116,7 +116,7 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 	f := new(laidOut)
 	for i := range s.Charts {
 		for _, chart := range s.Charts[i].Panels() {
-			if rows := known(s, &chart); len(rows) > 0 {
+			if rows := dataRows(s, &chart); len(rows) > 0 {
 				f.panels = append(f.panels, &panel{sheet: s, chart: chart, rows: rows})
 			}
 		}
@@ -131,8 +131,8 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 	f.width = vg.Length(f.columns)*(each+gutter) - gutter
 	f.chooseLooks()
 	for _, p := range f.panels {
-		title := bold()
-		p.title = wrapped(&title, p.chart.Title, each-8)
+		title := boldStyle()
+		p.title = wrapText(&title, p.chart.Title, each-8)
 		p.axes, p.width = height, each
 		p.planBars(each)
 	}
@@ -147,7 +147,7 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 // rowHeight returns the height of the row of panels that begins with panel r.
 func (f *laidOut) rowHeight(r int) (h vg.Length) {
 	for _, p := range f.row(r) {
-		h = max(h, p.head()+p.axes)
+		h = max(h, p.headHeight()+p.axes)
 	}
 	return h + gutter
 }
@@ -155,7 +155,7 @@ func (f *laidOut) rowHeight(r int) (h vg.Length) {
 func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f.panels))] }
 
 // headHeight returns the height above the axes.
-func (p *panel) head() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
+func (p *panel) headHeight() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
 
 // chooseLooks gives series with the same name the same look in all panels, as far as there are enough looks, and
 // each panel the first looks.
@@ -194,7 +194,7 @@ func (f *laidOut) shareLegend(each vg.Length) {
 	shared := len(f.panels) > 1
 	for _, p := range f.panels {
 		shared = shared && slices.Equal(p.entries(), first)
-		paper = paper || p.printed()
+		paper = paper || p.hasPublished()
 	}
 	if shared {
 		f.legend = newLegend(first, paper, f.width)
@@ -202,7 +202,7 @@ func (f *laidOut) shareLegend(each vg.Length) {
 		return
 	}
 	for _, p := range f.panels {
-		p.legend = newLegend(p.entries(), p.printed(), each)
+		p.legend = newLegend(p.entries(), p.hasPublished(), each)
 		p.legend.scale = p
 	}
 }
@@ -210,7 +210,7 @@ func (f *laidOut) shareLegend(each vg.Length) {
 // draw draws everything on a canvas of the planned size.
 func (f *laidOut) draw(c draw.Canvas, background color.Color) {
 	if background != nil {
-		c.FillPolygon(background, rectangle(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
+		c.FillPolygon(background, rectanglePath(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
 	}
 	top := c.Max.Y
 	f.legend.draw(c, c.Min.X, top)
@@ -227,7 +227,7 @@ func (f *laidOut) draw(c draw.Canvas, background color.Color) {
 
 // draw draws a panel below its title and legend, so that no text covers data.
 func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
-	title := bold()
+	title := boldStyle()
 	for words := range strings.Lines(p.title) {
 		c.FillText(title, vg.Point{X: left + 4, Y: top - line/2}, strings.TrimSpace(words))
 		top -= line
@@ -235,10 +235,10 @@ func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
 	p.legend.draw(c, left, top)
 	top -= p.legend.height + 4
 	area := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left + 4, Y: top - p.axes + 4}, Max: vg.Point{X: left + width - 8, Y: top}}}
-	axes := p.plot(width)
-	upright := plain()
+	axes := p.makePlot(width)
+	upright := plainStyle()
 	upright.XAlign, upright.Rotation = text.XCenter, math.Pi/2
-	y := wrapped(&upright, axes.Y.Label.Text, p.axes-line*(linesIn(axes.X.Label.Text)+2))
+	y := wrapText(&upright, axes.Y.Label.Text, p.axes-line*(linesIn(axes.X.Label.Text)+2))
 	axes.Y.Label.Text = ""
 	area.Min.X += linesIn(y)*line + 5
 	data := axes.DataCanvas(area)

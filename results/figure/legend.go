@@ -74,17 +74,17 @@ func newLegend(entries []entry, paper bool, width vg.Length) legend {
 	if paper {
 		entries = append(entries, entry{name: paperName, look: paperLook})
 	}
-	style := plain()
+	style := plainStyle()
 	l := legend{entries: entries}
 	x, y := vg.Length(4), line/2
 	for i := range entries {
 		e := &entries[i]
-		needed := e.swatch() + 4 + wide(&style, e.name)
+		needed := e.swatch() + 4 + wideText(&style, e.name)
 		if i > 0 && x+needed > width {
 			x, y = 4, y+line
 		}
 		l.places = append(l.places, vg.Point{X: x, Y: -y})
-		e.name = wrapped(&style, e.name, width-x-e.swatch()-4)
+		e.name = wrapText(&style, e.name, width-x-e.swatch()-4)
 		y += (linesIn(e.name) - 1) * line
 		x += needed + 10
 	}
@@ -114,7 +114,7 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 			}
 		}
 		for k, words := range strings.Split(e.name, "\n") {
-			c.FillText(plain(), vg.Point{X: x + wide + 4, Y: y - vg.Length(k)*line}, words)
+			c.FillText(plainStyle(), vg.Point{X: x + wide + 4, Y: y - vg.Length(k)*line}, words)
 		}
 	}
 }
@@ -136,13 +136,13 @@ func (p *panel) entries() (list []entry) {
 		if one.Blank {
 			continue
 		}
-		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.marked()})
+		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.hasMarkers()})
 	}
 	return list
 }
 
 // hasPublished reports whether a panel has any published number.
-func (p *panel) printed() bool {
+func (p *panel) hasPublished() bool {
 	return slices.ContainsFunc(p.rows, func(k int) bool {
 		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {
 			_, there := numberAt(p.sheet.Rows[k], one.PaperColumn)

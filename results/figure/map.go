@@ -35,10 +35,10 @@ func (p *panel) addCells(out *plot.Plot) {
 	}
 	out.X.Label.Text = shareUnit(columns, out.X.Label.Text)
 	out.Y.Label.Text = shareUnit(rows, out.Y.Label.Text)
-	style := plain()
+	style := plainStyle()
 	widest := vg.Length(0)
 	for _, name := range columns {
-		widest = max(widest, wide(&style, name))
+		widest = max(widest, wideText(&style, name))
 	}
 	const used = 0.7 // share of a panel taken by the axes themselves
 	out.X.Tick.Marker = someOf(columns, int(used*p.width/(widest+6)))
@@ -88,11 +88,11 @@ func (m cellMap) DataRange() (xmin, xmax, ymin, ymax float64) {
 // Plot implements plot.Plotter. Adjacent cells of one colour are one rectangle.
 func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&c)
-	low, high := m.scale()
+	low, high := m.scaleRange()
 	for i := range m.rows {
 		steps := make([]int, len(m.chart.Series))
 		for k := range steps {
-			steps[k] = m.step(i, k, low, high)
+			steps[k] = m.stepOf(i, k, low, high)
 		}
 		for from := 0; from < len(steps); {
 			to := from + 1
@@ -101,7 +101,7 @@ func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 			if steps[from] >= 0 {
 				x0, x1 := trX(float64(from)-0.5), trX(float64(to)-0.5)
-				c.FillPolygon(m.colour(steps[from]), rectangle(x0, trY(float64(i)-0.5), x1, trY(float64(i)+0.5)))
+				c.FillPolygon(m.colourAt(steps[from]), rectanglePath(x0, trY(float64(i)-0.5), x1, trY(float64(i)+0.5)))
 			}
 			from = to
 		}
@@ -133,8 +133,8 @@ func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
 	c.StrokeLine2(style, x0, y0, x1, y1)
 }
 
-// step returns the colour of a cell, or -1 if it has no number.
-func (p *panel) step(row, column int, low, high float64) int {
+// stepOf returns the colour of a cell, or -1 if it has no number.
+func (p *panel) stepOf(row, column int, low, high float64) int {
 	v, ok := numberAt(p.sheet.Rows[p.rows[row]], p.chart.Series[column].Column)
 	if !ok {
 		return -1
@@ -146,7 +146,7 @@ func (p *panel) step(row, column int, low, high float64) int {
 }
 
 // scaleRange returns the values of the lightest and the darkest colour.
-func (p *panel) scale() (low, high float64) {
+func (p *panel) scaleRange() (low, high float64) {
 	if p.chart.YMax > 0 {
 		return 0, p.chart.YMax
 	}
@@ -167,7 +167,7 @@ func (p *panel) scale() (low, high float64) {
 
 // scaleName returns the description of the colours.
 func (p *panel) scaleName() string {
-	low, high := p.scale()
+	low, high := p.scaleRange()
 	name := p.chart.ZTitle
 	missing := slices.ContainsFunc(p.rows, func(k int) bool {
 		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {
@@ -182,28 +182,28 @@ func (p *panel) scaleName() string {
 	if p.chart.Diverging {
 		middle = " … 0 … "
 	}
-	return rounded(low) + middle + rounded(high) + ": " + name
+	return roundEnd(low) + middle + roundEnd(high) + ": " + name
 }
 
 // roundEnd formats an end of a scale with three digits.
-func rounded(v float64) string {
+func roundEnd(v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "-", "−", 1)
 }
 
-// colour returns the colour of a step of the panel's scale.
-func (p *panel) colour(step int) color.RGBA {
+// colourAt returns the colour of a step of the panel's scale.
+func (p *panel) colourAt(step int) color.RGBA {
 	if !p.chart.Diverging {
-		return mixed(lightest, darkest, step, scaleSteps-1)
+		return mixColours(lightest, darkest, step, scaleSteps-1)
 	}
 	const half = scaleSteps / 2
 	if step < half {
-		return mixed(lightest, darkest, half-step, half)
+		return mixColours(lightest, darkest, half-step, half)
 	}
-	return mixed(lightest, above, step-half+1, half)
+	return mixColours(lightest, above, step-half+1, half)
 }
 
 // mixColours returns the colour at a step between two.
-func mixed(from, to color.RGBA, step, steps int) color.RGBA {
+func mixColours(from, to color.RGBA, step, steps int) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(int(a) + (int(b)-int(a))*step/steps) }
 	return color.RGBA{mix(from.R, to.R), mix(from.G, to.G), mix(from.B, to.B), 0xff}
 }
@@ -213,7 +213,7 @@ func (l *legend) drawScale(c draw.Canvas, r vg.Rectangle) {
 	wide := (r.Max.X - r.Min.X) / scaleSteps
 	for i := range scaleSteps {
 		x := r.Min.X + vg.Length(i)*wide
-		c.FillPolygon(l.scale.colour(i), rectangle(x, r.Min.Y, x+wide, r.Max.Y))
+		c.FillPolygon(l.scale.colourAt(i), rectanglePath(x, r.Min.Y, x+wide, r.Max.Y))
 	}
 	if l.scale.chart.Diverging {
 		middle := (r.Min.X + r.Max.X) / 2

@@ -52,17 +52,17 @@ func (p *pdf) write(w io.Writer) error {
 	return p.doc.Output(w)
 }
 
-func (p *pdf) now() *pdfState { return &p.stack[len(p.stack)-1] }
+func (p *pdf) state() *pdfState { return &p.stack[len(p.stack)-1] }
 
 // toPage converts a point to page coordinates, from the top.
-func (p *pdf) page(at vg.Point) (x, y float64) {
-	s := p.now()
+func (p *pdf) toPage(at vg.Point) (x, y float64) {
+	s := p.state()
 	return s.a*at.X.Points() + s.c*at.Y.Points() + s.e, p.height - (s.b*at.X.Points() + s.d*at.Y.Points() + s.f)
 }
 
 // SetLineWidth implements vg.Canvas.
 func (p *pdf) SetLineWidth(w vg.Length) {
-	p.now().width = w
+	p.state().width = w
 	p.doc.SetLineWidth(w.Points())
 }
 
@@ -90,36 +90,36 @@ func (p *pdf) SetColor(c color.Color) {
 
 // Rotate implements vg.Canvas.
 func (p *pdf) Rotate(by float64) {
-	s := p.now()
+	s := p.state()
 	sin, cos := math.Sincos(by)
 	s.a, s.b, s.c, s.d = s.a*cos+s.c*sin, s.b*cos+s.d*sin, s.c*cos-s.a*sin, s.d*cos-s.b*sin
 }
 
 // Translate implements vg.Canvas.
 func (p *pdf) Translate(by vg.Point) {
-	s := p.now()
+	s := p.state()
 	s.e += s.a*by.X.Points() + s.c*by.Y.Points()
 	s.f += s.b*by.X.Points() + s.d*by.Y.Points()
 }
 
 // Scale implements vg.Canvas.
 func (p *pdf) Scale(x, y float64) {
-	s := p.now()
+	s := p.state()
 	s.a, s.b, s.c, s.d = s.a*x, s.b*x, s.c*y, s.d*y
 }
 
 // Push implements vg.Canvas.
-func (p *pdf) Push() { p.stack = append(p.stack, *p.now()) }
+func (p *pdf) Push() { p.stack = append(p.stack, *p.state()) }
 
 // Pop implements vg.Canvas.
 func (p *pdf) Pop() {
 	p.stack = p.stack[:len(p.stack)-1]
-	p.doc.SetLineWidth(p.now().width.Points())
+	p.doc.SetLineWidth(p.state().width.Points())
 }
 
 // Stroke implements vg.Canvas.
 func (p *pdf) Stroke(path vg.Path) {
-	if p.now().width > 0 {
+	if p.state().width > 0 {
 		p.draw(path, "D")
 	}
 }
@@ -132,7 +132,7 @@ func (p *pdf) draw(path vg.Path, how string) {
 		return
 	}
 	for _, step := range path {
-		x, y := p.page(step.Pos)
+		x, y := p.toPage(step.Pos)
 		switch step.Type {
 		case vg.MoveComp:
 			p.doc.MoveTo(x, y)
@@ -156,7 +156,7 @@ func (p *pdf) arc(a *vg.PathComp) {
 	pull := 4.0 / 3 * math.Tan(step/4)
 	at := func(angle, tangent float64) (x, y float64) {
 		sin, cos := math.Sincos(angle)
-		return p.page(vg.Point{X: a.Pos.X + a.Radius*vg.Length(cos-tangent*sin), Y: a.Pos.Y + a.Radius*vg.Length(sin+tangent*cos)})
+		return p.toPage(vg.Point{X: a.Pos.X + a.Radius*vg.Length(cos-tangent*sin), Y: a.Pos.Y + a.Radius*vg.Length(sin+tangent*cos)})
 	}
 	p.doc.LineTo(at(a.Start, 0))
 	for i := range int(parts) {
@@ -181,8 +181,8 @@ func (p *pdf) FillString(face font.Face, at vg.Point, text string) {
 		p.doc.AddUTF8FontFromBytes(name, "", raw.Bytes())
 	}
 	p.doc.SetFont(name, "", face.Font.Size.Points())
-	x, y := p.page(at)
-	s := p.now()
+	x, y := p.toPage(at)
+	s := p.state()
 	p.doc.TransformBegin()
 	p.doc.TransformRotate(math.Atan2(s.b, s.a)*180/math.Pi, x, y)
 	p.doc.Text(x, y, text)

@@ -101,8 +101,8 @@ type Paper struct {
 	names []string
 }
 
-// papers returns the papers, the reproduced one first and then by year.
-func papers() []Paper {
+// listPapers returns the papers, the reproduced one first and then by year.
+func listPapers() []Paper {
 	return []Paper{olafPaper(), iswitchPaper(), switchmlPaper(), atpPaper(), xaggPaper(), p4incPaper()}
 }
 
@@ -120,10 +120,10 @@ func (r *row) slug() string {
 	return slug(r.row)
 }
 
-// Claims returns every claim, in the order of the papers. The caller owns the slice.
-func Claims() []Claim {
+// ListClaims returns every claim, in the order of the papers. The caller owns the slice.
+func ListClaims() []Claim {
 	var out []Claim
-	for _, p := range papers() {
+	for _, p := range listPapers() {
 		for i := range p.rows {
 			out = append(out, p.claims(&p.rows[i])...)
 		}
@@ -142,14 +142,14 @@ func (p *Paper) claims(r *row) []Claim {
 		if n := c.Neighbour; n != nil && n.ID != "" {
 			c.Neighbour = &Neighbour{ID: p.Name + "/" + n.ID}
 		}
-		c.Value, c.Rounding = printed(c.Printed)
+		c.Value, c.Rounding = parsePrinted(c.Printed)
 		out = append(out, c)
 	}
 	return out
 }
 
 // parsePrinted parses a printed number; an empty one is NaN.
-func printed(text string) (value, rounding float64) {
+func parsePrinted(text string) (value, rounding float64) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return math.NaN(), math.NaN()
@@ -161,12 +161,12 @@ func printed(text string) (value, rounding float64) {
 // canonical maps old names to ids.
 var canonical = sync.OnceValue(func() map[string]string {
 	by := map[string]string{}
-	for _, p := range papers() {
+	for _, p := range listPapers() {
 		for _, name := range p.names {
 			by[name] = p.Name + "/" + name
 		}
 	}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		if c.Was != "" {
 			by[c.Was] = c.ID
 		}

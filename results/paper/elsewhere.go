@@ -2,8 +2,8 @@ package paper
 
 const needsCluster = "needs that system's cluster and switch"
 
-// elsewhere returns numbers of another system that this project cannot measure yet, for comparison.
-func elsewhere(unit, why string, columns []string, values ...string) []Claim {
+// untestableClaims returns numbers of another system that this project cannot measure yet, for comparison.
+func untestableClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
 		cells[i] = Claim{Column: columns[i], Printed: v, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
@@ -11,10 +11,10 @@ func elsewhere(unit, why string, columns []string, values ...string) []Claim {
 	return cells
 }
 
-// theirs returns numbers specific to the authors' machine, models or trainings, which no measurement here can
+// theirMachineClaims returns numbers specific to the authors' machine, models or trainings, which no measurement here can
 // confirm.
-func theirs(unit, why string, columns []string, values ...string) []Claim {
-	cells := elsewhere(unit, why, columns, values...)
+func theirMachineClaims(unit, why string, columns []string, values ...string) []Claim {
+	cells := untestableClaims(unit, why, columns, values...)
 	for i := range cells {
 		cells[i].Expect = TheirMachine
 	}
@@ -22,6 +22,6 @@ func theirs(unit, why string, columns []string, values ...string) []Claim {
 }
 
 // oldSystemID returns how claims of a system with a single artefact used to be named.
-func system(name string) func(*row, string) string {
+func oldSystemID(name string) func(*row, string) string {
 	return func(r *row, column string) string { return name + "." + slug(r.row) + "." + column }
 }

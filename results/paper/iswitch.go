@@ -25,7 +25,7 @@ func iswitchPaper() Paper {
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
 		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(),
 		[]row{{artefact: "table1", row: "model size", source: sizes, cells: slices.Concat(
-			theirs("MB", property, iswitchModels[:2], "6.41", "3.31"), theirs("kB", property, iswitchModels[2:], "40.02", "157.52"))}},
+			theirMachineClaims("MB", property, iswitchModels[:2], "6.41", "3.31"), theirMachineClaims("kB", property, iswitchModels[2:], "40.02", "157.52"))}},
 	)}
 }
 
@@ -34,7 +34,7 @@ func iswitchWas(r *row, column string) string {
 	if r.artefact != "table1" && r.artefact != "table3" {
 		return ""
 	}
-	return system("iswitch")(r, column)
+	return oldSystemID("iswitch")(r, column)
 }
 
 // Numbers printed in its tables, one per model, for the arithmetic below.
@@ -52,7 +52,7 @@ func iswitchTable3() []row {
 	speedups := func(name string, printed [4]string, expect [4]Verdict) row {
 		var cells []Claim
 		for i, model := range iswitchModels {
-			cells = append(cells, on(fittedOr(i), jobSeeds, Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Expect: expect[i],
+			cells = append(cells, withBasis(fittedOr(i), jobSeeds, Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Expect: expect[i],
 				Why: why, Cause: causeHosts, Neighbour: &Neighbour{Is: 1}})...)
 		}
 		return row{artefact: "table3", row: name, source: "iSwitch (ISCA'19), Table 3", cells: cells}
@@ -75,9 +75,9 @@ func iswitchTable4() []row {
 	for i, model := range iswitchModels {
 		var cells []Claim
 		for k, column := range []string{"ps", "ar", "isw"} {
-			cells = append(cells, number(column, iswitchSyncHours[i][k], "h", expect[i][k], why, causeHosts, "table4."+model+"."+approaches[column]))
+			cells = append(cells, valueClaim(column, iswitchSyncHours[i][k], "h", expect[i][k], why, causeHosts, "table4."+model+"."+approaches[column]))
 		}
-		rows = append(rows, row{artefact: "table4", row: model, source: "iSwitch (ISCA'19), Table 4", cells: on(fittedOr(i), jobSeeds, cells...)})
+		rows = append(rows, row{artefact: "table4", row: model, source: "iSwitch (ISCA'19), Table 4", cells: withBasis(fittedOr(i), jobSeeds, cells...)})
 	}
 	return rows
 }
@@ -89,11 +89,11 @@ func iswitchTable5() []row {
 	expect := [4]Verdict{Near, WithinTwo, Near, WithinTwo}
 	var rows []row
 	for i, model := range iswitchModels {
-		isw := number("isw", printed[i][1], "ms", Match, "put in: the computing time of a gradient was taken from it", "", "table5."+model+".ps")
+		isw := valueClaim("isw", printed[i][1], "ms", Match, "put in: the computing time of a gradient was taken from it", "", "table5."+model+".ps")
 		isw.Disagreement = "by the paper's own hours asynchronous iSwitch trains longer than synchronous iSwitch"
 		rows = append(rows, row{artefact: "table5", row: model, source: "iSwitch (ISCA'19), Table 5", cells: slices.Concat(
-			on(fittedOr(i), jobSeeds, number("ps", printed[i][0], "ms", expect[i], server, causeHosts, "table5."+model+".isw")),
-			on(Input, jobSeeds, isw))})
+			withBasis(fittedOr(i), jobSeeds, valueClaim("ps", printed[i][0], "ms", expect[i], server, causeHosts, "table5."+model+".isw")),
+			withBasis(Input, jobSeeds, isw))})
 	}
 	return rows
 }
@@ -107,7 +107,7 @@ func iswitchFigures() []row {
 			c.Unit, c.Kind, c.Expect, c.Why, c.Cause, c.Neighbour = "%", Value, expect[i], why, causeHosts, &Neighbour{}
 			cells = append(cells, c)
 		}
-		return row{artefact: "fig12", row: name, source: source, cells: on(Calibrated, jobSeeds, cells...)}
+		return row{artefact: "fig12", row: name, source: source, cells: withBasis(Calibrated, jobSeeds, cells...)}
 	}
 	overAR := span("iteration below ar", "36.7", "48.9", [2]Verdict{WithinTwo, Contradiction})
 	overAR.cells[1].Contradiction = "4.40 h of 9.01 h in Table 4 are 51.2 % less, for DDPG"
@@ -118,7 +118,7 @@ func iswitchFigures() []row {
 			return Claim{Column: column, Unit: "x", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds,
 				Why: "the difference of the speed-ups with 12 workers over 4, which the figure draws without numbers"}
 		}
-		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: on(Predicted, jobSeeds, trend("isw over ps"), trend("ps over ar"))}
+		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: withBasis(Predicted, jobSeeds, trend("isw over ps"), trend("ps over ar"))}
 	}
 	return []row{
 		span("iteration below ps", "41.9", "72.7", [2]Verdict{WithinTwo, Near}), overAR, overPS,

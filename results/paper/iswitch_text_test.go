@@ -8,7 +8,7 @@ import (
 // TestISwitchFollows holds the arithmetic on iSwitch's printed numbers to what was worked out by hand.
 func TestISwitchFollows(t *testing.T) {
 	by := map[string]Claim{}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		by[c.ID] = c
 	}
 	for id, want := range map[string]struct {
@@ -61,7 +61,7 @@ func TestISwitchFollows(t *testing.T) {
 // TestContradictionsAreTold holds that a row says where its paper disagrees with itself, whether or not that is its verdict.
 func TestContradictionsAreTold(t *testing.T) {
 	rows, told := Compare(nil), 0
-	for i, c := range Claims() {
+	for i, c := range ListClaims() {
 		if rows[i].Contradiction != c.Contradiction+c.Disagreement || c.Contradiction != "" && c.Disagreement != "" {
 			t.Errorf("%s tells %q", c.ID, rows[i].Contradiction)
 		}

@@ -45,7 +45,7 @@ func Of(s results.Statistic) Measured { return Measured{Statistic: s} }
 
 // MarkShortened records for all numbers how their runs were shortened, and returns them. An empty reason changes
 // nothing.
-func (o Ours) Shortened(how string) Ours {
+func (o Ours) MarkShortened(how string) Ours {
 	for id, m := range o {
 		m.Short = how
 		o[id] = m
@@ -56,7 +56,7 @@ func (o Ours) Shortened(how string) Ours {
 // Compare compares ours with every claim of the given experiments (olaf/table1), in the papers' order, or with all
 // claims if none are given. A claim without a value of ours is not testable here, and its note gives the reason.
 func Compare(ours Ours, experiments ...string) []results.PaperRow {
-	claims := Claims()
+	claims := ListClaims()
 	byID := make(map[string]*Claim, len(claims))
 	for i := range claims {
 		byID[claims[i].ID] = &claims[i]
@@ -137,7 +137,7 @@ func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *b
 	if n == nil {
 		return nil
 	}
-	b := &beside{ours: exactly(n.Is)}
+	b := &beside{ours: exactStatistic(n.Is)}
 	published := n.Is
 	if other := byID[n.ID]; other != nil {
 		b.ours, published = ours[n.ID].under(assumption), other.Value
@@ -162,7 +162,7 @@ func (m Measured) under(assumption string) results.Statistic {
 }
 
 // exactStatistic returns a number without an interval.
-func exactly(v float64) results.Statistic {
+func exactStatistic(v float64) results.Statistic {
 	return results.Statistic{Mean: results.Float(v), N: 1}
 }
 
@@ -187,13 +187,13 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	switch c.Kind {
 	case Bound:
-		return c.bounded(&m.Statistic), ""
+		return c.judgeBound(&m.Statistic), ""
 	case Value:
-		if v := c.valued(&m.Statistic); v != "" {
+		if v := c.judgeValue(&m.Statistic); v != "" {
 			return v, ""
 		}
 	}
-	v, reason := b.trend(m)
+	v, reason := b.judgeTrend(m)
 	if v == TrendOnly && c.Kind == Trend {
 		v = Holds
 	}
@@ -221,9 +221,9 @@ func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	return v, few + ", and both ends of the interval agree"
 }
 
-// aside reports whether a value is on the other side of a claim's reference number than the printed one: a slowdown
+// isOnOtherSide reports whether a value is on the other side of a claim's reference number than the printed one: a slowdown
 // for a speed-up, or a loss for a gain. Values compared with another result have no such side.
-func (c *Claim) aside(v float64) bool {
+func (c *Claim) isOnOtherSide(v float64) bool {
 	n := c.Neighbour
 	return n != nil && n.ID == "" && c.Value != n.Is && (v-n.Is)*(c.Value-n.Is) <= 0
 }
@@ -256,15 +256,15 @@ const (
 
 // judgeValue returns the verdict on a value that is off by at most a factor and on the printed side of its
 // neighbour; otherwise "".
-func (c *Claim) valued(ours *results.Statistic) Verdict {
+func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
 	// Up to the paper's rounding, the printed value is in our interval.
 	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
 	switch {
-	case c.aside(float64(ours.Mean)):
+	case c.isOnOtherSide(float64(ours.Mean)):
 		return ""
-	case off <= nearLimit*size && c.precise(ours) && (covered || off <= matchLimit*size):
+	case off <= nearLimit*size && c.isPrecise(ours) && (covered || off <= matchLimit*size):
 		return Match
 	case off <= nearLimit*size:
 		return Near
@@ -278,7 +278,7 @@ func (c *Claim) valued(ours *results.Statistic) Verdict {
 
 // isPrecise reports whether our number is precise enough for a match, so that a wide interval does not give one. A
 // number without randomness is exact with one run.
-func (c *Claim) precise(ours *results.Statistic) bool {
+func (c *Claim) isPrecise(ours *results.Statistic) bool {
 	if !ours.CI95.Known() {
 		return c.Seeds <= 1
 	}
@@ -286,16 +286,16 @@ func (c *Claim) precise(ours *results.Statistic) bool {
 }
 
 // judgeBound returns the verdict on a bound: met or missed if the whole interval is on one side of it.
-func (c *Claim) bounded(ours *results.Statistic) Verdict {
+func (c *Claim) judgeBound(ours *results.Statistic) Verdict {
 	side := 1.0
 	if c.Side == Below {
 		side = -1
 	}
-	return sided(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
+	return decideSide(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
 }
 
 // judgeTrend returns the verdict by the interval of the difference to the neighbour.
-func (b *beside) trend(m *Measured) (Verdict, string) {
+func (b *beside) judgeTrend(m *Measured) (Verdict, string) {
 	switch {
 	case b == nil, !b.ours.Known():
 		return Differs, "nothing to set it against was measured"
@@ -303,7 +303,7 @@ func (b *beside) trend(m *Measured) (Verdict, string) {
 		return Differs, "the paper prints it on neither side of its neighbour"
 	}
 	mean, half := difference(&m.Statistic, &b.ours)
-	v := sided(float64(b.side*mean), half, TrendOnly, Opposite)
+	v := decideSide(float64(b.side*mean), half, TrendOnly, Opposite)
 	if v == TrendOnly && m.Breaks != "" {
 		v = Differs
 	}
@@ -312,7 +312,7 @@ func (b *beside) trend(m *Measured) (Verdict, string) {
 
 // decideSide returns the verdict on a difference with positive claimed side: claimed or other if the interval
 // excludes 0, else Differs. Without a half-width it is Differs.
-func sided(mean, half float64, claimed, other Verdict) Verdict {
+func decideSide(mean, half float64, claimed, other Verdict) Verdict {
 	switch {
 	case mean-half > 0:
 		return claimed
@@ -352,11 +352,11 @@ func (c *Claim) note(reason string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Misses returns the rows with a verdict below the claim's expectation. A result with fewer runs than needed is not
+// FindMisses returns the rows with a verdict below the claim's expectation. A result with fewer runs than needed is not
 // a miss.
-func Misses(rows []results.PaperRow) []results.PaperRow {
+func FindMisses(rows []results.PaperRow) []results.PaperRow {
 	claims := map[string]Claim{}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		claims[c.ID] = c
 	}
 	var out []results.PaperRow
@@ -371,9 +371,9 @@ func Misses(rows []results.PaperRow) []results.PaperRow {
 // JudgeAgain judges the rows of a stored document by current rules, from its numbers: those that bench measured,
 // otherwise those in the rows. Trends of the first version, which stored only whether they held, and numbers with
 // another definition cannot be judged again. Removed claims are dropped.
-func Rejudged(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
+func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
 	claims := map[string]Claim{}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		claims[c.ID] = c
 	}
 	measured, ours, kept := FromBench(bench), Ours{}, map[string]bool{}
@@ -399,7 +399,7 @@ func Rejudged(rows []results.PaperRow, bench *results.Bench) []results.PaperRow 
 // FromBench returns a bench's measurements for all claims that it covers.
 func FromBench(b *results.Bench) Ours {
 	ours := Ours{}
-	for _, p := range papers() {
+	for _, p := range listPapers() {
 		if p.measured != nil {
 			maps.Copy(ours, p.measured(b))
 		}

@@ -39,13 +39,13 @@ func olafPaper() Paper {
 	}
 }
 
-// number returns a claim of a printed value with another claim as its neighbour.
-func number(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
+// valueClaim returns a claim of a printed value with another claim as its neighbour.
+func valueClaim(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
 	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause, Neighbour: &Neighbour{ID: neighbour}}
 }
 
-// on sets the shared basis and number of runs of claims.
-func on(b Basis, seeds int, claims ...Claim) []Claim {
+// withBasis sets the shared basis and number of runs of claims.
+func withBasis(b Basis, seeds int, claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = b, seeds
 	}
@@ -59,23 +59,23 @@ func olafTable1() []row {
 		count  = "traffic and engine cycles were fitted to the counts of this table"
 		rest   = "lost is what the fitted counts leave: 1 % of aggregated is 5 to 6 % of it"
 	)
-	cells := func(c ...Claim) []Claim { return on(Calibrated, benchSeeds, c...) }
-	excluded := number("lost_pct", "55.8", "%", Contradiction, fifo, "", "table1.olaf.40g.lost_pct")
+	cells := func(c ...Claim) []Claim { return withBasis(Calibrated, benchSeeds, c...) }
+	excluded := valueClaim("lost_pct", "55.8", "%", Contradiction, fifo, "", "table1.olaf.40g.lost_pct")
 	excluded.Contradiction = "6109 of 13,500 received leave 54.75 % lost, not 55.8; the count was fitted"
-	odd := number("received", "4823", "frames", Near, count, causeBursts, "table1.fifo.40g.received")
+	odd := valueClaim("received", "4823", "frames", Near, count, causeBursts, "table1.fifo.40g.received")
 	odd.Inconsistency = "fewer than 40/100 of the updates leave, so the egress loses cycles"
 	return []row{
-		{artefact: "table1", row: "fifo 40G", id: "fifo.40g", source: source, cells: cells(number("received", "6109", "frames", Match, fifo, causeBursts, "table1.olaf.40g.received"), excluded)},
+		{artefact: "table1", row: "fifo 40G", id: "fifo.40g", source: source, cells: cells(valueClaim("received", "6109", "frames", Match, fifo, causeBursts, "table1.olaf.40g.received"), excluded)},
 		{artefact: "table1", row: "olaf 40G", id: "olaf.40g", source: source, cells: cells(odd,
-			number("aggregated", "7204", "updates", Near, count, causeBursts, "table1.olaf.20g.aggregated"),
-			number("lost_pct", "11", "%", Near, rest, causeBursts, "table1.fifo.40g.lost_pct"))},
+			valueClaim("aggregated", "7204", "updates", Near, count, causeBursts, "table1.olaf.20g.aggregated"),
+			valueClaim("lost_pct", "11", "%", Near, rest, causeBursts, "table1.fifo.40g.lost_pct"))},
 		{artefact: "table1", row: "fifo 20G", id: "fifo.20g", source: source, cells: cells(
-			number("received", "3476", "frames", Near, fifo, causeBursts, "table1.olaf.20g.received"),
-			number("lost_pct", "74.3", "%", Match, fifo, causeBursts, "table1.olaf.20g.lost_pct"))},
+			valueClaim("received", "3476", "frames", Near, fifo, causeBursts, "table1.olaf.20g.received"),
+			valueClaim("lost_pct", "74.3", "%", Match, fifo, causeBursts, "table1.olaf.20g.lost_pct"))},
 		{artefact: "table1", row: "olaf 20G", id: "olaf.20g", source: source, cells: cells(
-			number("received", "2604", "frames", Near, count, causeBursts, "table1.fifo.20g.received"),
-			number("aggregated", "9343", "updates", Match, count, causeBursts, "table1.olaf.40g.aggregated"),
-			number("lost_pct", "11.5", "%", Near, rest, causeBursts, "table1.fifo.20g.lost_pct"))},
+			valueClaim("received", "2604", "frames", Near, count, causeBursts, "table1.fifo.20g.received"),
+			valueClaim("aggregated", "9343", "updates", Match, count, causeBursts, "table1.olaf.40g.aggregated"),
+			valueClaim("lost_pct", "11.5", "%", Near, rest, causeBursts, "table1.fifo.20g.lost_pct"))},
 	}
 }
 
@@ -83,7 +83,7 @@ func olafTable1() []row {
 // too.
 func olafReductions() []row {
 	at := func(rate, text string, expect Verdict) row {
-		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: on(Calibrated, benchSeeds, Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
+		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds, Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
 			Expect: expect, Neighbour: &Neighbour{}, Why: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like the reduction is smaller", Cause: causeReading,
 			Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"})}
 	}
@@ -99,17 +99,17 @@ func olafFigures() []row {
 	const steps = "part of it is that every update is one step of full size"
 	return []row{
 		{artefact: "fig6", row: "aggregations", source: "OLAF §8.1, Fig. 6", cells: slices.Concat(
-			on(Calibrated, benchSeeds, trend("20G right of 40G", "updates", Above, 0, Holds, more, "")),
-			on(Predicted, benchSeeds, trend("5G right of 20G", "updates", Above, 0, Holds, more, "")))},
-		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: on(Predicted, trainingSeeds,
+			withBasis(Calibrated, benchSeeds, trend("20G right of 40G", "updates", Above, 0, Holds, more, "")),
+			withBasis(Predicted, benchSeeds, trend("5G right of 20G", "updates", Above, 0, Holds, more, "")))},
+		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: withBasis(Predicted, trainingSeeds,
 			trend("grows as capacity shrinks", "x", Above, 0, Holds, "how far the speed-up falls from the lowest to the highest output rate", ""),
 			trend("smallest", "x", Above, 1, Opposite, "a gain at every capacity is claimed; with all 100 clusters active at once Olaf's own cycles cost it the lead above 30 Gbps", causeActive))},
-		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: on(Predicted, trainingSeeds,
+		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: withBasis(Predicted, trainingSeeds,
 			trend("async over periodic aggregation", "", Above, 0, Holds, "the difference of the last ten iterations' mean rewards; "+steps, causeReward),
 			trend("periodic aggregation over sync", "", Above, 0, Holds, "the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
-		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: on(Predicted, trainingSeeds,
+		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: withBasis(Predicted, trainingSeeds,
 			trend("fewer with more workers", "", Above, 0, Holds, "how many iterations fewer 16 workers need than one; "+steps, causeReward))},
-		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: on(Predicted, trainingSeeds,
+		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
 			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly, Why: definition, Cause: causeReward},
 			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo, Why: definition, Cause: causeReward})},
 	}
@@ -125,10 +125,10 @@ type cell struct {
 func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
 	var claims []Claim
 	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", "by 1 − J"}} {
-		claims = append(claims, number(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i], artefact+"."+beside+"."+slug(column[0])))
+		claims = append(claims, valueClaim(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i], artefact+"."+beside+"."+slug(column[0])))
 	}
 	claims[3].Unfairness = true
-	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"), cells: on(Calibrated, networkSeeds, claims...)}
+	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"), cells: withBasis(Calibrated, networkSeeds, claims...)}
 }
 
 // ofWorkers describes the earlier definition of FIFO's fairness.
@@ -149,7 +149,7 @@ func olafTable2() []row {
 	merged := multiHopRow("table2", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"4.5", WithinTwo}, {"245", Near}, {"244", Near}, {"0.98", TrendOnly}})
 	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: Holds, Cause: causeControl,
 		Why: "by how much the ages of a group differ with and without transmission control, of the group where it is more; N counts the active clusters, as in the text"}
-	merged.cells = append(merged.cells, on(Calibrated, networkSeeds, alike)...)
+	merged.cells = append(merged.cells, withBasis(Calibrated, networkSeeds, alike)...)
 	return []row{fifo, merged}
 }
 
@@ -162,7 +162,7 @@ func olafTable3() []row {
 	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo}, {"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
 	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Cause: causeControl,
 		Why: "by how much the groups' ages lie closer together than without control, seed by seed"}
-	controlled.cells = append(controlled.cells, on(Calibrated, networkSeeds, narrows)...)
+	controlled.cells = append(controlled.cells, withBasis(Calibrated, networkSeeds, narrows)...)
 	fifo.cells[3].Renewed = ofWorkers
 	for i := range controlled.cells {
 		controlled.cells[i].Renewed = "N counted senders, and counts clusters now"
@@ -177,17 +177,17 @@ func olafFig10() []row {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Expect: expect, Why: why, Cause: cause}
 	}
 	return []row{
-		{artefact: "fig10", row: "fifo", source: source, cells: on(Predicted, networkSeeds,
+		{artefact: "fig10", row: "fifo", source: source, cells: withBasis(Predicted, networkSeeds,
 			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet, Why: "“exceeding”: how far is not said", Cause: causePhases},
 			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+"; FIFO's S2 ages as S1's share of the bottleneck grows", causePhases))},
-		{artefact: "fig10", row: "olaf tc", source: source, cells: on(Predicted, networkSeeds,
+		{artefact: "fig10", row: "olaf tc", source: source, cells: withBasis(Predicted, networkSeeds,
 			trend("s1 falls", "ms", Above, 0, Holds, "from the lowest to the highest rate of SW1", ""),
 			trend("s2 flat and low", "%", Below, FlatPct, Holds, flat+"; low is below S1 where SW1 is slowest", ""))},
 	}
 }
 
 func olafFormal() []row {
-	cells := theirs("s", "the time of their solver on their machine; ours takes less than a tenth of a second, and nothing says that both are asked the same",
+	cells := theirMachineClaims("s", "the time of their solver on their machine; ours takes less than a tenth of a second, and nothing says that both are asked the same",
 		[]string{"solver time"}, "40")
 	cells[0].Inconsistency = "ε = 0.1 and p/C = 2 carry no unit"
 	return []row{{artefact: "smt", row: "fairness query", source: "OLAF §6, §12.3", cells: cells}}
@@ -260,7 +260,7 @@ func olafMeasured(b *results.Bench) Ours {
 
 // rightOf returns how many more aggregations an outgoing update of one row has than one of another.
 func rightOf(slow, fast *results.Row) Measured {
-	a, b := aggregations(slow), aggregations(fast)
+	a, b := meanAggregations(slow), meanAggregations(fast)
 	mean, half := difference(&a, &b)
 	m := Of(results.Statistic{Mean: results.Float(mean), SD: results.Missing(), CI95: results.Float(half), Min: results.Missing(), Max: results.Missing(), N: min(a.N, b.N)})
 	if !RightOf(slow.CDF, fast.CDF) {
@@ -271,7 +271,7 @@ func rightOf(slow, fast *results.Row) Measured {
 
 // meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is
 // bounded by that of the two counts in the ratio, whatever their correlation.
-func aggregations(r *results.Row) results.Statistic {
+func meanAggregations(r *results.Row) results.Statistic {
 	mean := results.Float(0)
 	for _, p := range r.CDF {
 		mean += 1 - p.P

@@ -64,12 +64,12 @@ func p4incTable1() []row {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: Differs, Cause: causeLoad,
 			Why: "how much longer the jobs take without reconfigurations, over TW; the text divides by TW here and by the larger number in the table"}
 	}
-	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text, cells: unmoved(span("least", "9.6"), span("most", "24.4"))})
+	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text, cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
 }
 
-// unmoved sets the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
+// unmovedClaims sets the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
 // parameters jobs hardly wait, so that both policies make the same plans.
-func unmoved(claims ...Claim) []Claim {
+func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
 		claims[i].Why += "; 0 also with any rate, size or time doubled or halved, since both policies make the same plans where hardly anybody waits"
@@ -82,7 +82,7 @@ func (l *table1Line) claims() []Claim {
 	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
 	seconds := func(column, printed, beside string, expect Verdict) Claim {
-		c := number(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")
+		c := valueClaim(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")
 		if l.jobs == 60 && column != "norecon" {
 			c.Disagreement = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
 		}
@@ -92,7 +92,7 @@ func (l *table1Line) claims() []Claim {
 		return c
 	}
 	connections := func(column, printed, beside string) Claim {
-		c := number(column+" aoi", printed, "connections", Differs, "set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
+		c := valueClaim(column+" aoi", printed, "connections", Differs, "set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
 		if column == "milp" {
 			c.Disagreement = "called the least, but the printed objective does not count reconfigurations"
 		}
@@ -100,23 +100,23 @@ func (l *table1Line) claims() []Claim {
 	}
 	var cells []Claim
 	if l.milp != "" {
-		cells = append(on(Predicted, proofSeeds, seconds("milp", l.milp, "tw", l.expectMILP), connections("milp", l.milpAOI, "tw")), theirs("s", machine, []string{"milp time"}, l.took[0])...)
+		cells = append(withBasis(Predicted, proofSeeds, seconds("milp", l.milp, "tw", l.expectMILP), connections("milp", l.milpAOI, "tw")), theirMachineClaims("s", machine, []string{"milp time"}, l.took[0])...)
 	}
-	cells = append(cells, on(Predicted, planSeeds,
+	cells = append(cells, withBasis(Predicted, planSeeds,
 		seconds("fcfs", l.fcfs, "tw", l.expectFCFS), connections("fcfs", l.fcfsAOI, "tw"),
 		seconds("tw", l.tw, "fcfs", l.expectTW), connections("tw", l.twAOI, "fcfs"),
 		seconds("norecon", l.still, "tw", l.never))...)
-	cells = append(cells, theirs("s", machine, []string{"fcfs time", "tw time", "norecon time"}, l.took[1:]...)...)
+	cells = append(cells, theirMachineClaims("s", machine, []string{"fcfs time", "tw time", "norecon time"}, l.took[1:]...)...)
 	for i, heuristic := range []struct{ name, took string }{{"fcfs", l.fcfs}, {"tw", l.tw}, {"norecon", l.still}} {
 		if l.milp != "" {
-			cells = append(cells, gap(heuristic.name, l.gaps[i], heuristic.took, l.milp))
+			cells = append(cells, gapClaim(heuristic.name, l.gaps[i], heuristic.took, l.milp))
 		}
 	}
 	return cells
 }
 
 // gapClaim returns a printed distance of a heuristic to the optimum, which divides by the heuristic.
-func gap(heuristic, text, took, least string) Claim {
+func gapClaim(heuristic, text, took, least string) Claim {
 	h, _ := strconv.ParseFloat(took, 64)
 	m, _ := strconv.ParseFloat(least, 64)
 	follows := math.Round(1000*(h/m-1)) / 10
@@ -148,18 +148,18 @@ func p4incTestbed() []row {
 	total := func(name string, resnet, vgg string, expect Verdict) row {
 		cells := []Claim{saved("resnet50", resnet, expect, many), saved("vgg16", vgg, expect, many)}
 		if expect == Differs {
-			unmoved(cells...)
+			unmovedClaims(cells...)
 		} else {
-			on(Predicted, planSeeds, cells...)
+			withBasis(Predicted, planSeeds, cells...)
 		}
 		return row{artefact: "fig7", row: name, source: "P4INC-AOI, Fig. 7", cells: cells}
 	}
 	return []row{
 		{artefact: "fig5", row: "speedup of inc", source: "P4INC-AOI, Fig. 5", cells: speedups},
 		{artefact: "fig6", row: "reconfigurations saved", source: "P4INC-AOI, Fig. 6", cells: append(
-			on(Predicted, planSeeds, saved("inc", "48.8", Differs, "both policies and models, "+many)),
-			unmoved(saved("tw", "47.5", Differs, "with and without switches that aggregate, both models, "+many))...)},
-		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6", cells: unmoved(ahead("fewest reconfigurations", "connections", Differs, causeTestbed,
+			withBasis(Predicted, planSeeds, saved("inc", "48.8", Differs, "both policies and models, "+many)),
+			unmovedClaims(saved("tw", "47.5", Differs, "with and without switches that aggregate, both models, "+many))...)},
+		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6", cells: unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeTestbed,
 			"how many fewer than the best of the other three"))},
 		total("inc under fcfs", "33.57", "43.96", TrendOnly), total("inc under tw", "46.66", "56.34", TrendOnly),
 		total("tw without inc", "12.34", "12.7", Differs), total("tw with inc", "29.62", "32.0", Differs),
@@ -167,7 +167,7 @@ func p4incTestbed() []row {
 }
 
 // aheadClaim returns a claim on an order: by how much one is better than another.
-func ahead(column, unit string, expect Verdict, cause, why string) Claim {
+func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
 	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect, Cause: cause, Why: why}
 }
 
@@ -180,17 +180,17 @@ func p4incSimulations() []row {
 	at := func(artefact, name string, cells ...Claim) row {
 		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: cells}
 	}
-	predicted := func(cells ...Claim) []Claim { return on(Predicted, planSeeds, cells...) }
+	predicted := func(cells ...Claim) []Claim { return withBasis(Predicted, planSeeds, cells...) }
 	const fewer, sooner = "how many fewer than the best of the other three, ", "how much sooner than the best of the other three, "
 	return []row{
 		at("fig8", "reconfigurations saved", slices.Concat(
 			predicted(saved("inc under fcfs", "55.4", WithinTwo, causeOptics, over8), saved("inc under tw", "50.3", WithinTwo, causeOptics, over8)),
-			unmoved(saved("tw without inc", "92.8", Differs, causeLoad, over8), saved("tw with inc", "91.7", Differs, causeLoad, over8)))...),
-		at("fig8", "ct bti saved", unmoved(saved("tw without inc", "86.8", Differs, causeLoad, over8), saved("tw with inc", "85.6", Differs, causeLoad, over8))...),
-		at("fig8", "inc tw", unmoved(ahead("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over8), ahead("shortest ct bti", "s", Differs, causeLoad, sooner+over8))...),
-		at("fig8", "noinc tw", predicted(ahead("sooner than inc fcfs", "s", Opposite, causeLoad, "how much sooner, "+over8))...),
+			unmovedClaims(saved("tw without inc", "92.8", Differs, causeLoad, over8), saved("tw with inc", "91.7", Differs, causeLoad, over8)))...),
+		at("fig8", "ct bti saved", unmovedClaims(saved("tw without inc", "86.8", Differs, causeLoad, over8), saved("tw with inc", "85.6", Differs, causeLoad, over8))...),
+		at("fig8", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over8), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over8))...),
+		at("fig8", "noinc tw", predicted(aheadClaim("sooner than inc fcfs", "s", Opposite, causeLoad, "how much sooner, "+over8))...),
 		at("fig9", "inc tw over noinc fcfs", predicted(saved("reconfigurations saved", "89.5", WithinTwo, causeLoad, over9), saved("ct bti saved", "72.6", TrendOnly, causeLoad, over9))...),
-		at("fig9", "inc tw", unmoved(ahead("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over9), ahead("shortest ct bti", "s", Differs, causeLoad, sooner+over9))...),
+		at("fig9", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over9), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over9))...),
 	}
 }
 
@@ -205,29 +205,29 @@ func p4incShapes() []row {
 			if expect[i] == "" {
 				continue
 			}
-			r.cells = append(r.cells, on(Predicted, planSeeds, ahead(s, unit, expect[i], cause, why))...)
+			r.cells = append(r.cells, withBasis(Predicted, planSeeds, aheadClaim(s, unit, expect[i], cause, why))...)
 		}
 		return r
 	}
 	flat := func(artefact, name, why, cause string, columns []string, expect Verdict) row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}
 		for _, c := range columns {
-			r.cells = append(r.cells, on(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
+			r.cells = append(r.cells, withBasis(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
 		}
 		return r
 	}
 	one := func(artefact, name string, cells ...Claim) row {
-		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: on(Predicted, planSeeds, cells...)}
+		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: withBasis(Predicted, planSeeds, cells...)}
 	}
 	still := flat("fig11", "reconfigurations flat", "without switches that aggregate their places do not matter, whatever the model", causeLoad, p4incScenarios[:2], Holds)
 	for i := range still.cells {
 		still.cells[i].Basis, still.cells[i].Seeds, still.cells[i].Follows = Arithmetic, 0, 0
 	}
 	falls := trends("fig10", "ct bti falls", "s", "how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it", causeLoad, [4]Verdict{Differs, Differs, Differs, Differs})
-	unmoved(falls.cells[:2]...)
+	unmovedClaims(falls.cells[:2]...)
 	beyond := flat("fig11", "flat beyond 8", "reconfigurations with 8 and with 16 places; how far the curve spreads, in per cent of its mean; flat is below 5",
 		causeLoad, p4incScenarios[2:], Holds)
-	unmoved(beyond.cells...)
+	unmovedClaims(beyond.cells...)
 	const connections, s = "connections", "s"
 	const grows = "how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it"
 	const places = "how far it falls from 1 to 16 places, for 1000 jobs; a step that rises breaks it"
@@ -236,9 +236,9 @@ func p4incShapes() []row {
 	return []row{
 		trends("fig10", "reconfigurations fall", connections, grows, causeOptics, [4]Verdict{Opposite, Opposite, Opposite, Opposite}),
 		falls,
-		one("fig10", "noinc tw", ahead("fewer reconfigurations than inc fcfs", connections, Opposite, causeLoad, "how many fewer, the mean over the units"),
-			ahead("sooner than inc fcfs", s, Opposite, causeLoad, "how much sooner, the mean over the units")),
-		one("fig10", "inc tw", ahead("fewest reconfigurations", connections, Differs, causeLoad, "how many fewer than the best of the other three, the mean over the units")),
+		one("fig10", "noinc tw", aheadClaim("fewer reconfigurations than inc fcfs", connections, Opposite, causeLoad, "how many fewer, the mean over the units"),
+			aheadClaim("sooner than inc fcfs", s, Opposite, causeLoad, "how much sooner, the mean over the units")),
+		one("fig10", "inc tw", aheadClaim("fewest reconfigurations", connections, Differs, causeLoad, "how many fewer than the best of the other three, the mean over the units")),
 		trends("fig11", "reconfigurations fall", connections, places, causeLoad, [4]Verdict{"", "", Holds, Holds}),
 		trends("fig11", "ct bti falls", s, places, causeLoad, [4]Verdict{"", "", Differs, Differs}),
 		still,
@@ -246,7 +246,7 @@ func p4incShapes() []row {
 		trends("fig12", "reconfigurations fall", connections, "how far it falls from slots of 0.25 s to slots of 4 s, for 1000 jobs; a step that rises breaks it", causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
 		flat("fig12", "reconfigurations converge", "with slots of 2 s and of 4 s; "+spread, causeLoad, p4incScenarios, Holds),
 		trends("fig12", "ct bti grows", s, slots, causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
-		{artefact: "fig12", row: "tw grows less than fcfs", source: "P4INC-AOI, Fig. 12", cells: unmoved(ahead("without inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"),
-			ahead("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"))},
+		{artefact: "fig12", row: "tw grows less than fcfs", source: "P4INC-AOI, Fig. 12", cells: unmovedClaims(aheadClaim("without inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"),
+			aheadClaim("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"))},
 	}
 }

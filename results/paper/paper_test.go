@@ -31,7 +31,7 @@ func single(v float64) results.Statistic {
 // TestClaimsAreComplete reads every claim: what it says of itself before anything runs, and that nothing is said twice.
 func TestClaimsAreComplete(t *testing.T) {
 	byID := map[string]Claim{}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		if _, twice := byID[c.ID]; twice {
 			t.Errorf("%s is there twice", c.ID)
 		}
@@ -43,7 +43,7 @@ func TestClaimsAreComplete(t *testing.T) {
 			ok   bool
 		}{
 			{"source, row and column", c.Source != "" && c.Row != "" && c.Column != ""},
-			{"a basis", slices.Contains(Bases(), c.Basis)},
+			{"a basis", slices.Contains(AllBases(), c.Basis)},
 			{"a kind", orders[c.Kind] != nil},
 			{"a printed number, unless it is a trend", (c.Printed == "") == (c.Kind == Trend) && math.IsNaN(c.Value) == (c.Kind == Trend)},
 			{"the paper's rounding, where it prints a number", math.IsNaN(c.Rounding) == (c.Kind == Trend) && c.Rounding != 0},
@@ -71,14 +71,14 @@ func expectable(c *Claim) bool {
 	case c.Contradiction != "":
 		return c.Expect == Contradiction
 	case c.Untestable != "":
-		return c.Expect.Unmeasured()
+		return c.Expect.IsUnmeasured()
 	}
 	return slices.Contains(orders[c.Kind], c.Expect)
 }
 
 // moves says whether a claim expects less than the best of its kind.
 func moves(c *Claim) bool {
-	return !c.Expect.Unmeasured() && c.Expect != Contradiction && c.Expect != orders[c.Kind][0]
+	return !c.Expect.IsUnmeasured() && c.Expect != Contradiction && c.Expect != orders[c.Kind][0]
 }
 
 // TestNoClaimIsDerived holds that no number is there twice, once as it is printed and once computed from others: of Table 1's
@@ -87,8 +87,8 @@ func TestNoClaimIsDerived(t *testing.T) {
 	if rows := Compare(nil, "olaf/table1", "olaf/aom"); len(rows) != 12 {
 		t.Errorf("Table 1 prints 10 numbers and the text 2, of which %d are claims", len(rows))
 	}
-	for _, c := range Claims() {
-		if value, rounding := printed(c.Printed); c.Printed != "" && (value != c.Value || !(rounding > 0)) {
+	for _, c := range ListClaims() {
+		if value, rounding := parsePrinted(c.Printed); c.Printed != "" && (value != c.Value || !(rounding > 0)) {
 			t.Errorf("%s is printed as %q", c.ID, c.Printed)
 		}
 	}
@@ -96,7 +96,7 @@ func TestNoClaimIsDerived(t *testing.T) {
 
 func TestRoundingIsThePapers(t *testing.T) {
 	for text, want := range map[string][2]float64{"6109": {6109, .5}, "55.8": {55.8, .05}, "0.90": {.9, .005}, "3.52": {3.52, .005}} {
-		if v, r := printed(text); v != want[0] || math.Abs(r-want[1]) > 1e-15 {
+		if v, r := parsePrinted(text); v != want[0] || math.Abs(r-want[1]) > 1e-15 {
 			t.Errorf("%s is %v ± %v", text, v, r)
 		}
 	}
@@ -105,7 +105,7 @@ func TestRoundingIsThePapers(t *testing.T) {
 // TestContradictionsFollow computes from printed numbers what excludes others.
 func TestContradictionsFollow(t *testing.T) {
 	by := map[string]Claim{}
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		by[c.ID] = c
 	}
 	const sent = 27 * 500
@@ -129,7 +129,7 @@ func TestContradictionsFollow(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	value := func(text string, than float64) Claim {
 		c := Claim{Kind: Value, Neighbour: &Neighbour{Is: than}, Seeds: 5}
-		c.Value, c.Rounding = printed(text)
+		c.Value, c.Rounding = parsePrinted(text)
 		return c
 	}
 	fair := value("0.98", 0)
@@ -269,16 +269,16 @@ func TestSidesOfANumber(t *testing.T) {
 		ours     results.Statistic
 		want     Verdict
 	}{
-		{"1.56 printed, slower", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(0.82), Opposite},
+		{"1.56 printed, slower", "iswitch/table3.async_speedup_over_ps.ddpg", exactStatistic(0.82), Opposite},
 		{"1.56 printed, not shown to be slower", "iswitch/table3.async_speedup_over_ps.ddpg", stat(0.95, 0.1, 5), Differs},
-		{"1.56 printed, as fast", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1), Differs},
-		{"1.56 printed, faster by less", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1.01), WithinTwo},
-		{"0.91 printed, faster", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.02), Opposite},
-		{"0.91 printed, nearly", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.0009), Opposite},
-		{"0.91 printed, a little less slow", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(0.988), Near},
-		{"0.91 printed, slower by more", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(0.5), WithinTwo},
-		{"41.9 % printed, half of it", "iswitch/fig12.iteration_below_ps.least", exactly(21), WithinTwo},
-		{"41.9 % printed, less than none", "iswitch/fig12.iteration_below_ps.least", exactly(-30), Opposite},
+		{"1.56 printed, as fast", "iswitch/table3.async_speedup_over_ps.ddpg", exactStatistic(1), Differs},
+		{"1.56 printed, faster by less", "iswitch/table3.async_speedup_over_ps.ddpg", exactStatistic(1.01), WithinTwo},
+		{"0.91 printed, faster", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactStatistic(1.02), Opposite},
+		{"0.91 printed, nearly", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactStatistic(1.0009), Opposite},
+		{"0.91 printed, a little less slow", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactStatistic(0.988), Near},
+		{"0.91 printed, slower by more", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactStatistic(0.5), WithinTwo},
+		{"41.9 % printed, half of it", "iswitch/fig12.iteration_below_ps.least", exactStatistic(21), WithinTwo},
+		{"41.9 % printed, less than none", "iswitch/fig12.iteration_below_ps.least", exactStatistic(-30), Opposite},
 		{"4.7 % lost printed, above its neighbour", "olaf/table3.olaf_tc.loss_pct", stat(3.9, 0.1, 100), WithinTwo},
 	} {
 		for _, row := range Compare(Ours{c.id: Of(c.ours)}, ExperimentOf(c.id)) {
@@ -290,7 +290,7 @@ func TestSidesOfANumber(t *testing.T) {
 }
 
 // halved is a statistic of half the size, too far from what was printed to be within ×2.
-func halved(s results.Statistic) results.Statistic { return scaled(s, 0.5) }
+func halved(s results.Statistic) results.Statistic { return scaleStatistic(s, 0.5) }
 
 // TestRows holds what a line says beside its verdict.
 func TestRows(t *testing.T) {
@@ -328,7 +328,7 @@ func TestRows(t *testing.T) {
 	if c := (Claim{Kind: Value, Value: 0}); c.deviation(&results.Statistic{Mean: 1, N: 1}).Known() {
 		t.Error("a deviation from 0")
 	}
-	for _, r := range Compare(ours.Shortened("a fifth of the time"), "olaf/table1") {
+	for _, r := range Compare(ours.MarkShortened("a fifth of the time"), "olaf/table1") {
 		if r.ID == "olaf/table1.fifo.40g.received" && (r.Verdict != string(TooShort) || !strings.HasPrefix(r.Note, "a fifth of the time; ")) {
 			t.Errorf("shortened: %s, %q", r.Verdict, r.Note)
 		}
@@ -364,7 +364,7 @@ func TestRightOf(t *testing.T) {
 // TestEveryClaimIsAsDeclared lists what claims declare of themselves, so that a change of any is seen and meant.
 func TestEveryClaimIsAsDeclared(t *testing.T) {
 	var b strings.Builder
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		beside := "–"
 		if n := c.Neighbour; n != nil {
 			beside = cmp.Or(n.ID, fmt.Sprint(n.Is))
@@ -448,8 +448,8 @@ func TestExpectations(t *testing.T) {
 			}
 		}
 	}
-	if len(Verdicts()) != 14 {
-		t.Errorf("%d words are counted", len(Verdicts()))
+	if len(AllVerdicts()) != 14 {
+		t.Errorf("%d words are counted", len(AllVerdicts()))
 	}
 	rows := Compare(Ours{
 		"olaf/aom.40g.reduction":        Of(stat(60, 1, 30)),       // match is expected
@@ -459,7 +459,7 @@ func TestExpectations(t *testing.T) {
 		"olaf/table1.fifo.40g.lost_pct": Of(stat(5, .1, 30)),       // a contradiction
 	})
 	var missed []string
-	for _, r := range Misses(rows) {
+	for _, r := range FindMisses(rows) {
 		missed = append(missed, r.ID)
 	}
 	if got := strings.Join(missed, " "); got != "olaf/aom.40g.reduction olaf/fig10.fifo.s1_at_0.1" {
@@ -484,7 +484,7 @@ func TestTrainingsAreExpected(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
 		}
 	}
-	if m := Misses(rows); len(m) > 0 {
+	if m := FindMisses(rows); len(m) > 0 {
 		t.Errorf("missed %+v", m)
 	}
 }
@@ -595,13 +595,13 @@ func TestFromBench(t *testing.T) {
 // TestNothingIsPassedOver asks that every claim without a value of ours has a verdict and a reason.
 func TestNothingIsPassedOver(t *testing.T) {
 	rows := Compare(nil)
-	if len(rows) != len(Claims()) {
-		t.Errorf("%d rows for %d claims", len(rows), len(Claims()))
+	if len(rows) != len(ListClaims()) {
+		t.Errorf("%d rows for %d claims", len(rows), len(ListClaims()))
 	}
 	for _, r := range rows {
 		judged := r.Basis == string(Arithmetic) || r.Verdict == string(Contradiction)
 		v := Verdict(r.Verdict)
-		if (v.Unmeasured() || v == LeftOut) == judged || r.Note == "" {
+		if (v.IsUnmeasured() || v == LeftOut) == judged || r.Note == "" {
 			t.Errorf("%s: %s, %q", r.ID, r.Verdict, r.Note)
 		}
 	}
@@ -614,7 +614,7 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	}
 	b := &results.Bench{Comparisons: []results.Comparison{}}
 	got := map[string]string{}
-	for _, r := range Rejudged([]results.PaperRow{
+	for _, r := range JudgeAgain([]results.PaperRow{
 		stored("table2.olaf.aom_s1", stat(233, 1, 100)),
 		stored("table2.olaf.aom_s2", stat(234, 1, 10)),
 		stored("table3.fifo.jain", stat(.71, .01, 100)),
@@ -623,7 +623,7 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	}, b) {
 		got[r.ID] = r.Verdict
 	}
-	for _, r := range Rejudged([]results.PaperRow{stored("table3.fifo.jain", stat(.71, .01, 100)), stored("table3.olaf_tc.gap_narrows", single(1)), stored("fig7.speedup.smallest", single(1))}, b) {
+	for _, r := range JudgeAgain([]results.PaperRow{stored("table3.fifo.jain", stat(.71, .01, 100)), stored("table3.olaf_tc.gap_narrows", single(1)), stored("fig7.speedup.smallest", single(1))}, b) {
 		why := map[string]string{"olaf/table3.fifo.jain": ofWorkers, "olaf/table3.olaf_tc.gap_narrows": "N counted senders, and counts clusters now",
 			"olaf/fig7.speedup.smallest": "it said only whether the trend held"}[r.ID]
 		if !strings.HasPrefix(r.Note, "kept by an earlier olafctl: "+why+"; run it again; ") {
@@ -664,7 +664,7 @@ func TestOldNamesLast(t *testing.T) {
 		}
 	}
 	old := 0
-	for _, c := range Claims() {
+	for _, c := range ListClaims() {
 		if c.Was != "" {
 			old++
 		}

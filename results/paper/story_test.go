@@ -16,7 +16,7 @@ func TestVerdictStories(t *testing.T) {
 	var b strings.Builder
 	for _, f := range []float64{-1, 0.4, 0.7, 0.95, 0.999, 1, 1.004, 1.06, 1.4, 2.1} {
 		ours := Ours{}
-		for i, c := range Claims() {
+		for i, c := range ListClaims() {
 			v := c.Value
 			if math.IsNaN(v) {
 				v = 10 * (f - 1)
@@ -49,14 +49,14 @@ func TestVerdictStories(t *testing.T) {
 			}
 		}
 		missed := 0
-		for _, r := range Misses(rows) {
+		for _, r := range FindMisses(rows) {
 			if s := SystemOf(r.ID); s == "olaf" || s == "iswitch" {
 				missed++
 			}
 		}
 		fmt.Fprintf(&b, "%d misses\n", missed)
 		again := 0
-		for _, r := range Rejudged(rows, &results.Bench{}) {
+		for _, r := range JudgeAgain(rows, &results.Bench{}) {
 			if s := SystemOf(r.ID); s == "olaf" || s == "iswitch" {
 				again++
 			}

@@ -15,7 +15,7 @@ import (
 const FlatPct = 5
 
 // Over returns by how much a exceeds b.
-func Over(a, b []results.Float) Measured { return Of(paired(a, b)) }
+func Over(a, b []results.Float) Measured { return Of(pairedDifference(a, b)) }
 
 // Falls returns how far a curve falls from its first point to its last. A step that is shown to rise breaks it.
 func Falls(values [][]results.Float) Measured {
@@ -24,7 +24,7 @@ func Falls(values [][]results.Float) Measured {
 	}
 	m := Over(values[0], values[len(values)-1])
 	for i := 1; i < len(values); i++ {
-		step := paired(values[i], values[i-1])
+		step := pairedDifference(values[i], values[i-1])
 		if step.Mean-step.CI95 > 0 {
 			m.Breaks = fmt.Sprintf("it rises by %.3g ± %.2g from point %d to %d", float64(step.Mean), float64(step.CI95), i, i+1)
 		}
@@ -55,7 +55,7 @@ func Spread(values [][]results.Float) Measured {
 	if low < 0 {
 		return Of(results.Describe(nil, "no point has a value"))
 	}
-	return Of(scaled(paired(values[high], values[low]), 100*known/sum))
+	return Of(scaleStatistic(pairedDifference(values[high], values[low]), 100*known/sum))
 }
 
 // Gap returns the distance between two values, seed by seed; a gap narrows by the difference of two gaps.
@@ -68,7 +68,7 @@ func Gap(a, b []results.Float) []results.Float {
 }
 
 // pairedDifference describes a − b over the seeds that have both.
-func paired(a, b []results.Float) results.Statistic {
+func pairedDifference(a, b []results.Float) results.Statistic {
 	differences := make([]results.Float, min(len(a), len(b)))
 	for s := range differences {
 		differences[s] = a[s] - b[s]
@@ -77,7 +77,7 @@ func paired(a, b []results.Float) results.Statistic {
 }
 
 // scaleStatistic returns a statistic in another unit.
-func scaled(s results.Statistic, by float64) results.Statistic {
+func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 	for _, v := range []*results.Float{&s.Mean, &s.SD, &s.CI95, &s.Min, &s.Max} {
 		*v *= results.Float(by)
 	}

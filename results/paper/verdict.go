@@ -31,8 +31,8 @@ var orders = map[Kind][]Verdict{
 	Bound: {BoundMet, Differs, BoundMissed},
 }
 
-// Verdicts returns all verdicts in the order in which they are counted.
-func Verdicts() []Verdict {
+// AllVerdicts returns all verdicts in the order in which they are counted.
+func AllVerdicts() []Verdict {
 	return []Verdict{Match, Near, WithinTwo, BoundMet, Holds, TrendOnly, Differs, Opposite, BoundMissed, Contradiction,
 		TooShort, LeftOut, NotTestable, TheirMachine}
 }
@@ -51,10 +51,10 @@ func (v Verdict) Judges() bool {
 func (v Verdict) Adverse() bool { return v == Opposite || v == BoundMissed }
 
 // IsUnmeasured reports whether there is no result of ours and will be none here.
-func (v Verdict) Unmeasured() bool { return v == NotTestable || v == TheirMachine }
+func (v Verdict) IsUnmeasured() bool { return v == NotTestable || v == TheirMachine }
 
-// Bases returns all bases in the order in which they are counted.
-func Bases() []Basis { return []Basis{Calibrated, Predicted, Input, Arithmetic, Timed} }
+// AllBases returns all bases in the order in which they are counted.
+func AllBases() []Basis { return []Basis{Calibrated, Predicted, Input, Arithmetic, Timed} }
 
 // worse reports whether v is a verdict on a result that is below the claim's expectation.
 func (c *Claim) worse(v Verdict) bool {

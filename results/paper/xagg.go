@@ -10,9 +10,9 @@ func xaggPaper() Paper {
 	const source = "XAgg (ToN'23)"
 	return Paper{Name: "xagg", was: xaggWas, rows: slices.Concat(
 		[]row{
-			{artefact: "text", row: "throughput", source: source, cells: elsewhere("Gbps", needsCluster, []string{"1 core", "10 cores"}, "13", "99.5")},
-			{artefact: "text", row: "over tcp", source: source, cells: elsewhere("x", needsCluster, []string{"throughput"}, "3.3")},
-			{artefact: "text", row: "communication time saved", source: source, cells: elsewhere("%", needsCluster, []string{"least", "most"}, "49", "82")},
+			{artefact: "text", row: "throughput", source: source, cells: untestableClaims("Gbps", needsCluster, []string{"1 core", "10 cores"}, "13", "99.5")},
+			{artefact: "text", row: "over tcp", source: source, cells: untestableClaims("x", needsCluster, []string{"throughput"}, "3.3")},
+			{artefact: "text", row: "communication time saved", source: source, cells: untestableClaims("%", needsCluster, []string{"least", "most"}, "49", "82")},
 		},
 		xaggFig1(), xaggFig13(), xaggArithmetic(),
 	)}
@@ -22,7 +22,7 @@ func xaggPaper() Paper {
 func xaggWas(r *row, column string) string {
 	switch r.row {
 	case "throughput", "over tcp", "communication time saved":
-		return system("xagg")(r, column)
+		return oldSystemID("xagg")(r, column)
 	}
 	return ""
 }
@@ -33,7 +33,7 @@ func xaggFig1() []row {
 	cell := func(column, printed, beside, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Why: why, Neighbour: &Neighbour{ID: "fig1.aggregation_time." + beside}}
 	}
-	return []row{{artefact: "fig1", row: "aggregation time", source: "XAgg (ToN'23), Fig. 1", cells: on(Predicted, jobSeeds,
+	return []row{{artefact: "fig1", row: "aggregation time", source: "XAgg (ToN'23), Fig. 1", cells: withBasis(Predicted, jobSeeds,
 		cell("ps", "4", "xagg", why),
 		cell("switch", "4", "xagg", why+"; SwitchML's pool of slots is filled before the straggler begins"),
 		cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
@@ -47,18 +47,18 @@ func xaggFig13() []row {
 			Why: "XAgg's time over the other's, of one vector and by wires alone; " + why, Cause: causePorts}
 	}
 	return []row{
-		{artefact: "fig13", row: "resnet50", source: source, cells: elsewhere("s", unsaid,
+		{artefact: "fig13", row: "resnet50", source: source, cells: untestableClaims("s", unsaid,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "0.31", "0.61", "1.66", "1.03", "0.93")},
-		{artefact: "fig13", row: "resnet50 over", source: source, cells: on(Predicted, jobSeeds,
+		{artefact: "fig13", row: "resnet50 over", source: source, cells: withBasis(Predicted, jobSeeds,
 			over("switchml", Opposite, "its workers each have a port of the switch where XAgg's share a server's link, and the paper's SwitchML is its own, by raw sockets, at 11.6 Gbps"),
 			over("nccl", Holds, "a ring of seven"),
 			over("byteps", Holds, "one parameter server"))},
-		{artefact: "fig15", row: "resnet50 peak", source: "XAgg (ToN'23), Fig. 15", cells: elsewhere("Gbps", needsCluster,
+		{artefact: "fig15", row: "resnet50 peak", source: "XAgg (ToN'23), Fig. 15", cells: untestableClaims("Gbps", needsCluster,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "45.7", "16.6", "11.6", "14.6", "16")},
-		{artefact: "fig19", row: "vgg16 training", source: "XAgg (ToN'23), Fig. 19", cells: elsewhere("s", needsCluster,
+		{artefact: "fig19", row: "vgg16 training", source: "XAgg (ToN'23), Fig. 19", cells: untestableClaims("s", needsCluster,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "1116", "1334", "1688", "1622", "1530")},
-		{artefact: "delays", row: "rate initialised", source: "XAgg (ToN'23), §VI-C", cells: elsewhere("ms", needsCluster, []string{"worker", "server", "ps"}, "12", "5", "2")},
-		{artefact: "delays", row: "deployed", source: "XAgg (ToN'23), §VI-C", cells: elsewhere("s", needsCluster, []string{"compiled before", "compiled there"}, "0.34", "0.68")},
+		{artefact: "delays", row: "rate initialised", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("ms", needsCluster, []string{"worker", "server", "ps"}, "12", "5", "2")},
+		{artefact: "delays", row: "deployed", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("s", needsCluster, []string{"compiled before", "compiled there"}, "0.34", "0.68")},
 	}
 }
 

@@ -175,12 +175,12 @@ func countsOf(claims []claim) (counts []count) {
 
 func sectionOf(s *table.Sheet) (section, error) {
 	out := section{ID: strings.ToLower(s.Name), Title: s.Name, Caption: s.Title, Table: renderedOf(s)}
-	if figure.Drawable(s) {
+	if figure.HasData(s) {
 		var svg strings.Builder
 		if err := figure.SVG(&svg, s); err != nil {
 			return out, err
 		}
-		out.Wide = figure.Wide(s)
+		out.Wide = figure.IsWide(s)
 		out.Figure = template.HTML(svg.String()) // the figure escapes its own text
 	}
 	return out, nil

@@ -23,13 +23,13 @@ type Folder struct {
 // Load opens the finished run with exactly this id.
 func (s *Store) Load(id string) (*Folder, error) {
 	if !isID(id) {
-		return nil, s.unknown(id)
+		return nil, s.unknownError(id)
 	}
 	if _, err := os.Stat(s.path(id)); err != nil {
 		if _, err := os.Stat(s.incompletePath(id)); err == nil {
 			return nil, fmt.Errorf("%w: %s; remove it with olafctl runs rm %s", ErrIncomplete, id, id)
 		}
-		return nil, s.unknown(id)
+		return nil, s.unknownError(id)
 	}
 	m, err := s.manifest(id)
 	if err != nil {
@@ -41,22 +41,22 @@ func (s *Store) Load(id string) (*Folder, error) {
 func (s *Store) manifest(id string) (*Manifest, error) {
 	raw, err := os.ReadFile(filepath.Join(s.path(id), manifestName))
 	if err != nil {
-		return nil, damaged(id, err)
+		return nil, damagedError(id, err)
 	}
 	var m Manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, damaged(id, err)
+		return nil, damagedError(id, err)
 	}
 	if m.Schema != ManifestSchema {
 		return nil, fmt.Errorf("%w: the manifest of %s is %q, this one knows %q; update olafctl", ErrNewer, id, m.Schema, ManifestSchema)
 	}
 	if m.ID != id {
-		return nil, damaged(id, fmt.Errorf("its manifest is that of %s", m.ID))
+		return nil, damagedError(id, fmt.Errorf("its manifest is that of %s", m.ID))
 	}
 	return &m, nil
 }
 
-func damaged(id string, err error) error {
+func damagedError(id string, err error) error {
 	return fmt.Errorf("%w: %s: %w; run it again, or remove it with olafctl runs rm %s", ErrDamaged, id, err, id)
 }
 
@@ -69,7 +69,7 @@ func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
 func (f *Folder) Open(name string) (*os.File, error) {
 	file, err := os.Open(f.Path(name))
 	if err != nil {
-		return nil, damaged(f.ID(), err)
+		return nil, damagedError(f.ID(), err)
 	}
 	return file, nil
 }
@@ -78,24 +78,24 @@ func (f *Folder) Open(name string) (*os.File, error) {
 func (f *Folder) ReadFile(name string) ([]byte, error) {
 	raw, err := os.ReadFile(f.Path(name))
 	if err != nil {
-		return nil, damaged(f.ID(), err)
+		return nil, damagedError(f.ID(), err)
 	}
 	return raw, nil
 }
 
 // ReadJSON decodes a file of the run into v.
 func (f *Folder) ReadJSON(name string, v any) error {
-	return f.Hand(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
+	return f.Parse(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
 // Parse passes a file of the run to read. An error of read means that the file is damaged.
-func (f *Folder) Hand(name string, read func(raw []byte) error) error {
+func (f *Folder) Parse(name string, read func(raw []byte) error) error {
 	raw, err := f.ReadFile(name)
 	if err != nil {
 		return err
 	}
 	if err := read(raw); err != nil {
-		return damaged(f.ID(), fmt.Errorf("%s: %w", name, err))
+		return damagedError(f.ID(), fmt.Errorf("%s: %w", name, err))
 	}
 	return nil
 }
@@ -118,25 +118,25 @@ func (f *Folder) VerifyDigests() error {
 		names = append(names, d.Name)
 		got, err := digestOf(f.Path(d.Name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return damaged(f.ID(), fmt.Errorf("%s is missing", d.Name))
+			return damagedError(f.ID(), fmt.Errorf("%s is missing", d.Name))
 		}
 		if err != nil {
-			return damaged(f.ID(), err)
+			return damagedError(f.ID(), err)
 		}
 		if got != d.SHA256 {
-			return damaged(f.ID(), fmt.Errorf("%s is not what was stored (SHA-256 %.12s…, stored %.12s…)", d.Name, got, d.SHA256))
+			return damagedError(f.ID(), fmt.Errorf("%s is not what was stored (SHA-256 %.12s…, stored %.12s…)", d.Name, got, d.SHA256))
 		}
 	}
 	if !slices.Contains(names, manifestName) {
-		return damaged(f.ID(), errors.New("its digests leave out the manifest"))
+		return damagedError(f.ID(), errors.New("its digests leave out the manifest"))
 	}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return damaged(f.ID(), err)
+		return damagedError(f.ID(), err)
 	}
 	for _, e := range entries {
 		if !slices.Contains(names, e.Name()) {
-			return damaged(f.ID(), fmt.Errorf("%s was not stored with it", e.Name()))
+			return damagedError(f.ID(), fmt.Errorf("%s was not stored with it", e.Name()))
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ type Person struct{ UID, GID int }
 // OpenFor opens a store as root on behalf of a person. If the store belongs to that person, or is created here,
 // Close gives the person every file in it that root owns. A store of root or of a third user keeps its owners.
 func OpenFor(dir string, p Person) (*Store, error) {
-	made, err := missing(dir)
+	made, err := missingFolders(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func OpenFor(dir string, p Person) (*Store, error) {
 }
 
 // missingFolders returns dir and the folders above it that do not exist yet.
-func missing(dir string) (folders []string, err error) {
+func missingFolders(dir string) (folders []string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Store) handOver() error {
 
 // blameOwner adds to a permission error the owner of the first folder that belongs to another user. A folder that
 // does not exist stands for the closest existing one above it.
-func blame(err error, folders ...string) error {
+func blameOwner(err error, folders ...string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}

@@ -70,12 +70,12 @@ func (s *Singles) Get(key string) (one Single, ok bool, err error) {
 	if err != nil {
 		return one, false, fmt.Errorf("a result can't be read: %w", err)
 	}
-	one, ok = unseal(key, raw)
+	one, ok = unsealResult(key, raw)
 	return one, ok, nil
 }
 
-// unseal parses a file; ok is false if it is incomplete or has another key.
-func unseal(key string, raw []byte) (one Single, ok bool) {
+// unsealResult parses a file; ok is false if it is incomplete or has another key.
+func unsealResult(key string, raw []byte) (one Single, ok bool) {
 	result, rest, cut := bytes.Cut(raw, []byte("\n"))
 	var by seal
 	if !cut || json.Unmarshal(rest, &by) != nil || by.Key != key || by.SHA256 != sumOf(result) {
@@ -85,7 +85,7 @@ func unseal(key string, raw []byte) (one Single, ok bool) {
 }
 
 // sealResult returns the file content of a result.
-func sealed(one Single) ([]byte, error) {
+func sealResult(one Single) ([]byte, error) {
 	by, err := json.Marshal(seal{one.Key, sumOf(one.Result), one.By})
 	return slices.Concat(one.Result, []byte("\n"), by, []byte("\n")), err
 }
@@ -101,7 +101,7 @@ func (s *Singles) Put(one Single) error {
 	if !singleKey.MatchString(one.Key) || bytes.ContainsAny(one.Result, "\n") {
 		return fmt.Errorf("%w: the key %q of a result, or its form", ErrName, one.Key)
 	}
-	raw, err := sealed(one)
+	raw, err := sealResult(one)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 // FuzzSingle reads anything as the file of a single result: what is taken is what was put there, to the byte, and can be put again.
 func FuzzSingle(f *testing.F) {
 	key := strings.Repeat("0a", 32)
-	whole, err := sealed(Single{key, []byte(`{"m":1}`), Maker{Host: "h", Build: "b", Finished: "2026-11-23T10:00:00Z", Seconds: 1.5}})
+	whole, err := sealResult(Single{key, []byte(`{"m":1}`), Maker{Host: "h", Build: "b", Finished: "2026-11-23T10:00:00Z", Seconds: 1.5}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -19,15 +19,15 @@ func FuzzSingle(f *testing.F) {
 	f.Add([]byte("\n{}"))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		one, ok := unseal(key, raw)
+		one, ok := unsealResult(key, raw)
 		if !ok {
 			return
 		}
-		again, err := sealed(one)
+		again, err := sealResult(one)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if two, ok := unseal(key, again); !ok || string(two.Result) != string(one.Result) || two.By != one.By {
+		if two, ok := unsealResult(key, again); !ok || string(two.Result) != string(one.Result) || two.By != one.By {
 			t.Errorf("%q is %+v, which reads as %+v, %v", raw, one, two, ok)
 		}
 	})

@@ -101,7 +101,7 @@ type Store struct {
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"), filepath.Join(dir, "exports")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", blame(err, dir))
+			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", blameOwner(err, dir))
 		}
 	}
 	if err := checkVersion(dir); err != nil {
@@ -114,13 +114,13 @@ func checkVersion(dir string) error {
 	path := filepath.Join(dir, "VERSION")
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := writeWhole(path, []byte(layoutVersion+"\n")); err != nil {
-			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", blame(err, dir))
+		if err := replaceFile(path, []byte(layoutVersion+"\n")); err != nil {
+			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", blameOwner(err, dir))
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the run store can't be read: %w", blame(err, dir))
+		return fmt.Errorf("the run store can't be read: %w", blameOwner(err, dir))
 	}
 	if version := strings.TrimSpace(string(raw)); version != layoutVersion {
 		return fmt.Errorf("%w: its layout is %q, this one knows %q; update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
@@ -130,7 +130,7 @@ func checkVersion(dir string) error {
 
 // replaceFile replaces a file at once. Its temporary file is in the same folder, so a killed process leaves nothing
 // in $TMPDIR.
-func writeWhole(path string, data []byte) error {
+func replaceFile(path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
@@ -146,7 +146,7 @@ func (s *Store) CheckWritable() error {
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blame(innermostReason(err), s.dir, filepath.Join(s.dir, "runs")))
+		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blameOwner(innermostReason(err), s.dir, filepath.Join(s.dir, "runs")))
 	}
 	if err != nil {
 		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, innermostReason(err))
@@ -198,7 +198,7 @@ func (s *Store) Exports(id string) ([]Export, error) {
 	}
 	var exports []Export
 	if err := json.Unmarshal(raw, &exports); err != nil {
-		return nil, damaged(id, fmt.Errorf("the list of its exports: %w", err))
+		return nil, damagedError(id, fmt.Errorf("the list of its exports: %w", err))
 	}
 	return exports, nil
 }
@@ -214,7 +214,7 @@ func (s *Store) SetExport(id string, e Export) error {
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(s.exportsPath(id), append(raw, '\n')); err != nil {
+	if err := replaceFile(s.exportsPath(id), append(raw, '\n')); err != nil {
 		return fmt.Errorf("the exports of %s can't be written: %w", id, err)
 	}
 	return nil
@@ -266,7 +266,7 @@ func (s *Store) List() ([]Entry, error) {
 }
 
 // ListAbandoned returns the unfinished runs whose writer is gone, oldest first.
-func (s *Store) Abandoned() ([]string, error) {
+func (s *Store) ListAbandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
 	return slices.DeleteFunc(unfinished, func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
@@ -337,7 +337,7 @@ func (s *Store) Note(id, note string) error {
 		return err
 	}
 	note = strings.Join(strings.Fields(note), " ")
-	if err := writeWhole(s.notePath(id), []byte(note+"\n")); err != nil {
+	if err := replaceFile(s.notePath(id), []byte(note+"\n")); err != nil {
 		return fmt.Errorf("the note can't be written: %w", err)
 	}
 	return nil
@@ -346,7 +346,7 @@ func (s *Store) Note(id, note string) error {
 // Remove removes a run, finished or not, and its note. A run that is being written is refused.
 func (s *Store) Remove(id string) error {
 	if !isID(id) {
-		return s.unknown(id)
+		return s.unknownError(id)
 	}
 	path := s.path(id)
 	if _, err := os.Stat(path); err != nil {
@@ -354,7 +354,7 @@ func (s *Store) Remove(id string) error {
 			return fmt.Errorf("%s is still being written; stop the olafctl that writes it first", id)
 		}
 		if _, err := os.Stat(path); err != nil {
-			return s.unknown(id)
+			return s.unknownError(id)
 		}
 	}
 	// Renamed first, so that an interrupted removal leaves no partial run.
@@ -417,13 +417,13 @@ func (s *Store) Resolve(name string) (string, error) {
 	case 1:
 		return matches[0], nil
 	case 0:
-		return "", s.unknown(name)
+		return "", s.unknownError(name)
 	}
 	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
 }
 
-// unknown returns the error for a missing id, with similar ids.
-func (s *Store) unknown(id string) error {
+// unknownError returns the error for a missing id, with similar ids.
+func (s *Store) unknownError(id string) error {
 	finished, unfinished, err := s.folders()
 	if err != nil {
 		return err

@@ -135,11 +135,11 @@ func TestStoreSays(t *testing.T) {
 		}
 		c.say("older than noon and %v: %v, %v", before, ids, err)
 	}
-	abandoned, err := c.Abandoned()
+	abandoned, err := c.ListAbandoned()
 	c.say("abandoned while it is written: %v, %v", abandoned, err)
 	c.say("remove what is written: %v", c.Remove(half.ID()))
 	half.lock.Close()
-	abandoned, err = c.Abandoned()
+	abandoned, err = c.ListAbandoned()
 	c.say("abandoned: %v, %v", abandoned, err)
 	c.entries("abandoned")
 	c.say("remove: %v, %v, %v", c.Remove(half.ID()), c.Remove(first), c.Remove(first))
@@ -364,7 +364,7 @@ func TestRunsThatAreGone(t *testing.T) {
 		"list":      func() error { _, err := s.List(); return err },
 		"older":     func() error { _, err := s.Older(noon); return err },
 		"last":      func() error { _, err := s.Resolve("last"); return err },
-		"abandoned": func() error { _, err := s.Abandoned(); return err },
+		"abandoned": func() error { _, err := s.ListAbandoned(); return err },
 		"remove":    func() error { return s.Remove("x") },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "the run store can't be read") {

@@ -180,7 +180,7 @@ func (w *Writer) Finish(m Manifest) error {
 	if raw, err = json.MarshalIndent(w.digests, "", "  "); err != nil {
 		return err
 	}
-	if err := writeWhole(filepath.Join(w.dir, digestsName), append(raw, '\n')); err != nil {
+	if err := replaceFile(filepath.Join(w.dir, digestsName), append(raw, '\n')); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)), w.lock.Close()); err != nil {

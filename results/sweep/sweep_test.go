@@ -142,7 +142,7 @@ func TestAnalysisIsEverywhere(t *testing.T) {
 				t.Errorf("%s: row %d has %d cells in %d columns", s.Name, k, len(row), len(s.Columns))
 			}
 		}
-		if !figure.Drawable(s) {
+		if !figure.HasData(s) {
 			drawn[s.Name] = false
 			continue
 		}

@@ -51,7 +51,7 @@ func TestBoundWords(t *testing.T) {
 	for text, want := range map[string][]string{
 		"5 ± 3 ms of": {"5 ± 3 ms", "of"}, "± 3": {"± 3"}, "lost 5 %": {"lost", "5 %"}, "% of": {"%", "of"}, "": nil,
 	} {
-		if got := bound(strings.Fields(text)); !slices.Equal(got, want) {
+		if got := joinNumbers(strings.Fields(text)); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -104,9 +104,9 @@ func TestStacksAreTheNarrowest(t *testing.T) {
 		if got == nil {
 			continue
 		}
-		want := g.filled(g.all(), width)
+		want := g.fillTables(g.all(), width)
 		for w := width; w >= 0; w-- {
-			if f := g.filled(g.all(), w); len(f) == len(want) {
+			if f := g.fillTables(g.all(), w); len(f) == len(want) {
 				want = f
 			} else {
 				break

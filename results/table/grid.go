@@ -43,7 +43,7 @@ func (g *Grid) Head(text string) {
 }
 
 // writeHead prints the line above a row, if there is one.
-func (g *Grid) head(b *strings.Builder, row, width int) {
+func (g *Grid) writeHead(b *strings.Builder, row, width int) {
 	if text := g.heads[row]; text != "" {
 		b.WriteString(strings.Join(Fold(text, width), "\n") + "\n")
 	}
@@ -57,7 +57,7 @@ func (g *Grid) Write(w io.Writer, width int) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	shown, left := g.within(width)
+	shown, left := g.fitColumns(width)
 	switch stacks := g.stacks(shown, width); {
 	case len(shown) == 0:
 	case stacks == nil:
@@ -80,7 +80,7 @@ func (g *Grid) Write(w io.Writer, width int) error {
 }
 
 // fitColumns returns the columns to show, and the names of those omitted.
-func (g *Grid) within(width int) (shown []int, left []string) {
+func (g *Grid) fitColumns(width int) (shown []int, left []string) {
 	for i := range g.Columns {
 		shown = append(shown, i)
 	}
@@ -143,7 +143,7 @@ func (g *Grid) leastOf(column int) int {
 }
 
 func longestWord(s string) (n int) {
-	for _, w := range bound(strings.Fields(s)) {
+	for _, w := range joinNumbers(strings.Fields(s)) {
 		n = max(n, utf8.RuneCountInString(w))
 	}
 	return n
@@ -155,7 +155,7 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 	if len(columns) == 0 || g.least(columns) <= width {
 		return [][]int{columns}
 	}
-	stacks := g.filled(columns, width)
+	stacks := g.fillTables(columns, width)
 	for _, s := range stacks {
 		last := s[len(s)-1]
 		if beside := g.least(s) - g.leastOf(last); g.least(s) > width && (2*beside > width || g.foldsBeyond(last, width-beside)) {
@@ -163,7 +163,7 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 		}
 	}
 	for ; width > 0; width-- {
-		narrower := g.filled(columns, width-1)
+		narrower := g.fillTables(columns, width-1)
 		if len(narrower) > len(stacks) {
 			break
 		}
@@ -185,7 +185,7 @@ func (g *Grid) foldsBeyond(column, room int) bool {
 }
 
 // fillTables puts as many columns as fit next to the keys of each table.
-func (g *Grid) filled(columns []int, width int) (stacks [][]int) {
+func (g *Grid) fillTables(columns []int, width int) (stacks [][]int) {
 	keys := min(max(1, g.Keys), len(columns))
 	now := slices.Clone(columns[:keys])
 	for _, i := range columns[keys:] {
@@ -231,7 +231,7 @@ func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 		g.line(b, columns, widths, header)
 	}
 	for r := range g.Rows {
-		g.head(b, r, width)
+		g.writeHead(b, r, width)
 		cells := make([]string, len(columns))
 		for k, i := range columns {
 			cells[k] = g.cell(r, i)
@@ -272,7 +272,7 @@ func (g *Grid) cutLines(b *strings.Builder, width int) {
 	for r := range g.Rows {
 		cells := make([]string, len(columns))
 		for i := range columns {
-			cells[i] = cut(g.cell(r, i), widths[i])
+			cells[i] = cutText(g.cell(r, i), widths[i])
 		}
 		g.line(b, columns, widths, cells)
 	}
@@ -280,7 +280,7 @@ func (g *Grid) cutLines(b *strings.Builder, width int) {
 
 // cutText shortens a text to at most width ≥ 1 characters. A cut text ends in …, between words if that loses at most
 // half of a line: part of a number could be misread.
-func cut(text string, width int) string {
+func cutText(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text
@@ -333,7 +333,7 @@ func (g *Grid) records(b *strings.Builder, columns []int, width int) {
 		if r > 0 {
 			b.WriteByte('\n')
 		}
-		g.head(b, r, width)
+		g.writeHead(b, r, width)
 		for _, i := range columns {
 			if g.cell(r, i) == "" {
 				continue
@@ -359,7 +359,7 @@ func Fold(text string, width int) []string {
 	width -= len(indent)
 	var lines []string
 	line := ""
-	for _, word := range bound(strings.Fields(text)) {
+	for _, word := range joinNumbers(strings.Fields(text)) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines, line = append(lines, indent+line), ""
 		}
@@ -372,7 +372,7 @@ func Fold(text string, width int) []string {
 }
 
 // joinNumbers joins the words of one number.
-func bound(words []string) []string {
+func joinNumbers(words []string) []string {
 	var out []string
 	for i, w := range words {
 		tied := slices.Contains([]string{"±", "%", "%.", "%,", "%;", "%)", "µs", "ms", "ns"}, w) || (i > 0 && words[i-1] == "±")

@@ -138,7 +138,7 @@ func TestGridNeverBreaksAWord(t *testing.T) {
 		if err := g.Write(&b, width); err != nil {
 			t.Fatal(err)
 		}
-		shown, _ := g.within(width)
+		shown, _ := g.fitColumns(width)
 		words := strings.Fields(b.String())
 		for _, i := range shown {
 			for r := range g.Rows {

@@ -16,7 +16,7 @@ func TestGroupedAtTheEdges(t *testing.T) {
 		{0, 0, "0"}, {-0.4, 0, "0"}, {-0.5, 0, "−0"}, {-0.51, 0, "−1"}, {-1, 0, "−1"}, {-0.04, 1, "0.0"}, {-0.06, 1, "−0.1"},
 		{-0.0004, 3, "0.000"}, {-0.0006, 3, "−0.001"}, {999, 0, "999"}, {1000, 0, "1,000"}, {-1234567.25, 1, "−1,234,567.2"}, {1e-9, 0, "0"},
 	} {
-		if got := grouped(c.v, c.decimals); got != c.want {
+		if got := groupDigits(c.v, c.decimals); got != c.want {
 			t.Errorf("%v with %d decimals: %s, want %s", c.v, c.decimals, got, c.want)
 		}
 	}

@@ -123,11 +123,11 @@ func (c Column) Pretty(v Cell) string {
 	}
 	switch c.Format {
 	case Integer:
-		return grouped(v.Number, 0)
+		return groupDigits(v.Number, 0)
 	case Fixed1:
-		return grouped(v.Number, 1)
+		return groupDigits(v.Number, 1)
 	case Fixed3:
-		return grouped(v.Number, 3)
+		return groupDigits(v.Number, 3)
 	}
 	return shortest(v.Number)
 }
@@ -145,7 +145,7 @@ func shortest(v float64) string {
 }
 
 // groupDigits formats v with the given decimals and a comma every three digits.
-func grouped(v float64, decimals int) string {
+func groupDigits(v float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole := len(s)
 	if decimals > 0 {

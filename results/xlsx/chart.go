@@ -30,11 +30,11 @@ func addCharts(parts map[string]string, placed []place, sheet int) error {
 		parts["xl/charts/"+chart] = body
 		anchors.WriteString(placed[i].anchorXML(i))
 		fmt.Fprintf(&rels, `<Relationship Id="rId%d" Type="%s/chart" Target="../charts/%s"/>`, i+1, relations, chart)
-		override(&overrides, "/xl/charts/"+chart, "application/vnd.openxmlformats-officedocument.drawingml.chart+xml")
+		addOverride(&overrides, "/xl/charts/"+chart, "application/vnd.openxmlformats-officedocument.drawingml.chart+xml")
 	}
 	parts["xl/drawings/drawing1.xml"] = xmlHeader + `<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">` + anchors.String() + `</xdr:wsDr>`
 	parts["xl/drawings/_rels/drawing1.xml.rels"] = relationsXML(rels.String())
-	override(&overrides, "/xl/drawings/drawing1.xml", "application/vnd.openxmlformats-officedocument.drawing+xml")
+	addOverride(&overrides, "/xl/drawings/drawing1.xml", "application/vnd.openxmlformats-officedocument.drawing+xml")
 	name := fmt.Sprintf("sheet%d.xml", sheet)
 	if err := appendTo(parts, sheet, `<drawing r:id="rId1"/>`); err != nil {
 		return err
@@ -56,7 +56,7 @@ func appendTo(parts map[string]string, sheet int, elements string) error {
 	return nil
 }
 
-func override(b *strings.Builder, part, contentType string) {
+func addOverride(b *strings.Builder, part, contentType string) {
 	fmt.Fprintf(b, `<Override PartName="%s" ContentType="%s"/>`, part, contentType)
 }
 
@@ -66,10 +66,10 @@ func relationsXML(body string) string {
 
 func coreProperties(title string) string {
 	return xmlHeader + `<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>` +
-		escaped(title) + `</dc:title><dc:creator>olafctl</dc:creator></cp:coreProperties>`
+		escapeXML(title) + `</dc:title><dc:creator>olafctl</dc:creator></cp:coreProperties>`
 }
 
-func escaped(s string) string {
+func escapeXML(s string) string {
 	var b bytes.Buffer
 	// Writing to a buffer cannot fail.
 	_ = xml.EscapeText(&b, []byte(s))
@@ -83,7 +83,7 @@ func (p *place) anchorXML(k int) string {
 		`<xdr:graphicFrame macro=""><xdr:nvGraphicFramePr><xdr:cNvPr id="%d" name="Chart %d" descr="%s"/><xdr:cNvGraphicFramePr/></xdr:nvGraphicFramePr>`+
 		`<xdr:xfrm><a:off x="0" y="0"/><a:ext cx="0" cy="0"/></xdr:xfrm><a:graphic><a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/chart">`+
 		`<c:chart xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" xmlns:r="%s" r:id="rId%d"/></a:graphicData></a:graphic></xdr:graphicFrame><xdr:clientData/></xdr:twoCellAnchor>`,
-		p.column, p.row, p.column+chartColumns, p.row+chartRows, k+2, k+1, escaped(p.chart.Title), relations, k+1)
+		p.column, p.row, p.column+chartColumns, p.row+chartRows, k+2, k+1, escapeXML(p.chart.Title), relations, k+1)
 }
 
 // chartModel is the template's input.
@@ -170,7 +170,7 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 // rangeOf returns some rows of one column.
 func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	letter := xlsx.ColIndexToLetters(column)
-	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoted(s.Name), letter, from+2, letter, to+1), Count: to - from}
+	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoteSheet(s.Name), letter, from+2, letter, to+1), Count: to - from}
 	for i := range min(to, len(s.Rows)) - from {
 		switch v := s.Rows[from+i][column]; v.Kind {
 		case table.String:
@@ -183,7 +183,7 @@ func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	return r
 }
 
-var chartTemplate = template.Must(template.New("chart").Funcs(template.FuncMap{"x": escaped}).Parse(strings.NewReplacer("\n", "", "\t", "").Replace(`
+var chartTemplate = template.Must(template.New("chart").Funcs(template.FuncMap{"x": escapeXML}).Parse(strings.NewReplacer("\n", "", "\t", "").Replace(`
 {{define "text"}}<c:tx><c:rich><a:bodyPr/><a:p><a:pPr><a:defRPr sz="1000" b="0"/></a:pPr><a:r><a:rPr lang="en-GB" sz="1000" b="0"/><a:t>{{x .}}</a:t></a:r></a:p></c:rich></c:tx><c:overlay val="0"/>{{end}}
 {{define "points"}}<c:ptCount val="{{.Count}}"/>{{range .Points}}<c:pt idx="{{.Index}}"><c:v>{{x .Value}}</c:v></c:pt>{{end}}{{end}}
 {{define "data"}}{{if .Text}}<c:strRef><c:f>{{x .Ref}}</c:f><c:strCache>{{template "points" .}}</c:strCache></c:strRef>

@@ -28,12 +28,12 @@ type place struct {
 }
 
 // arrangeCharts places every panel of every chart and returns the sheets' headings by row.
-func arrange(b *table.Book) (placed []place, headings map[int]string) {
+func arrangeCharts(b *table.Book) (placed []place, headings map[int]string) {
 	headings = map[int]string{}
 	block := 0
 	for i := range b.Sheets {
 		s := &b.Sheets[i]
-		panels := panels(s)
+		panels := chartsOf(s)
 		if len(panels) == 0 {
 			continue
 		}
@@ -50,7 +50,7 @@ func arrange(b *table.Book) (placed []place, headings map[int]string) {
 }
 
 // chartsOf returns the charts of a sheet for the sheet of figures; a map is shown as coloured cells instead.
-func panels(s *table.Sheet) (list []table.Chart) {
+func chartsOf(s *table.Sheet) (list []table.Chart) {
 	for k := range s.Charts {
 		if s.Charts[k].Kind != table.Map {
 			list = append(list, s.Charts[k].Panels()...)
@@ -94,7 +94,7 @@ func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
 		if err != nil {
 			return fmt.Errorf("%w: sheet %q: %w", ErrBook, figuresName, err)
 		}
-		cell.SetString(clipped(text))
+		cell.SetString(clipText(text))
 		cell.SetStyle(styles.note)
 	}
 	return nil
@@ -147,12 +147,12 @@ func printedPart(s *table.Sheet) (area string, pages int) {
 	if rows > printedRows {
 		rows, pages = rowsOfAPage, 1
 	} else {
-		rows += len(notes(s))
+		rows += len(notesOf(s))
 	}
-	return fmt.Sprintf("%s!$A$1:$%s$%d", quoted(s.Name), xlsx.ColIndexToLetters(min(len(s.Columns), printedColumns)-1), rows), pages
+	return fmt.Sprintf("%s!$A$1:$%s$%d", quoteSheet(s.Name), xlsx.ColIndexToLetters(min(len(s.Columns), printedColumns)-1), rows), pages
 }
 
-func quoted(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
+func quoteSheet(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
 
 // definedNames sets each sheet's printed part and repeats its header on every page.
 func definedNames(parts map[string]string, names []string) error {
@@ -165,5 +165,5 @@ func definedNames(parts map[string]string, names []string) error {
 }
 
 func definedName(name string, sheet int, ref string) string {
-	return fmt.Sprintf(`<definedName name="_xlnm.%s" localSheetId="%d">%s</definedName>`, name, sheet, escaped(ref))
+	return fmt.Sprintf(`<definedName name="_xlnm.%s" localSheetId="%d">%s</definedName>`, name, sheet, escapeXML(ref))
 }

@@ -120,24 +120,24 @@ func TestWorkbookLimits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for n, want := range map[int]int{maxText - 1: maxText - 1, maxText: maxText, maxText + 1: maxText} {
-		if have := []rune(clipped(strings.Repeat("é", n))); len(have) != want || (have[len(have)-1] == '…') != (n > maxText) {
+		if have := []rune(clipText(strings.Repeat("é", n))); len(have) != want || (have[len(have)-1] == '…') != (n > maxText) {
 			t.Errorf("%d characters become %d", n, len(have))
 		}
 	}
 	long := table.Sheet{Name: "long", Columns: []table.Column{{Header: "a"}}, Rows: make([][]table.Cell, MaxRows)}
-	if n := notes(&long); len(n) != 0 {
+	if n := notesOf(&long); len(n) != 0 {
 		t.Errorf("%q", n)
 	}
 	long.Rows = make([][]table.Cell, MaxRows+1)
-	if n := notes(&long); len(n) != 2 || n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
+	if n := notesOf(&long); len(n) != 2 || n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
 	long.Rows = make([][]table.Cell, MaxRows+3)
-	if n := notes(&long); len(n) != 2 || n[1] != "3 more rows are not shown; for all of them: export the result as CSV or Parquet" {
+	if n := notesOf(&long); len(n) != 2 || n[1] != "3 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
 	long.RawRows = "elsewhere"
-	if n := notes(&long); len(n) != 2 || n[1] != "3 more rows are not shown; for all of them: elsewhere" {
+	if n := notesOf(&long); len(n) != 2 || n[1] != "3 more rows are not shown; for all of them: elsewhere" {
 		t.Errorf("%q", n)
 	}
 	for _, c := range []struct {
@@ -243,12 +243,12 @@ func TestWidths(t *testing.T) {
 		"x": minWidth, "twelve chars": 1.2*12 + 1, "a header of many words": headerWidth, "antidisestablishmentarianism of words": 1.2*28 + 1, strings.Repeat("w", 90): maxWidth,
 	} {
 		s := &table.Sheet{Columns: []table.Column{{Header: title}}}
-		if have := width(s, nil, 0); math.Abs(have-want) > 1e-9 {
+		if have := columnWidthFor(s, nil, 0); math.Abs(have-want) > 1e-9 {
 			t.Errorf("%q: %v, want %v", title, have, want)
 		}
 	}
 	s := &table.Sheet{Columns: []table.Column{{Header: "x"}}}
-	if have := width(s, [][]table.Cell{{table.S(strings.Repeat("c", 30))}, {table.Missing(strings.Repeat("c", 60))}}, 0); have != 32 {
+	if have := columnWidthFor(s, [][]table.Cell{{table.S(strings.Repeat("c", 30))}, {table.Missing(strings.Repeat("c", 60))}}, 0); have != 32 {
 		t.Errorf("a cell of 30 characters: %v", have)
 	}
 }

@@ -59,11 +59,11 @@ func formatOf(format table.Format, v float64) string {
 func Write(w io.Writer, b *table.Book) error {
 	file := xlsx.NewFile()
 	styles := newStyles()
-	placed, headings := arrange(b)
+	placed, headings := arrangeCharts(b)
 	figures := -1
 	numbers := make([]int, len(b.Sheets)) // of the sheets' parts, from 1
 	for i := range b.Sheets {
-		if figures < 0 && len(panels(&b.Sheets[i])) > 0 {
+		if figures < 0 && len(chartsOf(&b.Sheets[i])) > 0 {
 			if err := addFigures(file, headings, styles); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func Write(w io.Writer, b *table.Book) error {
 			return err
 		}
 	}
-	return pack(w, parts)
+	return zipParts(w, parts)
 }
 
 // setUpPages sets how every sheet is printed.
@@ -105,14 +105,14 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 		if err := pageOf(parts, numbers[i], pages); err != nil {
 			return err
 		}
-		names = append(names, definedName("Print_Area", numbers[i]-1, area), definedName("Print_Titles", numbers[i]-1, quoted(s.Name)+"!$1:$1"))
+		names = append(names, definedName("Print_Area", numbers[i]-1, area), definedName("Print_Titles", numbers[i]-1, quoteSheet(s.Name)+"!$1:$1"))
 	}
 	return definedNames(parts, names)
 }
 
 // zipParts zips the parts in the order of their names, which puts the content types first, as streaming readers
 // expect.
-func pack(w io.Writer, parts map[string]string) error {
+func zipParts(w io.Writer, parts map[string]string) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		part, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
@@ -158,7 +158,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 		cell.SetStyle(styles.header)
 	}
 	rows := s.Rows[:min(len(s.Rows), MaxRows)]
-	borders := outlined(s)
+	borders := outlineBorders(s)
 	for i, row := range rows {
 		if len(row) != len(s.Columns) {
 			return fmt.Errorf("%w: sheet %q row %d has %d cells for %d columns", ErrBook, s.Name, i, len(row), len(s.Columns))
@@ -172,14 +172,14 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 			}
 		}
 	}
-	for _, note := range notes(s) {
+	for _, note := range notesOf(s) {
 		cell := sheet.AddRow().AddCell()
-		cell.SetString(clipped(note))
+		cell.SetString(clipText(note))
 		cell.SetStyle(styles.note)
 	}
 	widths := make([]float64, len(s.Columns))
 	for k := range s.Columns {
-		widths[k] = width(s, rows, k)
+		widths[k] = columnWidthFor(s, rows, k)
 		sheet.SetColWidth(k+1, k+1, widths[k])
 	}
 	if err := fitHeights(sheet, s, rows, widths); err != nil {
@@ -189,7 +189,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 }
 
 // notesOf returns the lines below a sheet's rows, after an empty one.
-func notes(s *table.Sheet) []string {
+func notesOf(s *table.Sheet) []string {
 	var out []string
 	if more := len(s.Rows) - MaxRows; more > 0 {
 		where := s.RawRows
@@ -220,16 +220,16 @@ func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) 
 		}
 		cell.SetStyle(styles.number)
 	case v.Kind == table.String:
-		cell.SetString(clipped(v.Text))
+		cell.SetString(clipText(v.Text))
 		cell.SetStyle(styles.text)
 	case v.Text != "":
-		cell.SetString(clipped(v.Text))
+		cell.SetString(clipText(v.Text))
 		cell.SetStyle(styles.missing)
 	}
 }
 
 // outlineBorders returns the borders of a sheet's cells, by row and column, for the outlines of its maps.
-func outlined(s *table.Sheet) map[[2]int]*xlsx.Border {
+func outlineBorders(s *table.Sheet) map[[2]int]*xlsx.Border {
 	borders := map[[2]int]*xlsx.Border{}
 	for i := range s.Charts {
 		c := &s.Charts[i]
@@ -259,7 +259,7 @@ func withBorder(cell *xlsx.Cell, b *xlsx.Border) {
 }
 
 // clipText cuts text to Excel's limit at a character boundary.
-func clipped(s string) string {
+func clipText(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s
 	}
@@ -277,7 +277,7 @@ const (
 )
 
 // columnWidthFor returns the width for the widest cell, the header up to headerWidth, and the header's longest word.
-func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
+func columnWidthFor(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	title := s.Columns[k].Title()
 	widest := min(float64(boldWidth*float64(utf8.RuneCountInString(title)))+1, headerWidth)
 	for word := range strings.FieldsSeq(title) {

@@ -165,7 +165,7 @@ func sameCell(got string, want table.Cell) error {
 		}
 		return nil
 	case table.String:
-		text := clipped(strings.ReplaceAll(want.Text, "\x01", "\uFFFD"))
+		text := clipText(strings.ReplaceAll(want.Text, "\x01", "\uFFFD"))
 		if got != text {
 			return fmt.Errorf("%.40q, want %.40q", got, text)
 		}
@@ -182,7 +182,7 @@ func TestRowsAreCapped(t *testing.T) {
 	for i := range MaxRows + 5 {
 		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i))})
 	}
-	got := notes(&s)
+	got := notesOf(&s)
 	if len(got) != 2 || got[1] != "5 more rows are not shown; for all of them: see observations.parquet" {
 		t.Errorf("%q", got)
 	}
@@ -229,7 +229,7 @@ func TestLibreOfficeTakesIt(t *testing.T) {
 	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(pdf, -1)); pages < len(b.Sheets) || pages > 22 {
 		t.Errorf("%d pages", pages)
 	}
-	placed, _ := arrange(b)
+	placed, _ := arrangeCharts(b)
 	// Converting to a web page draws every chart into a picture of its own.
 	pictures, err := filepath.Glob(filepath.Join(dir, "book_html_*.png"))
 	if err != nil || len(pictures) != len(placed) {
@@ -269,7 +269,7 @@ func withoutResults(t *testing.T, raw []byte) []byte {
 		parts[f.Name] = regexp.MustCompile(`(<f>[^<]*</f>)<v>[^<]*</v>`).ReplaceAllString(string(text), "$1")
 	}
 	var out bytes.Buffer
-	if err := pack(&out, parts); err != nil {
+	if err := zipParts(&out, parts); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -319,10 +319,10 @@ func TestWrappedTextIsSeen(t *testing.T) {
 		}
 	}
 	s := table.Sheet{Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40Gbps per worker over all of its runs"}}}
-	if w := width(&s, nil, 0); w < 12*boldWidth {
+	if w := columnWidthFor(&s, nil, 0); w < 12*boldWidth {
 		t.Errorf("a word of 12 letters in a column of %v", w)
 	}
-	if w := width(&s, nil, 1); w != headerWidth {
+	if w := columnWidthFor(&s, nil, 1); w != headerWidth {
 		t.Errorf("a long header makes its column %v wide, want %v", w, headerWidth)
 	}
 }

@@ -32,7 +32,7 @@ func (e *Exports) Export(env *Env, s *store.Store, f *store.Folder) error {
 	if e.Parquet != "" && archive.HasDocumentOnly(f) {
 		return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
 	}
-	r, err := archive.Exportable(f, env.Declared, env.Layouts)
+	r, err := archive.LoadExportable(f, env.Declared, env.Layouts)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (e *Exports) Remember(env *Env, s *store.Store, f *store.Folder) error {
 		if path == "" {
 			continue
 		}
-		err := archive.Remember(s, f, kind, ToolVersion(), env.Declared, env.Layouts)
+		err := archive.StoreExportDigest(s, f, kind, ToolVersion(), env.Declared, env.Layouts)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
 			fmt.Fprintf(env.Stderr, "not noted in the store, so that 'runs verify' does not repeat it: %s\n", OneLine(err))
 			continue
@@ -162,7 +162,7 @@ func frames(env *Env, f *store.Folder, dir string) []export.Target {
 			labels[runs[i].Ordinal] = &runs[i]
 		}
 		var failed error
-		err = archive.Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+		err = archive.VisitObservations(f, func(ordinal uint32, o *olaf.Observation) bool {
 			run := labels[ordinal]
 			if run == nil {
 				return true // of a run that the stop left without numbers

@@ -142,7 +142,7 @@ func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 
 // RemarkAbandoned says which runs a killed process left in s.
 func RemarkAbandoned(env *Env, s *store.Store) error {
-	left, err := s.Abandoned()
+	left, err := s.ListAbandoned()
 	if len(left) > 0 {
 		fmt.Fprintf(env.Stderr, "never finished, because olafctl was killed: remove with olafctl runs rm %s\n", strings.Join(left, " "))
 	}

@@ -149,7 +149,7 @@ func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Ex
 	}
 	if err == nil && !f.quiet {
 		rows := report.Paper()
-		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
+		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows), len(paper.FindMisses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
 	}
 	if report == nil {
 		return nil, err // not a Judged that holds nothing

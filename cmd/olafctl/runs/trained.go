@@ -37,7 +37,7 @@ func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*c
 	if err != nil {
 		return nil, err
 	}
-	d, err := compare.Results(sides[0], sides[1])
+	d, err := compare.CompareResults(sides[0], sides[1])
 	if err != nil {
 		return nil, err
 	}

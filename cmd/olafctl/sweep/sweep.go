@@ -350,7 +350,7 @@ func (f *GridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, c
 		if err != nil {
 			return err
 		}
-		r, err := archive.Exportable(run, env.Declared, env.Layouts)
+		r, err := archive.LoadExportable(run, env.Declared, env.Layouts)
 		if err != nil {
 			return err
 		}

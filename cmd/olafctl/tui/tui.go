@@ -188,5 +188,5 @@ func (f *tuiFlags) comparison(env *cli.Env, s *store.Store) (*compare.Document, 
 	if err != nil {
 		return nil, err
 	}
-	return compare.Results(earlier, this)
+	return compare.CompareResults(earlier, this)
 }

@@ -25,7 +25,7 @@ func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r b
 	}
 	var targets []export.Target
 	for _, s := range laid.Sheets() {
-		if !figure.Drawable(&s) {
+		if !figure.HasData(&s) {
 			continue
 		}
 		base := paper.FileName(experiment)

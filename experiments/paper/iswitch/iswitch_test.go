@@ -25,7 +25,7 @@ func TestClaims(t *testing.T) {
 		if err != nil || report.Err() != nil {
 			t.Fatal(e.Name, err, report.Err())
 		}
-		for _, missed := range paper.Misses(report.Paper()) {
+		for _, missed := range paper.FindMisses(report.Paper()) {
 			t.Errorf("%s is %s, expected %s", missed.ID, missed.Verdict, missed.Expected)
 		}
 		for _, row := range report.Paper() {
@@ -37,7 +37,7 @@ func TestClaims(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range paper.Claims() {
+	for _, c := range paper.ListClaims() {
 		if paper.SystemOf(c.ID) == "iswitch" && c.Untestable == "" && !reached[c.ID] {
 			t.Errorf("no experiment reaches %s", c.ID)
 		}

@@ -54,7 +54,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 // publishedHours are the paper's numbers by the id of their claim.
 func publishedHours() map[string]float64 {
 	all := map[string]float64{}
-	for _, c := range paper.Claims() {
+	for _, c := range paper.ListClaims() {
 		all[c.ID] = c.Value
 	}
 	return all

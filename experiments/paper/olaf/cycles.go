@@ -128,7 +128,7 @@ func counter(name string) func(*results.Run) float64 {
 // cellsOfTable1 are the cells of Table 1: what the paper has, what ours are, and how many per cent they are off.
 func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []results.Statistic) {
 	published := map[string]float64{}
-	for _, claim := range paper.Claims() {
+	for _, claim := range paper.ListClaims() {
 		published[claim.ID] = claim.Value
 	}
 	for _, cell := range cyclesCells {

@@ -117,7 +117,7 @@ func TestFiguresOfThePaper(t *testing.T) {
 	for name, r := range reports {
 		drawn := 0
 		for _, s := range r.Sheets() {
-			if !figure.Drawable(&s) {
+			if !figure.HasData(&s) {
 				continue
 			}
 			drawn++
@@ -128,7 +128,7 @@ func TestFiguresOfThePaper(t *testing.T) {
 			if keep := os.Getenv("OLAF_KEEP"); keep != "" {
 				keepPicture(t, filepath.Join(keep, strings.ReplaceAll(name, "/", "-")+"-"+s.Name+".png"), &s)
 			}
-			faults, err := figuretest.Faults(strings.NewReader(svg.String()))
+			faults, err := figuretest.FindFaults(strings.NewReader(svg.String()))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,7 +91,7 @@ func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
 
 // addPrinted adds the number that the paper printed for a point of a panel.
 func addPrinted(p *result.Panel, x float64, id string) {
-	for _, c := range paper.Claims() {
+	for _, c := range paper.ListClaims() {
 		if c.ID == id {
 			p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x}, Y: []results.Statistic{result.Describe([]float64{c.Value})}})
 		}

@@ -83,7 +83,7 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f.Panels = []result.Panel{curves,
 		{Name: "Iterations to reward 0", Group: "workers", XLabel: "workers", YLabel: "iterations until 10 have a mean above 0", Series: []result.Series{reach}},
 		{Name: "Seeds that never did", Group: "workers", XLabel: "workers", YLabel: "seeds", Series: []result.Series{never}}}
-	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Falls(bySeed)}.Shortened(shortIterations(&o, schemes)))
+	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Falls(bySeed)}.MarkShortened(shortIterations(&o, schemes)))
 	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
 	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", olaf.Plural(runs, "seed"))
 	return f, err

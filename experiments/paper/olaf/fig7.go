@@ -228,7 +228,7 @@ func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []
 	}
 	ours := paper.Ours{"olaf/fig7.speedup.grows_as_capacity_shrinks": grows, "olaf/fig7.speedup.smallest": least}
 	if o.Quick {
-		ours.Shortened(fmt.Sprintf("%d of %d updates", c.Updates, Fig7(1, 1).Updates))
+		ours.MarkShortened(fmt.Sprintf("%d of %d updates", c.Updates, Fig7(1, 1).Updates))
 	}
 	f.Compare(ours)
 }

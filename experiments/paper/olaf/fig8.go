@@ -79,7 +79,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		ours["olaf/fig8.reward_over_fifo."+pair.id] = paper.Of(f.over(pair.rate, pair.olaf, pair.fifo))
 	}
 	if o.Quick {
-		ours.Shortened("a fifth of the time")
+		ours.MarkShortened("a fifth of the time")
 	}
 	f.Compare(ours)
 	f.Say("the paper does not state the base of its percentages; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")

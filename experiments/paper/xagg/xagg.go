@@ -197,7 +197,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	t.Blocks = append(t.Blocks, times, off)
 	if o.Quick {
-		ours = ours.Shortened(fmt.Sprintf("a vector of 1/%d", scale))
+		ours = ours.MarkShortened(fmt.Sprintf("a vector of 1/%d", scale))
 	}
 	t.Compare(ours)
 	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which XAgg's are 1.151 GB for the paper's 1.25 GB")

@@ -30,7 +30,7 @@ func TestSides(t *testing.T) {
 		return s
 	}
 	a, b := side(Simulated), side(Real)
-	d, err := compare.Results(&a.Side, &b.Side)
+	d, err := compare.CompareResults(&a.Side, &b.Side)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,19 +21,19 @@ const (
 )
 
 // FindFaults returns the faults of a figure.
-func Faults(svg io.Reader) ([]string, error) {
-	p, err := read(svg)
+func FindFaults(svg io.Reader) ([]string, error) {
+	p, err := parsePage(svg)
 	if err != nil {
 		return nil, err
 	}
-	f := &finder{page: p, panels: p.panels()}
-	f.scales()
-	f.clipped()
-	f.overlapping()
-	f.marks()
-	f.covered()
-	f.rooms()
-	f.units()
+	f := &finder{page: p, panels: p.findPanels()}
+	f.findScales()
+	f.checkClipped()
+	f.checkOverlaps()
+	f.assignMarks()
+	f.checkCovered()
+	f.checkRooms()
+	f.checkUnits()
 	slices.Sort(f.faults)
 	return slices.Compact(f.faults), nil
 }
@@ -46,7 +46,7 @@ type finder struct {
 	faults []string
 }
 
-func (f *finder) say(format string, args ...any) {
+func (f *finder) addFault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
@@ -60,7 +60,7 @@ type panel struct {
 }
 
 // findPanels finds the axes: a thin black vertical line and a horizontal one that starts at its foot.
-func (p *page) panels() (found []*panel) {
+func (p *page) findPanels() (found []*panel) {
 	axis := func(s *stroke) bool {
 		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint && s.width < max(s.box.width(), s.box.height())
 	}
@@ -84,7 +84,7 @@ func (p *page) panels() (found []*panel) {
 const tickLength = 10.0
 
 // findScales finds rows of adjacent areas followed by a name: the colour scales of maps.
-func (f *finder) scales() {
+func (f *finder) findScales() {
 	f.shades = map[string]bool{}
 	var strip []*stroke
 	for i := range f.strokes {
@@ -95,7 +95,7 @@ func (f *finder) scales() {
 		if n := len(strip); n > 0 && (math.Abs(strip[n-1].x1-s.x0) > 0.1 || math.Abs(strip[n-1].y0-s.y0) > 0.1) {
 			strip = nil
 		}
-		if strip = append(strip, s); len(strip) <= mostSeries || !f.named(s.box) {
+		if strip = append(strip, s); len(strip) <= mostSeries || !f.hasName(s.box) {
 			continue
 		}
 		for _, one := range strip {
@@ -105,36 +105,36 @@ func (f *finder) scales() {
 }
 
 // checkClipped finds labels that the edge of the page cuts.
-func (f *finder) clipped() {
+func (f *finder) checkClipped() {
 	for _, l := range f.labels {
-		if !f.box.grown(1).holds(l.box) {
-			f.say("label cut by the edge: %q", l.text)
+		if !f.box.expand(1).holds(l.box) {
+			f.addFault("label cut by the edge: %q", l.text)
 		}
 	}
 }
 
 // checkOverlaps finds overlapping labels.
-func (f *finder) overlapping() {
+func (f *finder) checkOverlaps() {
 	for i, l := range f.labels {
 		for _, o := range f.labels[:i] {
-			if l.grown(-0.5).meets(o.grown(-0.5)) {
-				f.say("labels over each other: %q and %q", o.text, l.text)
+			if l.expand(-0.5).meets(o.expand(-0.5)) {
+				f.addFault("labels over each other: %q and %q", o.text, l.text)
 			}
 		}
 	}
 }
 
 // assignMarks assigns data marks to their panels.
-func (f *finder) marks() {
+func (f *finder) assignMarks() {
 	for i := range f.strokes {
 		s := &f.strokes[i]
 		if !s.mark() {
 			continue
 		}
 		middle := box{(s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2, (s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2}
-		at := slices.IndexFunc(f.panels, func(p *panel) bool { return p.grown(overhang).holds(middle) })
+		at := slices.IndexFunc(f.panels, func(p *panel) bool { return p.expand(overhang).holds(middle) })
 		switch {
-		case at >= 0 && f.panels[at].grown(2*overhang).holds(s.box):
+		case at >= 0 && f.panels[at].expand(2*overhang).holds(s.box):
 			p := f.panels[at]
 			p.marks++
 			switch {
@@ -144,14 +144,14 @@ func (f *finder) marks() {
 			case s.width > 1: // others are intervals
 				p.lines[s.colour+s.dash] = true
 			}
-		case at < 0 && (f.named(s.box) || f.shades[s.colour]):
+		case at < 0 && (f.hasName(s.box) || f.shades[s.colour]):
 		default:
-			f.say("a mark outside of its axes, at %.0f,%.0f", middle.x0, middle.y0)
+			f.addFault("a mark outside of its axes, at %.0f,%.0f", middle.x0, middle.y0)
 		}
 	}
 	for i, p := range f.panels {
 		if n := max(len(p.lines), len(p.areas)); n > mostSeries {
-			f.say("panel %d shows %d series, at most %d can be told apart", i+1, n, mostSeries)
+			f.addFault("panel %d shows %d series, at most %d can be told apart", i+1, n, mostSeries)
 		}
 	}
 }
@@ -163,43 +163,43 @@ func (s *stroke) mark() bool {
 }
 
 // hasName reports whether a name follows to the right of a box, as in a legend.
-func (f *finder) named(b box) bool {
+func (f *finder) hasName(b box) bool {
 	return slices.ContainsFunc(f.labels, func(l label) bool {
 		return l.x0 >= b.x1-overhang && l.x0-b.x1 < 24 && l.y0 < (b.y0+b.y1)/2 && l.y1 > (b.y0+b.y1)/2
 	})
 }
 
 // checkCovered finds labels over the data of a panel.
-func (f *finder) covered() {
+func (f *finder) checkCovered() {
 	for _, l := range f.labels {
 		for _, p := range f.panels {
-			if p.grown(-2).meets(l.box) {
-				f.say("label over the data: %q", l.text)
+			if p.expand(-2).meets(l.box) {
+				f.addFault("label over the data: %q", l.text)
 			}
 		}
 	}
 }
 
 // checkRooms finds panels that are empty or too small.
-func (f *finder) rooms() {
+func (f *finder) checkRooms() {
 	if len(f.panels) == 0 {
-		f.say("no axes")
+		f.addFault("no axes")
 	}
 	for i, p := range f.panels {
 		switch {
 		case p.upside:
-			f.say("panel %d has no room", i+1)
+			f.addFault("panel %d has no room", i+1)
 		case p.height() < leastHeight || p.width() < leastWidth || len(f.panels) == 1 && p.height() < f.box.height()/2:
-			f.say("panel %d is pressed together: %.0f × %.0f of %.0f × %.0f", i+1, p.width(), p.height(), f.box.width(), f.box.height())
+			f.addFault("panel %d is pressed together: %.0f × %.0f of %.0f × %.0f", i+1, p.width(), p.height(), f.box.width(), f.box.height())
 		}
 		if p.marks == 0 {
-			f.say("panel %d is empty", i+1)
+			f.addFault("panel %d is empty", i+1)
 		}
 	}
 }
 
 // checkUnits finds legend names that end in different units, which cannot share an axis.
-func (f *finder) units() {
+func (f *finder) checkUnits() {
 	seen := map[string]bool{}
 	for _, l := range f.labels {
 		words := strings.Fields(l.text)
@@ -212,6 +212,6 @@ func (f *finder) units() {
 		}
 	}
 	if len(seen) > 1 {
-		f.say("%d units on one axis", len(seen))
+		f.addFault("%d units on one axis", len(seen))
 	}
 }

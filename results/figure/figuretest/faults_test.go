@@ -32,7 +32,7 @@ func TestFaultsOfOldFigures(t *testing.T) {
 // expect holds that the faults begin with what is wanted, each at least once and none else.
 func expect(t *testing.T, name, svg string, want []string) {
 	t.Helper()
-	found, err := figuretest.Faults(strings.NewReader(svg))
+	found, err := figuretest.FindFaults(strings.NewReader(svg))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -93,7 +93,7 @@ func TestEachFault(t *testing.T) {
 
 func TestWhatIsNoFigureIsAnError(t *testing.T) {
 	for _, svg := range []string{"", "<svg", `<svg viewBox="0 0 x 1"></svg>`, paged(`<path d="Mx,1"/>`), paged(`<text x="1">a</text>`), paged(`<g transform="scale(z)"></g>`)} {
-		if _, err := figuretest.Faults(strings.NewReader(svg)); err == nil {
+		if _, err := figuretest.FindFaults(strings.NewReader(svg)); err == nil {
 			t.Errorf("%q: no error", svg)
 		}
 	}

@@ -23,7 +23,7 @@ func (b box) width() float64  { return b.x1 - b.x0 }
 func (b box) height() float64 { return b.y1 - b.y0 }
 
 // expand returns the box with a margin on all sides.
-func (b box) grown(by float64) box { return box{b.x0 - by, b.y0 - by, b.x1 + by, b.y1 + by} }
+func (b box) expand(by float64) box { return box{b.x0 - by, b.y0 - by, b.x1 + by, b.y1 + by} }
 
 func (b box) holds(o box) bool { return o.x0 >= b.x0 && o.x1 <= b.x1 && o.y0 >= b.y0 && o.y1 <= b.y1 }
 
@@ -33,7 +33,7 @@ func (b *box) add(x, y float64) {
 	b.x0, b.y0, b.x1, b.y1 = min(b.x0, x), min(b.y0, y), max(b.x1, x), max(b.y1, y)
 }
 
-func nothing() box { return box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }
+func emptyBox() box { return box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }
 
 // label is one piece of text with its box.
 type label struct {
@@ -74,10 +74,10 @@ func (m affine) at(x, y float64) (float64, float64) {
 var call = regexp.MustCompile(`(translate|scale|rotate)\(([^)]*)\)`)
 
 // parseTransform parses an element's transform attribute.
-func transform(list string) (affine, error) {
+func parseTransform(list string) (affine, error) {
 	m := affine{a: 1, d: 1}
 	for _, c := range call.FindAllStringSubmatch(list, -1) {
-		v, err := numbers(c[2])
+		v, err := parseNumbers(c[2])
 		if err != nil || len(v) == 0 {
 			return m, fmt.Errorf("transform %q: %v", list, err)
 		}
@@ -96,7 +96,7 @@ func transform(list string) (affine, error) {
 	return m, nil
 }
 
-func numbers(list string) (v []float64, err error) {
+func parseNumbers(list string) (v []float64, err error) {
 	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		x, err := strconv.ParseFloat(field, 64)
 		if err != nil {
@@ -108,7 +108,7 @@ func numbers(list string) (v []float64, err error) {
 }
 
 // parsePage parses an SVG of package figure.
-func read(r io.Reader) (*page, error) {
+func parsePage(r io.Reader) (*page, error) {
 	p, stack := new(page), []affine{{a: 1, d: 1}}
 	faces := font.NewCache(liberation.Collection())
 	var text *written
@@ -122,8 +122,8 @@ func read(r io.Reader) (*page, error) {
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
-			attr := attributes(e)
-			own, err := transform(attr["transform"])
+			attr := attributeMap(e)
+			own, err := parseTransform(attr["transform"])
 			if err != nil {
 				return nil, err
 			}
@@ -149,7 +149,7 @@ func read(r io.Reader) (*page, error) {
 func (p *page) begin(name string, attr map[string]string, at affine, text **written) (err error) {
 	switch name {
 	case "svg":
-		v, err := numbers(attr["viewBox"])
+		v, err := parseNumbers(attr["viewBox"])
 		if err != nil || len(v) != 4 {
 			return fmt.Errorf("viewBox %q: %v", attr["viewBox"], err)
 		}
@@ -171,12 +171,12 @@ type written struct {
 }
 
 func beginText(attr map[string]string, at affine) (*written, error) {
-	style := styles(attr["style"])
+	style := parseStyle(attr["style"])
 	size, err := strconv.ParseFloat(strings.TrimSuffix(style["font-size"], "px"), 64)
 	if err != nil {
 		return nil, fmt.Errorf("size of a text: %v", err)
 	}
-	xy, err := numbers(attr["x"] + "," + attr["y"])
+	xy, err := parseNumbers(attr["x"] + "," + attr["y"])
 	if err != nil || len(xy) != 2 {
 		return nil, fmt.Errorf("place of a text: %v", err)
 	}
@@ -189,7 +189,7 @@ func beginText(attr map[string]string, at affine) (*written, error) {
 
 // label returns the text with its box.
 func (w *written) label(faces *font.Cache) label {
-	l := label{text: w.text, box: nothing()}
+	l := label{text: w.text, box: emptyBox()}
 	found := faces.Lookup(w.face, w.face.Size)
 	wide, size := found.Width(w.text).Points(), w.face.Size.Points()
 	// A browser's letters extend from a fifth of their size below the line to 0.9 above it.
@@ -206,7 +206,7 @@ func (p *page) check() error {
 	return nil
 }
 
-func attributes(e xml.StartElement) map[string]string {
+func attributeMap(e xml.StartElement) map[string]string {
 	m := map[string]string{}
 	for _, a := range e.Attr {
 		m[a.Name.Local] = a.Value
@@ -214,7 +214,7 @@ func attributes(e xml.StartElement) map[string]string {
 	return m
 }
 
-func styles(list string) map[string]string {
+func parseStyle(list string) map[string]string {
 	m := map[string]string{}
 	for part := range strings.SplitSeq(list, ";") {
 		name, value, _ := strings.Cut(part, ":")
@@ -227,13 +227,13 @@ var piece = regexp.MustCompile(`([MLAQCZ])([^MLAQCZ]*)`)
 
 // addPath adds a path, of whose curves only the points are used. Empty paths are ignored.
 func (p *page) addPath(attr map[string]string, at affine) error {
-	s := stroke{box: nothing(), width: 1}
+	s := stroke{box: emptyBox(), width: 1}
 	points := 0
 	for _, c := range piece.FindAllStringSubmatch(attr["d"], -1) {
 		if c[1] == "Z" {
 			continue
 		}
-		v, err := numbers(c[2])
+		v, err := parseNumbers(c[2])
 		if err != nil || len(v) < 2 {
 			return fmt.Errorf("path %q: %v", attr["d"], err)
 		}
@@ -247,7 +247,7 @@ func (p *page) addPath(attr map[string]string, at affine) error {
 	if points == 0 {
 		return nil
 	}
-	style := styles(attr["style"])
+	style := parseStyle(attr["style"])
 	s.filled = style["fill"] != "none"
 	opacity := style["stroke-opacity"]
 	s.colour, s.dash = style["stroke"], style["stroke-dasharray"]
