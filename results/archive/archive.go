@@ -105,7 +105,8 @@ func NewRecorder(w *store.Writer) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*obsfile.Encoder{}, waiting: map[uint32][]byte{}}, nil
+	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*obsfile.Encoder{},
+		waiting: map[uint32][]byte{}}, nil
 }
 
 // Observe adds deliveries of a run. The slice is not retained.
@@ -286,7 +287,8 @@ func judgeAnew(b *results.Bench) int {
 	}
 	b.Schema, b.Paper = results.BenchSchema, paper.JudgeAgain(b.Paper, b)
 	if len(b.Paper) > 0 {
-		b.Statements = append(b.Statements, "kept by an earlier olafctl and judged anew: the verdicts are by today's rules, the numbers as they were kept")
+		b.Statements = append(b.Statements,
+			"kept by an earlier olafctl and judged anew: the verdicts are by today's rules, the numbers as they were kept")
 	}
 	return len(b.Paper)
 }

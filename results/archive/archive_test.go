@@ -78,7 +78,8 @@ func thousandFrames(n int) []olaf.Observation {
 	frames := make([]olaf.Observation, thousand)
 	for i := range frames {
 		x := uint64(n+i) * 0x9e3779b97f4a7c15
-		frames[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
+		frames[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32),
+			Reward: int32(x >> 16), GenNS: x >> 16}}
 	}
 	return frames
 }
@@ -167,7 +168,8 @@ func TestKeepLoadVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 13 || proof.Observations != 3*(2*1000+2*500) {
+	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 13 ||
+		proof.Observations != 3*(2*1000+2*500) {
 		t.Errorf("%+v", proof)
 	}
 	loaded, err := Load(f, toy.Declarations)
@@ -304,7 +306,8 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	r.whole(2, oneFrame)
 	r.whole(1, oneFrame)
 	var got []uint32
-	err := VisitObservations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
+	err := VisitObservations(r.kept(&results.Bench{}),
+		func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
 	if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 2 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -400,7 +403,8 @@ func TestExportsComeOutTheSame(t *testing.T) {
 		t.Error("exports of another version were compared", made, others, err)
 	}
 	// Any number of programs are called so: none is certainly the one that made them.
-	for _, tool := range []string{"(devel)", "(devel) 0123abcd", "v1.2.3-0.20260102030405-0123abcd4567+dirty 0123abcd4567"} {
+	for _, tool := range []string{"(devel)", "(devel) 0123abcd",
+		"v1.2.3-0.20260102030405-0123abcd4567+dirty 0123abcd4567"} {
 		if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: tool, SHA256: "00"}); err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +416,8 @@ func TestExportsComeOutTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations, nil); !errors.Is(err, ErrMismatch) ||
-		!strings.Contains(err.Error(), f.ID()+": the report comes out differently (SHA-256 ") || !strings.Contains(err.Error(), "…, was 00…)") {
+		!strings.Contains(err.Error(), f.ID()+": the report comes out differently (SHA-256 ") ||
+		!strings.Contains(err.Error(), "…, was 00…)") {
 		t.Error(err)
 	}
 	if err := s.Remove(f.ID()); err != nil {

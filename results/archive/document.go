@@ -54,5 +54,6 @@ func LoadDocument(f *store.Folder) (*Document, error) {
 
 // documentOnly returns the error for an operation that needs single runs.
 func documentOnly(f *store.Folder) error {
-	return fmt.Errorf("%w: %s has no single runs; print it with olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())
+	return fmt.Errorf("%w: %s has no single runs; print it with "+
+		"olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())
 }

@@ -58,12 +58,14 @@ var unidentified = []string{"(devel)", "+dirty"}
 
 // sameTool reports whether an export was certainly made by the program with version tool.
 func sameTool(e *store.Export, tool string) bool {
-	return e.Tool == tool && !slices.ContainsFunc(unidentified, func(mark string) bool { return strings.Contains(tool, mark) })
+	return e.Tool == tool && !slices.ContainsFunc(unidentified,
+		func(mark string) bool { return strings.Contains(tool, mark) })
 }
 
 // VerifyExports repeats every stored export of this tool version. It returns their number and the number of exports
 // by other versions, which cannot be compared. A difference is an error that matches ErrMismatch.
-func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations, l Layouts) (made, others int, err error) {
+func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations, l Layouts) (made, others int,
+	err error) {
 	exports, err := s.Exports(f.ID())
 	if err != nil {
 		return 0, 0, err
@@ -84,7 +86,8 @@ func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations,
 			return made, others, err
 		}
 		if sum != e.SHA256 {
-			return made, others, mismatchError(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
+			return made, others, mismatchError(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind,
+				sum, e.SHA256)
 		}
 		made++
 	}

@@ -19,8 +19,10 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	run, observations := measured(1)
-	kept := []Kept{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure, Run: run}}
-	bench := &results.Bench{Schema: results.BenchSchema, Statements: []string{strings.Repeat("a longer document than its frames ", 10_000)}}
+	kept := []Kept{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure,
+		Run: run}}
+	bench := &results.Bench{Schema: results.BenchSchema,
+		Statements: []string{strings.Repeat("a longer document than its frames ", 10_000)}}
 	refused := 0
 	for room := int64(0); ; room += room/8 + 1000 {
 		r := record(t, opened(t))
@@ -33,7 +35,8 @@ func TestFullDisk(t *testing.T) {
 		})
 		if err != nil {
 			refused++
-			if !strings.Contains(err.Error(), "the run can't be stored") || !strings.Contains(err.Error(), "olafctl runs prune") {
+			if !strings.Contains(err.Error(), "the run can't be stored") || !strings.Contains(err.Error(),
+				"olafctl runs prune") {
 				t.Fatalf("with room for %d bytes: %v", room, err)
 			}
 			continue

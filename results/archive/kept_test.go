@@ -59,7 +59,8 @@ func keptRun(ordinal uint32) Kept {
 // Frames of no run are found among those of others, too.
 func TestForeignFramesInBetween(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
-	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "frames of a run 1 that is not listed") {
+	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(),
+		"frames of a run 1 that is not listed") {
 		t.Errorf("%v", err)
 	}
 }
@@ -74,7 +75,8 @@ func TestFramesOfAnUnfinishedSeed(t *testing.T) {
 		ok      bool
 	}{
 		{"ended early", true, []uint32{0, 1, 2, 3}, true}, {"finished", false, []uint32{0, 1, 2, 3}, false},
-		{"first", true, []uint32{1, 0, 2}, true}, {"last", true, []uint32{0, 2, 7}, true}, {"twice", true, []uint32{0, 1, 0, 2}, false},
+		{"first", true, []uint32{1, 0, 2}, true}, {"last", true, []uint32{0, 2, 7}, true},
+		{"twice", true, []uint32{0, 1, 0, 2}, false},
 	} {
 		r := record(t, opened(t))
 		unfinished := int64(0)
@@ -103,7 +105,8 @@ func TestTheLastRunIsMeasuredToo(t *testing.T) {
 		other, _ := measured(9)
 		kept[wrong].Run.Metrics = other.Metrics
 		f := saved(t, &results.Bench{Schema: results.BenchSchema}, kept, []uint32{0, 1, 2})
-		if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprintf("run %d of olaf", wrong)) {
+		if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(),
+			fmt.Sprintf("run %d of olaf", wrong)) {
 			t.Errorf("run %d has another's numbers: %v", wrong, err)
 		}
 	}
@@ -124,7 +127,8 @@ func TestRememberedWorkbook(t *testing.T) {
 	if err := xlsx.Write(h, sheets.Book(r)); err != nil {
 		t.Fatal(err)
 	}
-	if exports, err := s.Exports(f.ID()); err != nil || len(exports) != 1 || exports[0].SHA256 != hex.EncodeToString(h.Sum(nil)) {
+	if exports, err := s.Exports(f.ID()); err != nil || len(exports) != 1 ||
+		exports[0].SHA256 != hex.EncodeToString(h.Sum(nil)) {
 		t.Errorf("%+v, %v", exports, err)
 	}
 }
@@ -206,7 +210,8 @@ func TestSystemsAreKept(t *testing.T) {
 	}
 	k := keptRun(0)
 	k.Run.Declare(&other)
-	bench := &results.Bench{Schema: results.BenchSchema, Rows: []results.Row{results.Summarise(&other, []results.Run{k.Run})}}
+	bench := &results.Bench{Schema: results.BenchSchema, Rows: []results.Row{results.Summarise(&other,
+		[]results.Run{k.Run})}}
 	f := saved(t, bench, []Kept{k}, []uint32{0})
 	kept, err := Runs(f, d)
 	if err != nil || len(kept) != 1 || kept[0].System != "other" || kept[0].Run.Declared != &other {
@@ -227,7 +232,8 @@ func TestSystemsAreKept(t *testing.T) {
 	if rows == 0 {
 		t.Error("the row has no statistic")
 	}
-	if proof, err := Verify(f, d); err != nil || proof.Rows != 1 || proof.Runs != 1 || len(proof.New)+len(proof.Unknown) > 0 {
+	if proof, err := Verify(f, d); err != nil || proof.Rows != 1 || proof.Runs != 1 || len(proof.New)+
+		len(proof.Unknown) > 0 {
 		t.Errorf("%+v, %v", proof, err)
 	}
 }
@@ -293,7 +299,8 @@ func TestSavingSays(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Save(r.w, &results.Bench{Config: json.RawMessage("{")}, nil); err == nil || !strings.Contains(err.Error(), BenchFile+" can't be written") {
+	if err := Save(r.w, &results.Bench{Config: json.RawMessage("{")}, nil); err == nil ||
+		!strings.Contains(err.Error(), BenchFile+" can't be written") {
 		t.Errorf("%v", err)
 	}
 	if err := r.w.Abort(); err != nil {
@@ -305,8 +312,10 @@ func TestSavingSays(t *testing.T) {
 func TestRunsBesideOthers(t *testing.T) {
 	k := keptRun(0)
 	k.Run.Decisions = &olaf.Decisions{Checked: 3, Equal: 3}
-	k.Run.Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: 1, Twin: 2, Measured: k.Run.Metrics.Of("aom_cluster_ns")}}
-	if proof, err := Verify(saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{k}, []uint32{0}), toy.Declarations); err != nil || proof.Runs != 1 {
+	k.Run.Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: 1, Twin: 2,
+		Measured: k.Run.Metrics.Of("aom_cluster_ns")}}
+	if proof, err := Verify(saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{k}, []uint32{0}),
+		toy.Declarations); err != nil || proof.Runs != 1 {
 		t.Errorf("%+v, %v", proof, err)
 	}
 }
@@ -322,11 +331,13 @@ func TestDocumentsBesideRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Runs) != 1 || len(r.Own) != 1 || string(r.Bench.Config) != `{"a":1}` || !slices.Equal(r.Bench.Statements, []string{"one", "two"}) {
+	if len(r.Runs) != 1 || len(r.Own) != 1 || string(r.Bench.Config) != `{"a":1}` ||
+		!slices.Equal(r.Bench.Statements, []string{"one", "two"}) {
 		t.Errorf("%d runs, %d sheets, config %s, %q", len(r.Runs), len(r.Own), r.Bench.Config, r.Bench.Statements)
 	}
 	for _, broken := range []string{`[]`, `{`} {
-		if _, err := LoadExportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
+		if _, err := LoadExportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations,
+			nil); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: %v", broken, err)
 		}
 	}
@@ -337,7 +348,8 @@ func TestDocumentsBesideRuns(t *testing.T) {
 func TestFirstVersions(t *testing.T) {
 	const first = "olafctl.bench/v1"
 	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0})
-	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 || r.Bench.Schema != results.BenchSchema {
+	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 ||
+		r.Bench.Schema != results.BenchSchema {
 		t.Errorf("%+v, %v", r.Bench, err)
 	}
 	example := example.Result(2)
@@ -357,14 +369,17 @@ func TestFirstVersions(t *testing.T) {
 	old := example.Bench.Paper[0]
 	old.Kind = "" // as the first version had none
 	old.Ours.Mean++
-	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{old}}, kept, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {
+	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows,
+		Paper: []results.PaperRow{old}}, kept, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {
 		t.Errorf("a number that is not the runs': %v", err)
 	}
 	one := &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{example.Bench.Paper[0], gone}}
-	if proof, err := Verify(saved(t, one, kept, nil), toy.Declarations); err != nil || proof.Anew != 1 || proof.Dropped != 1 {
+	if proof, err := Verify(saved(t, one, kept, nil), toy.Declarations); err != nil || proof.Anew != 1 ||
+		proof.Dropped != 1 {
 		t.Errorf("%+v, %v, want 1 judged anew and 1 dropped", proof, err)
 	}
-	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 || !strings.Contains(r.Bench.Statements[1], "judged anew") {
+	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 ||
+		!strings.Contains(r.Bench.Statements[1], "judged anew") {
 		t.Errorf("%q, %v", r.Bench.Statements, err)
 	}
 }

@@ -29,7 +29,8 @@ type stated struct {
 func LoadExportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		m := &f.Manifest
-		r := &sheets.Result{DocumentOnly: true, Invalid: m.Reasons, Bench: &results.Bench{Schema: results.BenchSchema, Experiment: m.Experiment,
+		r := &sheets.Result{DocumentOnly: true, Invalid: m.Reasons, Bench: &results.Bench{Schema: results.BenchSchema,
+			Experiment: m.Experiment,
 			Provenance: m.Provenance, Partial: m.Partial}}
 		return r, layOut(r, f, l)
 	}
@@ -56,7 +57,8 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	b := r.Bench
 	if r.DocumentOnly {
 		b.Paper = s.Paper
-		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) { // documents of the first versions have no kind
+		// documents of the first versions have no kind
+		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) {
 			b.Schema = s.Schema
 		}
 		judgeAnew(b)

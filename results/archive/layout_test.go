@@ -45,14 +45,17 @@ func TestDocumentsAreExportable(t *testing.T) {
 	for _, s := range sheets.Book(r).Sheets {
 		names = append(names, s.Name)
 	}
-	if got := strings.Join(names, " "); got != "README Summary Toy" || !r.Valid() || len(r.Bench.Statements) != 1 || !strings.HasPrefix(r.Validity(), "yes") {
+	if got := strings.Join(names, " "); got != "README Summary Toy" || !r.Valid() ||
+		len(r.Bench.Statements) != 1 || !strings.HasPrefix(r.Validity(), "yes") {
 		t.Errorf("%s, %s, %v", got, r.Validity(), r.Bench.Statements)
 	}
-	if r, err = LoadExportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 || len(sheets.Published(r.Bench).Rows) != 1 {
+	if r, err = LoadExportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 ||
+		len(sheets.Published(r.Bench).Rows) != 1 {
 		t.Errorf("of a document that nobody knows: %v, %v", r, err)
 	}
 	old := strings.Replace(text, `"kind": "value", `, "", 1)
-	if r, err = LoadExportable(document(t, store.Manifest{Valid: true}, old), toy.Declarations, layouts); err != nil || len(r.Bench.Paper) != 0 || len(r.Own) != 1 {
+	if r, err = LoadExportable(document(t, store.Manifest{Valid: true}, old), toy.Declarations,
+		layouts); err != nil || len(r.Bench.Paper) != 0 || len(r.Own) != 1 {
 		t.Errorf("of a claim of the first version that is made no longer: %v, %v", r, err)
 	}
 	f = document(t, store.Manifest{Partial: true, Reasons: []string{"stopped"}}, text)

@@ -135,12 +135,14 @@ func TestMissingFilesSay(t *testing.T) {
 			proof, verified := Verify(f, toy.Declarations)
 			loaded, err := Load(f, toy.Declarations)
 			_, exported := LoadExportable(f, toy.Declarations, nil)
-			fmt.Fprintf(&b, "%s %q\n  verify: %s\n  load: %s\n  export: %s\n", name, junk, firstLine(f, verified), firstLine(f, err), firstLine(f, exported))
+			fmt.Fprintf(&b, "%s %q\n  verify: %s\n  load: %s\n  export: %s\n", name, junk, firstLine(f, verified),
+				firstLine(f, err), firstLine(f, exported))
 			if verified == nil {
 				fmt.Fprintf(&b, "  %+v\n", *proof)
 			}
 			if err == nil {
-				fmt.Fprintf(&b, "  %d runs, %d samples, %d delivered, %s\n", len(loaded.Runs), len(loaded.Samples), loaded.Delivered, strings.ReplaceAll(loaded.RawRows, f.ID(), "ID"))
+				fmt.Fprintf(&b, "  %d runs, %d samples, %d delivered, %s\n", len(loaded.Runs), len(loaded.Samples),
+					loaded.Delivered, strings.ReplaceAll(loaded.RawRows, f.ID(), "ID"))
 			}
 		}
 	}
@@ -174,9 +176,12 @@ func TestDocumentsSay(t *testing.T) {
 	}
 	const claim = `{"id":"olaf/table1.olaf.40g.received","row":"r","column":"c","kind":"value","basis":"measured","published":2,"ours":{"mean":1,"n":1}}`
 	for _, text := range []string{
-		`{}`, `[]`, `{"schema":"toy/v1"}`, `{"schema":"toy/v7","config":{"a":1},"statements":["one","two"]}`, `{"schema":"other/v1","config":{"a":1}}`, `{"schema":"toy/v1","broken":1}`, `{"schema":"toy"}`,
-		`{"schema":"toy/v1","paper":[` + claim + `]}`, `{"schema":"toy/v1","paper":[` + strings.Replace(claim, `"basis":"measured",`, "", 1) + "," + claim + `]}`,
-		`{"schema":"toy/v1","paper":[` + strings.Replace(claim, `"kind":"value",`, "", 1) + `]}`, `{"schema":"toy/v1","config":3,"statements":3}`,
+		`{}`, `[]`, `{"schema":"toy/v1"}`, `{"schema":"toy/v7","config":{"a":1},"statements":["one","two"]}`,
+		`{"schema":"other/v1","config":{"a":1}}`, `{"schema":"toy/v1","broken":1}`, `{"schema":"toy"}`,
+		`{"schema":"toy/v1","paper":[` + claim + `]}`, `{"schema":"toy/v1","paper":[` + strings.Replace(claim,
+			`"basis":"measured",`, "", 1) + "," + claim + `]}`,
+		`{"schema":"toy/v1","paper":[` + strings.Replace(claim, `"kind":"value",`, "", 1) + `]}`,
+		`{"schema":"toy/v1","config":3,"statements":3}`,
 	} {
 		f := document(t, store.Manifest{Valid: true}, text)
 		proof, verified := Verify(f, toy.Declarations)
@@ -186,7 +191,8 @@ func TestDocumentsSay(t *testing.T) {
 			fmt.Fprintf(&b, "  %+v\n", *proof)
 		}
 		if err == nil {
-			fmt.Fprintf(&b, "  %s, config %s, statements %q, %d paper lines, own %d, valid %t\n", r.Bench.Schema, r.Bench.Config, r.Bench.Statements, len(r.Bench.Paper), len(r.Own), r.Valid())
+			fmt.Fprintf(&b, "  %s, config %s, statements %q, %d paper lines, own %d, valid %t\n", r.Bench.Schema,
+				r.Bench.Config, r.Bench.Statements, len(r.Bench.Paper), len(r.Own), r.Valid())
 		}
 	}
 	golden.Equal(t, "documents.txt", b.Bytes())
@@ -243,7 +249,8 @@ func TestForeignFrames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		seen := 0
-		if err := VisitObservations(f, func(uint32, *olaf.Observation) bool { seen++; return seen < 3 }); err != nil || seen != 3 {
+		if err := VisitObservations(f,
+			func(uint32, *olaf.Observation) bool { seen++; return seen < 3 }); err != nil || seen != 3 {
 			t.Errorf("%s: asked for 3 frames, %d came, %v", name, seen, err)
 		}
 	}
@@ -264,7 +271,8 @@ func TestSamplesAreTheFirst(t *testing.T) {
 			t.Fatalf("a sample of run %d", s.Run)
 		}
 		from, _ := example.Observations(s.Queue == "olaf", s.OutRateBPS, 0)
-		if want := &from[count[[2]any{s.Queue, s.OutRateBPS}]-1]; s.Observation.Update != want.Update || !slices.Equal(s.Observation.Contributors, want.Contributors) {
+		if want := &from[count[[2]any{s.Queue, s.OutRateBPS}]-1]; s.Observation.Update != want.Update ||
+			!slices.Equal(s.Observation.Contributors, want.Contributors) {
 			t.Fatalf("%+v is kept, %+v was recorded", s.Observation, want)
 		}
 	}
@@ -286,7 +294,8 @@ func TestSamplesAreTheFirst(t *testing.T) {
 // What makes a run doubtful is told apart from what was known of it, and from rules that are new.
 func TestDoubts(t *testing.T) {
 	broken := toy.Counts(map[string]int64{"sent": 3, "in": 2})
-	whole := toy.Counts(map[string]int64{"sent": 3, "in": 3, "appended": 3, "delivered": 3, "received": 3, "count_delivered": 3})
+	whole := toy.Counts(map[string]int64{"sent": 3, "in": 3, "appended": 3, "delivered": 3, "received": 3,
+		"count_delivered": 3})
 	rule := ""
 	var why *olaf.BrokenError
 	if errors.As(broken.Check(), &why) {
@@ -302,11 +311,15 @@ func TestDoubts(t *testing.T) {
 		reasons []string
 		newer   string
 	}{
-		"as it was":       {Kept{checks: []string{rule}}, results.Run{Counters: whole}, nil, ""},
-		"known before":    {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}}, results.Run{Counters: broken, Invalid: []string{text}}, nil, ""},
-		"not known":       {Kept{checks: []string{rule}}, results.Run{Counters: broken, Invalid: []string{text}}, []string{text}, ""},
-		"by a new rule":   {Kept{}, results.Run{Counters: broken, Invalid: []string{text, "and more"}}, []string{"and more"}, text},
-		"for another one": {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}}, results.Run{Counters: broken, Invalid: []string{text, "x"}}, []string{"x"}, ""},
+		"as it was": {Kept{checks: []string{rule}}, results.Run{Counters: whole}, nil, ""},
+		"known before": {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
+			results.Run{Counters: broken, Invalid: []string{text}}, nil, ""},
+		"not known": {Kept{checks: []string{rule}}, results.Run{Counters: broken, Invalid: []string{text}},
+			[]string{text}, ""},
+		"by a new rule": {Kept{}, results.Run{Counters: broken, Invalid: []string{text, "and more"}},
+			[]string{"and more"}, text},
+		"for another one": {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
+			results.Run{Counters: broken, Invalid: []string{text, "x"}}, []string{"x"}, ""},
 	} {
 		reasons, newer := c.kept.Doubts(&c.again)
 		if !slices.Equal(reasons, c.reasons) || newer != c.newer {
@@ -325,7 +338,8 @@ func TestExportsThatFail(t *testing.T) {
 	if err := s.SetExport(f.ID(), store.Export{Kind: "odt", Tool: "v1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations, nil); err == nil || !strings.Contains(err.Error(), `no export of kind "odt"`) {
+	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations, nil); err == nil || !strings.Contains(err.Error(),
+		`no export of kind "odt"`) {
 		t.Errorf("%v", err)
 	}
 	if made, others, err := VerifyExports(s, f, "v2", toy.Declarations, nil); err != nil || made != 0 || others != 1 {

@@ -183,7 +183,8 @@ func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 }
 
 func mismatchError(f *store.Folder, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s; run it again, or remove it with olafctl runs rm %s", ErrMismatch, f.ID(), fmt.Sprintf(format, args...), f.ID())
+	return fmt.Errorf("%w: %s: %s; run it again, or remove it with olafctl runs rm %s", ErrMismatch, f.ID(),
+		fmt.Sprintf(format, args...), f.ID())
 }
 
 // checkDocument computes rows, comparisons and paper lines again from the runs.
@@ -205,7 +206,8 @@ func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept
 	}
 	for i := range bench.Comparisons {
 		c := &bench.Comparisons[i]
-		again := results.CompareRuns(groups[configuration{c.Queue, c.OutRateBPS}], groups[configuration{c.Versus, c.OutRateBPS}])
+		again := results.CompareRuns(groups[configuration{c.Queue, c.OutRateBPS}],
+			groups[configuration{c.Versus, c.OutRateBPS}])
 		if why := c.Differs(&again); why != "" {
 			return mismatchError(f, "the comparison of %s with %s at %s: %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS), why)
 		}

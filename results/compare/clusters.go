@@ -45,7 +45,8 @@ func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, r
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		line := Cluster{Queue: of.name(), OutRateBPS: of.a.rate, Cluster: id, Title: m.Title, A: results.Describe(nil, absent), B: results.Describe(nil, absent)}
+		line := Cluster{Queue: of.name(), OutRateBPS: of.a.rate, Cluster: id, Title: m.Title, A: results.Describe(nil,
+			absent), B: results.Describe(nil, absent)}
 		for i, s := range []*results.Statistic{&line.A, &line.B} {
 			if age, ok := sides[i][id]; ok {
 				*s, line.Metric = age.Statistic, age.Name
@@ -116,11 +117,14 @@ func (d *Document) printClusters(all bool, print func(title string, s *table.She
 
 func clusterSheet(lines []Cluster) *table.Sheet {
 	number := table.General
-	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "CLUSTER", Format: number}, {Header: "A", Format: number},
-		{Header: "B", Format: number}, {Header: "CHANGE", Format: number}, {Header: "TWIN OF A", Format: number, Spare: 1}, {Header: "TWIN OF B", Format: number, Spare: 1}}}
+	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"},
+		{Header: "CLUSTER", Format: number}, {Header: "A", Format: number},
+		{Header: "B", Format: number}, {Header: "CHANGE", Format: number}, {Header: "TWIN OF A", Format: number,
+			Spare: 1}, {Header: "TWIN OF B", Format: number, Spare: 1}}}
 	for i := range lines {
 		l := &lines[i]
-		s.Rows = append(s.Rows, []table.Cell{table.S(l.Title), table.S(l.Queue), table.S(olaf.Rate(l.OutRateBPS).String()), table.S(fmt.Sprint(l.Cluster)), table.S(text.Duration(l.A.Mean)),
+		s.Rows = append(s.Rows, []table.Cell{table.S(l.Title), table.S(l.Queue),
+			table.S(olaf.Rate(l.OutRateBPS).String()), table.S(fmt.Sprint(l.Cluster)), table.S(text.Duration(l.A.Mean)),
 			table.S(text.Duration(l.B.Mean)), table.S(formatChange(l.ChangePct)), table.S(twinOf(&l.A)), table.S(twinOf(&l.B))})
 	}
 	return s

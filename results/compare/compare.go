@@ -121,9 +121,11 @@ type Paired struct {
 func CompareResults(a, b *Side) (*Document, error) {
 	experiment := paper.Canonical(a.Experiment)
 	if paper.Canonical(b.Experiment) != experiment {
-		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs", ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
+		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs",
+			ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
-	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config, b.Config)}
+	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config,
+		b.Config)}
 	for _, side := range []*Side{a, b} {
 		if side.Partial {
 			doc.warn("%s was interrupted: runs of its plan are missing", side.Name)
@@ -139,7 +141,8 @@ func CompareResults(a, b *Side) (*Document, error) {
 			if onWires(runsB) {
 				measured, other = other, measured
 			}
-			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what hosts and machine take", pair.name(), atRate(pair.a.rate), measured, other)
+			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what "+
+				"hosts and machine take", pair.name(), atRate(pair.a.rate), measured, other)
 		}
 		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && !shareSeed(validRuns(runsA), validRuns(runsB)) {
 			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), atRate(pair.a.rate))
@@ -151,7 +154,8 @@ func CompareResults(a, b *Side) (*Document, error) {
 				continue
 			}
 			if m.PerUpdate && !same {
-				doc.warn("%s: %s is not compared: an update of the weights is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
+				doc.warn("%s: %s is not compared: an update of the weights "+
+					"is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
 				continue
 			}
 			if line, any := lineOf(pair, m, validRuns(runsA), validRuns(runsB)); any {
@@ -165,7 +169,8 @@ func CompareResults(a, b *Side) (*Document, error) {
 	}
 	doc.judge()
 	if len(doc.Lines) == 0 {
-		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.describe(), b.describe())
+		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent,
+			a.describe(), b.describe())
 	}
 	return doc, nil
 }
@@ -200,7 +205,8 @@ func (d *Document) warnLone(of pair, lone map[string]string) {
 			}
 		}
 		if slices.Sort(names); len(names) > 0 {
-			d.warn("%s%s: only %s (%s) has %s: the other side was kept by a build with other definitions", of.name(), atRate(of.a.rate), side.letter,
+			d.warn("%s%s: only %s (%s) has %s: the other side was kept by a build with other definitions", of.name(),
+				atRate(of.a.rate), side.letter,
 				side.name, strings.Join(names, ", "))
 		}
 	}
@@ -265,7 +271,8 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 
 // addBeside adds the twin's values of an age if a side has them.
 func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
-	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
+	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
+		A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
 	if line.A != nil || line.B != nil {
 		d.Beside = append(d.Beside, line)
 	}
@@ -433,7 +440,8 @@ func (d *Document) judge() {
 		}
 	}
 	if few > 0 {
-		d.warn("too few runs for %d of %d lines: no data of that size could show a difference at %v; six runs of equal seed on both sides are enough", few, len(d.Lines), alpha)
+		d.warn("too few runs for %d of %d lines: no data of that size could show a difference at %v; six runs of "+
+			"equal seed on both sides are enough", few, len(d.Lines), alpha)
 	}
 }
 
@@ -471,7 +479,8 @@ func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs []
 
 func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
 	differences := differencesOf(pairsOf(m, a, b))
-	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
+	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"),
+		Low: results.Missing(), High: results.Missing()}
 	if low, high, ok := results.Bootstrap(knownValues(differences), resamples, 1); ok {
 		p.Low, p.High = results.Float(low), results.Float(high)
 	}
@@ -586,7 +595,9 @@ func (d *Document) notes() (notes []string) {
 	for _, w := range d.Warnings {
 		notes = append(notes, "warning: "+w)
 	}
-	return append(notes, fmt.Sprintf("A is %s, B is %s; paired t test over runs of equal seed, else permutation of rank sums, at %v by Holm over all lines; ± is a 95 %% half-width", d.A, d.B, alpha))
+	return append(notes, fmt.Sprintf(
+		"A is %s, B is %s; paired t test over runs of equal seed, else permutation of rank sums, at %v by Holm over "+
+			"all lines; ± is a 95 %% half-width", d.A, d.B, alpha))
 }
 
 func orNone(s string) string {

@@ -21,7 +21,8 @@ func side(name string, aom ...float64) *Side {
 	s := &Side{Name: name, Experiment: "table1", Config: json.RawMessage(`{"slots":8,"name":"` + name + `"}`)}
 	for i, v := range aom {
 		s.Runs = append(s.Runs, results.Run{Queue: "olaf", OutRateBPS: 40e9, Index: i, Seed: uint64(i),
-			Declared: toy.Declared, Counters: toy.Counts(nil), Metrics: toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v)})})
+			Declared: toy.Declared, Counters: toy.Counts(nil),
+			Metrics: toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v)})})
 	}
 	return s
 }
@@ -44,7 +45,8 @@ func TestSeparatedSamplesAreSignificant(t *testing.T) {
 	}
 	// Seven pairs that all differ by 10: p = 2/2^7 from the signs.
 	l := line(t, d, "aom_cluster_ns")
-	if l.Verdict != "higher" || l.Effect != 1 || l.Difference.Mean != 10 || l.Difference.CI95 != 0 || l.Difference.N != 7 || l.P != 2.0/128 || l.Test != pairedT || l.ChangePct < 76.9 || l.ChangePct > 77 {
+	if l.Verdict != "higher" || l.Effect != 1 || l.Difference.Mean != 10 || l.Difference.CI95 != 0 ||
+		l.Difference.N != 7 || l.P != 2.0/128 || l.Test != pairedT || l.ChangePct < 76.9 || l.ChangePct > 77 {
 		t.Errorf("%+v", l)
 	}
 	if len(d.Warnings) != 0 || !d.Significant() {
@@ -72,7 +74,8 @@ func TestMixedAndIdenticalSamples(t *testing.T) {
 
 // TestPairsDecide sets runs against each other whose spread between seeds hides a small difference within them.
 func TestPairsDecide(t *testing.T) {
-	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3, 701, 800.9)
+	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3,
+		701, 800.9)
 	d, err := CompareResults(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -116,10 +119,12 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "b was interrupted") || strings.Contains(text, "a was interrupted") {
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "b was interrupted") ||
+		strings.Contains(text, "a was interrupted") {
 		t.Error(text)
 	}
-	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") || strings.Contains(text, "too few") == (d.Lines[0].Verdict != TooFew) {
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") ||
+		strings.Contains(text, "too few") == (d.Lines[0].Verdict != TooFew) {
 		t.Error(text)
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
@@ -134,7 +139,8 @@ func TestMeasuredBesideVirtual(t *testing.T) {
 		of   []*Side
 		says string
 	}{
-		{nil, ""}, {[]*Side{b}, "olaf at 40Gbps: b was measured on real wires by a machine's clock, a was not"}, {[]*Side{a}, ""},
+		{nil, ""}, {[]*Side{b}, "olaf at 40Gbps: b was measured on real wires by a machine's clock, a was not"},
+		{[]*Side{a}, ""},
 	} {
 		for _, s := range c.of {
 			for i := range s.Runs {
@@ -145,7 +151,8 @@ func TestMeasuredBesideVirtual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(d.Warnings, "\n"); strings.Contains(text, "real wires") != (c.says != "") || !strings.Contains(text, c.says) {
+		if text := strings.Join(d.Warnings, "\n"); strings.Contains(text, "real wires") != (c.says != "") ||
+			!strings.Contains(text, c.says) {
 			t.Errorf("%q, want %q", text, c.says)
 		}
 	}
@@ -167,7 +174,8 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 	for i := range b.Runs {
 		b.Runs[i].Seed += 10
 	}
-	if d, err = CompareResults(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"), "olaf at 40Gbps: no seed is on both sides") {
+	if d, err = CompareResults(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"),
+		"olaf at 40Gbps: no seed is on both sides") {
 		t.Errorf("%q %v", d.Warnings, err)
 	}
 }
@@ -175,7 +183,8 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 // TestTextIsShort holds that a terminal of 120 columns shows the table, in units and digits for people, and that the sheet
 // keeps every digit.
 func TestTextIsShort(t *testing.T) {
-	d, err := CompareResults(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1, 254e6, 252e6, 251e6, 256e6, 250e6))
+	d, err := CompareResults(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1,
+		254e6, 252e6, 251e6, 256e6, 250e6))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +192,8 @@ func TestTextIsShort(t *testing.T) {
 	if err := d.WriteText(&b, text.View{Width: 120}, false); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  <0.001        0.031  lower\n"}
+	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n",
+		"AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  <0.001        0.031  lower\n"}
 	for _, text := range want {
 		if !strings.Contains(b.String(), text) {
 			t.Errorf("no %q in\n%s", text, b.String())
@@ -191,7 +201,8 @@ func TestTextIsShort(t *testing.T) {
 	}
 	sheet := d.Sheet()
 	b.Reset()
-	if err := sheet.WriteCSV(&b); err != nil || sheet.Title != d.B+" against "+d.A || !strings.Contains(b.String(), ",348727114.43333") {
+	if err := sheet.WriteCSV(&b); err != nil || sheet.Title != d.B+" against "+d.A || !strings.Contains(b.String(),
+		",348727114.43333") {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }
@@ -205,7 +216,8 @@ func TestListsOfSettingsAreFolded(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(d.notes(), "\n")
-	if strings.Count(notes, "config ") != 3 || !strings.Contains(notes, "config seeds: (none) → 1 … 7\n") || len(d.Config) != 102 {
+	if strings.Count(notes, "config ") != 3 || !strings.Contains(notes, "config seeds: (none) → 1 … 7\n") ||
+		len(d.Config) != 102 {
 		t.Errorf("%d settings differ:\n%s", len(d.Config), notes)
 	}
 }
@@ -216,18 +228,22 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteMarkdown(&b, true); err != nil || !strings.Contains(b.String(), "**olaf at 40Gbps, runs: 6 of A, 6 of B**\n\n| METRIC | A | B |") || !strings.Contains(b.String(), "| AoM per cluster, ns | ") {
+	if err := d.WriteMarkdown(&b, true); err != nil || !strings.Contains(b.String(),
+		"**olaf at 40Gbps, runs: 6 of A, 6 of B**\n\n| METRIC | A | B |") || !strings.Contains(b.String(),
+		"| AoM per cluster, ns | ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 
 func TestDigitsForPeople(t *testing.T) {
-	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %", 0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
+	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %",
+		0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
 		if got := formatChange(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)
 		}
 	}
-	for p, want := range map[results.Float]string{1e-9: "<0.001", 0.000499: "<0.001", 0.0005: "0.001", 0.000502: "0.001", 0.0304: "0.030"} {
+	for p, want := range map[results.Float]string{1e-9: "<0.001", 0.000499: "<0.001", 0.0005: "0.001",
+		0.000502: "0.001", 0.0304: "0.030"} {
 		if got := formatP(p); got != want {
 			t.Errorf("a probability of %v prints as %q", p, got)
 		}
@@ -244,7 +260,8 @@ func TestChangeIsOfWhatIsKnown(t *testing.T) {
 	}{
 		{nil, of(10), of(12), 20}, {nil, of(-10, -10), of(-5), -50}, {[][2]float64{{4, 5}}, of(4, 100), of(5, 7), 25},
 		{nil, of(), of(1), results.Missing()}, {nil, of(1), of(), results.Missing()}, {nil, of(), of(), results.Missing()},
-		{nil, of(0), of(5), results.Missing()}, {nil, of(0), of(0), results.Missing()}, {nil, of(0), of(), results.Missing()}, {[][2]float64{{0, 5}}, of(0, 4), of(5), results.Missing()},
+		{nil, of(0), of(5), results.Missing()}, {nil, of(0), of(0), results.Missing()},
+		{nil, of(0), of(), results.Missing()}, {[][2]float64{{0, 5}}, of(0, 4), of(5), results.Missing()},
 	} {
 		if got := changeOf(c.pairs, c.a, c.b); got != c.want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(c.want))) {
 			t.Errorf("from %v to %v, pairs %v: %v, want %v", c.a.Mean, c.b.Mean, c.pairs, got, c.want)
@@ -261,7 +278,8 @@ func TestToldOfClusters(t *testing.T) {
 		s    results.Statistic
 		want bool
 	}{{none, false}, {measured, true}, {twin, true}, {nothing, false}} {
-		for _, c := range []Cluster{{A: side.s, B: none}, {A: none, B: side.s}, {A: side.s, B: nothing}, {A: nothing, B: side.s}} {
+		for _, c := range []Cluster{{A: side.s, B: none}, {A: none, B: side.s}, {A: side.s, B: nothing},
+			{A: nothing, B: side.s}} {
 			if c.isKnown() != side.want {
 				t.Errorf("%+v beside %+v: told %t", c.A, c.B, !side.want)
 			}
@@ -269,7 +287,8 @@ func TestToldOfClusters(t *testing.T) {
 	}
 	lines := []Cluster{{Title: "AoM", Queue: "olaf", A: twin, B: twin}}
 	var b strings.Builder
-	if err := clusterSheet(lines).WriteText(&b, 48); err != nil || !strings.HasSuffix(b.String(), "not shown at this width: TWIN OF A\n") {
+	if err := clusterSheet(lines).WriteText(&b, 48); err != nil || !strings.HasSuffix(b.String(),
+		"not shown at this width: TWIN OF A\n") {
 		t.Errorf("%s%v", b.String(), err)
 	}
 }
@@ -303,8 +322,10 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 
 // TestFoldedNames folds what has a place in a list, and leaves all other names alone.
 func TestFoldedNames(t *testing.T) {
-	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]", "a": "a", "[0]": "", "]": "]"} {
-		if got := foldSettings([]Setting{{Name: name, A: "1", B: "2"}}); len(got) != 1 || got[0] != (Setting{want, "1", "2"}) {
+	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]",
+		"a": "a", "[0]": "", "]": "]"} {
+		if got := foldSettings([]Setting{{Name: name, A: "1", B: "2"}}); len(got) != 1 ||
+			got[0] != (Setting{want, "1", "2"}) {
 			t.Errorf("%s: %+v, want %s", name, got, want)
 		}
 	}
@@ -312,7 +333,8 @@ func TestFoldedNames(t *testing.T) {
 
 // TestUnitsAreNotSaidTwice leaves a unit out behind a title that begins with it.
 func TestUnitsAreNotSaidTwice(t *testing.T) {
-	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates", "Up": "Up, updates", "updates": "updates"} {
+	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates",
+		"Up": "Up, updates", "updates": "updates"} {
 		if got := sheetOf([]*Line{{Title: title, Unit: "updates"}}).Rows[0][0].Text; got != want {
 			t.Errorf("%s: %s, want %s", title, got, want)
 		}
@@ -322,7 +344,8 @@ func TestUnitsAreNotSaidTwice(t *testing.T) {
 func TestNothingToCompare(t *testing.T) {
 	other := side("b", 1, 2)
 	other.Experiment = "fig7"
-	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "fig7") {
+	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) ||
+		!strings.Contains(err.Error(), "fig7") {
 		t.Error(err)
 	}
 	other = side("b", 1, 2)
@@ -331,10 +354,12 @@ func TestNothingToCompare(t *testing.T) {
 	}
 	none := side("none", 1)
 	none.Runs[0].Invalid = []string{"the capture lost 1 frames"}
-	if _, err := CompareResults(none, other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "none has no valid run, b has olaf at 1Mbps") {
+	if _, err := CompareResults(none, other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(),
+		"none has no valid run, b has olaf at 1Mbps") {
 		t.Error(err)
 	}
-	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
+	if _, err := CompareResults(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) ||
+		!strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
 		t.Error(err)
 	}
 }
@@ -347,11 +372,13 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 		}
 		return s
 	}
-	d, err := CompareResults(named(side("a", 1, 2, 3, 4, 5, 6), "fifo"), named(side("b", 11, 12, 13, 14, 15, 16), "olaf tc"))
+	d, err := CompareResults(named(side("a", 1, 2, 3, 4, 5, 6), "fifo"), named(side("b", 11, 12, 13, 14, 15, 16),
+		"olaf tc"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := line(t, d, "aom_cluster_ns"); l.Queue != "fifo → olaf tc" || l.Verdict != "higher" || l.Difference.Mean != 10 || l.Difference.N != 6 || len(d.Warnings) != 0 {
+	if l := line(t, d, "aom_cluster_ns"); l.Queue != "fifo → olaf tc" || l.Verdict != "higher" ||
+		l.Difference.Mean != 10 || l.Difference.N != 6 || len(d.Warnings) != 0 {
 		t.Errorf("%+v %q", l, d.Warnings)
 	}
 	two := named(side("b", 1, 2), "fifo")
@@ -372,11 +399,13 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := line(t, d, "tc_withheld")
-	if l.Title != "Withheld by transmission control" || l.A.Mean != 0 || l.B.Mean != 6232.5 || l.Difference.Mean != 6232.5 || l.ChangePct.Known() || l.Verdict != "higher" {
+	if l.Title != "Withheld by transmission control" || l.A.Mean != 0 || l.B.Mean != 6232.5 ||
+		l.Difference.Mean != 6232.5 || l.ChangePct.Known() || l.Verdict != "higher" {
 		t.Errorf("%+v", l)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
+	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(),
+		"\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
 		t.Errorf("%s %v", b.String(), err)
 	}
 	if d, err = CompareResults(off, off); err != nil {
@@ -421,7 +450,8 @@ func TestClusters(t *testing.T) {
 	}
 	other.Runs[0].LatenessNS = new(olaf.Quantiles)
 	for _, order := range [][2]*Side{{virtual(), other}, {other, virtual()}} {
-		if d, err = CompareResults(order[0], order[1]); err != nil || len(d.Clusters) != 4 { // of two clusters the mean and the peak; no worker is known
+		// of two clusters the mean and the peak; no worker is known
+		if d, err = CompareResults(order[0], order[1]); err != nil || len(d.Clusters) != 4 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
@@ -436,7 +466,8 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := d.Clusters[1]; l.Cluster != 1 || l.Metric != "aom_ns" || l.A.Mean != 150 || l.B.Mean != 30 || math.Abs(float64(l.ChangePct+85)) > 1e-9 {
+	if l := d.Clusters[1]; l.Cluster != 1 || l.Metric != "aom_ns" || l.A.Mean != 150 || l.B.Mean != 30 ||
+		math.Abs(float64(l.ChangePct+85)) > 1e-9 {
 		t.Errorf("%+v", l)
 	}
 	if l := d.Clusters[0]; l.Cluster != 0 || l.B.Known() || l.B.Reason != absent || l.ChangePct.Known() || l.A.Mean != 15 {
@@ -451,7 +482,8 @@ func TestBothSidesBeside(t *testing.T) {
 	for _, c := range []struct {
 		a, b *Side
 		has  [2]bool
-	}{{plain(), twin(), [2]bool{false, true}}, {twin(), plain(), [2]bool{true, false}}, {twin(), twin(), [2]bool{true, true}}} {
+	}{{plain(), twin(), [2]bool{false, true}}, {twin(), plain(), [2]bool{true, false}},
+		{twin(), twin(), [2]bool{true, true}}} {
 		d, err := CompareResults(c.a, c.b)
 		if err != nil || len(d.Beside) != 1 || [2]bool{d.Beside[0].A != nil, d.Beside[0].B != nil} != c.has {
 			t.Errorf("%s, %s: %+v, %v", c.a.Name, c.b.Name, d.Beside, err)
@@ -468,7 +500,8 @@ func TestTooFewAskNothing(t *testing.T) {
 		return Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: mean}}, toofew: few}
 	}
 	d := &Document{Lines: []Line{line(0.5, 1, true), line(0.03, -1, false), line(0.2, 1, true)}}
-	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != Lower || d.Lines[0].Verdict != TooFew || !d.Significant() {
+	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != Lower || d.Lines[0].Verdict != TooFew ||
+		!d.Significant() {
 		t.Errorf("%+v", d.Lines)
 	}
 	for p, want := range map[results.Float]string{0.05: NotSeen, 0.0499: Higher} {
@@ -499,7 +532,8 @@ func TestIntervalsOfManyResamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	low, high, _ := results.Bootstrap(differences, 2000, 1)
-	if l := line(t, d, "aom_cluster_ns"); float64(l.Difference.Low) != low || float64(l.Difference.High) != high || low >= high {
+	if l := line(t, d, "aom_cluster_ns"); float64(l.Difference.Low) != low || float64(l.Difference.High) != high ||
+		low >= high {
 		t.Errorf("%v to %v, want %v to %v", l.Difference.Low, l.Difference.High, low, high)
 	}
 	if s := d.Sheet(); !slices.Equal(s.Notes, d.notes()) || len(s.Notes) == 0 {
@@ -527,11 +561,13 @@ func TestTitlesAreFolded(t *testing.T) {
 				t.Errorf("%s: %q", name, text)
 			}
 		}
-		if !strings.HasPrefix(s.Columns[0].Header, "METRIC") && !strings.HasPrefix(b.String(), "AGE ") || !s.Columns[0].Prose {
+		if !strings.HasPrefix(s.Columns[0].Header, "METRIC") && !strings.HasPrefix(b.String(), "AGE ") ||
+			!s.Columns[0].Prose {
 			t.Errorf("%s:\n%s", name, b.String())
 		}
 	}
-	for title, want := range map[string]string{"Jain's index, clusters": "Jain, clusters", "Withheld by transmission control": "Withheld by control", "AoM": "AoM"} {
+	for title, want := range map[string]string{"Jain's index, clusters": "Jain, clusters",
+		"Withheld by transmission control": "Withheld by control", "AoM": "AoM"} {
 		if got := sheetOf([]*Line{{Title: title}}).Rows[0][0].Text; got != want {
 			t.Errorf("%s is %s", title, got)
 		}
@@ -557,14 +593,17 @@ func TestLinesAreInOrder(t *testing.T) {
 			t.Error(text)
 		}
 		var page strings.Builder
-		if err := d.WriteText(&page, text.View{Width: 120}, true); err != nil || !strings.HasPrefix(page.String(), "olaf, runs: 1 of A, 1 of B\n") || !strings.Contains(page.String(), "\n\nconfig ") && !strings.Contains(page.String(), "\n\nwarning: ") {
+		if err := d.WriteText(&page, text.View{Width: 120}, true); err != nil || !strings.HasPrefix(page.String(),
+			"olaf, runs: 1 of A, 1 of B\n") || !strings.Contains(page.String(), "\n\nconfig ") &&
+			!strings.Contains(page.String(), "\n\nwarning: ") {
 			t.Errorf("%v\n%s", err, page.String())
 		}
 		return list
 	}
 	forth, back := names(one, other), names(other, one)
 	slices.Reverse(back)
-	if len(forth) < 4 || slices.Index(forth, "aom_cluster_ns") > slices.Index(forth, "aom_worker_ns") || !slices.Equal(forth, back) {
+	if len(forth) < 4 || slices.Index(forth, "aom_cluster_ns") > slices.Index(forth, "aom_worker_ns") ||
+		!slices.Equal(forth, back) {
 		t.Errorf("%v, with the sides exchanged %v", forth, back)
 	}
 	one[0].Metrics = toy.Values(map[string]results.Float{})
@@ -581,7 +620,9 @@ func TestRatesApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteMarkdown(&b, true); err != nil || strings.Count(b.String(), "**olaf at 40Gbps, runs: 2 of A, 2 of B**") != 1 || strings.Count(b.String(), "**olaf at 20Gbps, runs: 1 of A, 1 of B**") != 1 {
+	if err := d.WriteMarkdown(&b, true); err != nil || strings.Count(b.String(),
+		"**olaf at 40Gbps, runs: 2 of A, 2 of B**") != 1 || strings.Count(b.String(),
+		"**olaf at 20Gbps, runs: 1 of A, 1 of B**") != 1 {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -606,13 +647,16 @@ func TestPairsAreKnown(t *testing.T) {
 
 // TestNotesOfManySettings tells twelve settings that differ, and of more how many they are.
 func TestNotesOfManySettings(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all", 14: "2 more settings differ; -o json lists all"} {
-		d, err := CompareResults(of("a", settingsOf(n, "1"), group("olaf", 40e9, 0, 10, 11)...), of("b", settingsOf(n, "2"), group("olaf", 40e9, 0, 10, 12)...))
+	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all",
+		14: "2 more settings differ; -o json lists all"} {
+		d, err := CompareResults(of("a", settingsOf(n, "1"), group("olaf", 40e9, 0, 10, 11)...),
+			of("b", settingsOf(n, "2"), group("olaf", 40e9, 0, 10, 12)...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		notes := strings.Join(d.notes(), "\n")
-		if strings.Count(notes, "config ") != min(n, 12) || strings.Contains(notes, "more settings") != (want != "") || !strings.Contains(notes, want) {
+		if strings.Count(notes, "config ") != min(n, 12) || strings.Contains(notes,
+			"more settings") != (want != "") || !strings.Contains(notes, want) {
 			t.Errorf("%d settings:\n%s", n, notes)
 		}
 		var b strings.Builder
@@ -624,10 +668,12 @@ func TestNotesOfManySettings(t *testing.T) {
 
 // TestWhatIsSparedFirst holds which columns a narrow page leaves out, the least needed first.
 func TestWhatIsSparedFirst(t *testing.T) {
-	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""), B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
+	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""),
+		B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
 	for width, want := range map[int]string{90: "SIGNED RANK", 78: "SIGNED RANK, CHANGE"} {
 		var b strings.Builder
-		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(), "not shown at this width: "+want+"\n") {
+		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(),
+			"not shown at this width: "+want+"\n") {
 			t.Errorf("%d wide: %v\n%s", width, err, b.String())
 		}
 	}
@@ -657,12 +703,14 @@ func TestMostChanged(t *testing.T) {
 	}
 	var out strings.Builder
 	d.Clusters = d.Clusters[:mostClusters+1]
-	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(), "; the 12 that changed most") || !strings.Contains(out.String(), "1 more ages of single clusters; --all lists them") {
+	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(),
+		"; the 12 that changed most") || !strings.Contains(out.String(), "1 more ages of single clusters; --all lists them") {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 	out.Reset()
 	d.Clusters = append(d.Clusters, make([]Cluster, 7)...)
-	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(), "; the 12 that changed most") || !strings.Contains(out.String(), "8 more ages of single clusters; --all lists them") {
+	if err := d.WriteMarkdown(&out, false); err != nil || !strings.Contains(out.String(),
+		"; the 12 that changed most") || !strings.Contains(out.String(), "8 more ages of single clusters; --all lists them") {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

@@ -27,9 +27,11 @@ func of(name, config string, runs ...results.Run) *Side {
 // group makes runs of one configuration with seeds from first on.
 func group(queue string, rate int64, first uint64, aom ...float64) (runs []results.Run) {
 	for i, v := range aom {
-		runs = append(runs, results.Run{Queue: queue, OutRateBPS: rate, Index: i, Seed: first + uint64(i), Declared: toy.Declared,
+		runs = append(runs, results.Run{Queue: queue, OutRateBPS: rate, Index: i, Seed: first + uint64(i),
+			Declared: toy.Declared,
 			Counters: toy.Counts(map[string]int64{"sent": 100, "aggregated": int64(v)}),
-			Metrics:  toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v), "aom_worker_ns": results.Float(1000 * v)})})
+			Metrics: toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v),
+				"aom_worker_ns": results.Float(1000 * v)})})
 	}
 	return runs
 }
@@ -44,7 +46,8 @@ func invalid(runs []results.Run, which ...int) []results.Run {
 // besideTwin sets the age of every run beside a twin's.
 func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
 	for i := range runs {
-		runs[i].Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: plan, Twin: twin, Measured: runs[i].Metrics.Of("aom_cluster_ns")}}
+		runs[i].Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: plan, Twin: twin,
+			Measured: runs[i].Metrics.Of("aom_cluster_ns")}}
 	}
 	return runs
 }
@@ -65,7 +68,8 @@ func clustered(runs []results.Run, ids ...int) []results.Run {
 	for i := range runs {
 		age := runs[i].Metrics.Of("aom_cluster_ns")
 		for _, id := range ids {
-			runs[i].Clusters = append(runs[i].Clusters, results.ClusterMetric{Cluster: id, Deliveries: 5, AoM: age, PeakAoM: 2 * age, AoMWorker: results.Missing()})
+			runs[i].Clusters = append(runs[i].Clusters, results.ClusterMetric{Cluster: id, Deliveries: 5, AoM: age,
+				PeakAoM: 2 * age, AoMWorker: results.Missing()})
 			age *= 10
 		}
 	}
@@ -107,22 +111,30 @@ func settingsOf(n int, value string) string {
 func TestStories(t *testing.T) {
 	both := append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15, 16, 17), group("fifo", 40e9, 0, 50, 51, 52)...)
 	for name, sides := range map[string][2]*Side{
-		"paired":   {of("a", `{}`, both...), of("b", `{}`, append(group("olaf", 40e9, 0, 21, 22.5, 24, 25.5, 27, 28.5, 30, 31.5), group("fifo", 40e9, 0, 50, 51, 52)...)...)},
-		"unpaired": {of("a", settingsOf(14, "1"), both...), of("b", settingsOf(14, "2"), append(group("olaf", 40e9, 100, 9, 10.5, 12, 8, 9, 8.5, 7, 8), group("fifo", 40e9, 100, 60, 61, 62)...)...)},
-		"few":      {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 0, 12)...)},
-		"one-sided": {of("a", `{"list":[1,2,3]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15), group("fifo", 20e9, 0, 50)...)...),
-			of("b", `{"list":[1,5,6]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15.5), group("fifo", 10e9, 0, 50)...)...)},
-		"invalid": {of("a", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 0, 1)...), of("b", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 3)...)},
+		"paired": {of("a", `{}`, both...), of("b", `{}`, append(group("olaf", 40e9, 0, 21, 22.5, 24, 25.5, 27, 28.5,
+			30, 31.5), group("fifo", 40e9, 0, 50, 51, 52)...)...)},
+		"unpaired": {of("a", settingsOf(14, "1"), both...), of("b", settingsOf(14, "2"),
+			append(group("olaf", 40e9, 100, 9, 10.5, 12, 8, 9, 8.5, 7, 8), group("fifo", 40e9, 100, 60, 61, 62)...)...)},
+		"few": {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 0, 12)...)},
+		"one-sided": {of("a", `{"list":[1,2,3]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15),
+			group("fifo", 20e9, 0, 50)...)...),
+			of("b", `{"list":[1,5,6]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15.5), group("fifo", 10e9, 0,
+				50)...)...)},
+		"invalid": {of("a", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 0, 1)...),
+			of("b", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 3)...)},
 		"none left": {of("a", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...),
 			of("b", `{}`, append(group("olaf", 40e9, 7, 10, 11), group("fifo", 40e9, 0, 50)...)...)},
 		"one of another seed": {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 5, 12)...)},
 		"none left of b": {of("a", `{}`, append(group("olaf", 40e9, 7, 10, 11), group("fifo", 40e9, 0, 50)...)...),
 			of("b", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...)},
-		"beside the twin": {of("a", `{}`, group("olaf", 3e6, 0, 10, 11)...), of("b", `{}`, append(besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5),
-			withheld(besideTwin(group("olaf", 3e6, 2, 14), 10, 12))...)...)},
-		"clusters": {of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, append(onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, ""),
-			onTwin(clustered(group("olaf", 3e6, 3, 99), 4, 7), 2, 0.75, "the pacer was late")...)...)},
-		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...), of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
+		"beside the twin": {of("a", `{}`, group("olaf", 3e6, 0, 10, 11)...),
+			of("b", `{}`, append(besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5),
+				withheld(besideTwin(group("olaf", 3e6, 2, 14), 10, 12))...)...)},
+		"clusters": {of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...),
+			of("b", `{}`, append(onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, ""),
+				onTwin(clustered(group("olaf", 3e6, 3, 99), 4, 7), 2, 0.75, "the pacer was late")...)...)},
+		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...),
+			of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := CompareResults(sides[0], sides[1])
@@ -182,7 +194,8 @@ func (f *full) Write(p []byte) (int, error) {
 // everything is a comparison that has something to say of everything: lines, ages beside the twin's, and single clusters.
 func everything(t *testing.T) *Document {
 	t.Helper()
-	d, err := CompareResults(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...), of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
+	d, err := CompareResults(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...),
+		of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
 	if err != nil || len(d.Beside) == 0 || len(d.Clusters) == 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}

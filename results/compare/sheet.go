@@ -12,15 +12,23 @@ import (
 // was compared with the twin has the twin's values, for the plan and for the logged arrivals, in its row.
 func (d *Document) Sheet() table.Sheet {
 	number := table.General
-	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
-		{Header: "A", Format: number}, {Header: "±", Format: number}, {Header: "B", Format: number}, {Header: "±", Format: number},
-		{Header: "change", Unit: "%", Format: table.Fixed1}, {Header: "paired diff", Format: number}, {Header: "±", Format: number},
-		{Header: "test"}, {Header: "p", Format: table.Fixed3}, {Header: "p (Holm)", Format: table.Fixed3}, {Header: "p (signed rank)", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"}, {Header: "verdict"},
-		{Header: "cluster"}, {Header: "plan of A", Format: number}, {Header: "twin of A", Format: number}, {Header: "plan of B", Format: number}, {Header: "twin of B", Format: number}}}
+	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"},
+		{Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
+		{Header: "A", Format: number}, {Header: "±", Format: number}, {Header: "B", Format: number},
+		{Header: "±", Format: number},
+		{Header: "change", Unit: "%", Format: table.Fixed1}, {Header: "paired diff", Format: number},
+		{Header: "±", Format: number},
+		{Header: "test"}, {Header: "p", Format: table.Fixed3}, {Header: "p (Holm)", Format: table.Fixed3},
+		{Header: "p (signed rank)", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"},
+		{Header: "verdict"},
+		{Header: "cluster"}, {Header: "plan of A", Format: number}, {Header: "twin of A", Format: number},
+		{Header: "plan of B", Format: number}, {Header: "twin of B", Format: number}}}
 	for i := range d.Lines {
 		l := &d.Lines[i]
-		row := append(bothSides(l.Queue, l.OutRateBPS, l.Title, l.Unit, &l.A, &l.B, l.ChangePct), numberCell(l.Difference.Mean), numberCell(l.Difference.CI95),
-			table.S(l.Test), numberCell(l.P), numberCell(l.PHolm), numberCell(l.PSignedRank), numberCell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict), table.S(""))
+		row := append(bothSides(l.Queue, l.OutRateBPS, l.Title, l.Unit, &l.A, &l.B, l.ChangePct),
+			numberCell(l.Difference.Mean), numberCell(l.Difference.CI95),
+			table.S(l.Test), numberCell(l.P), numberCell(l.PHolm), numberCell(l.PSignedRank), numberCell(l.Effect),
+			table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict), table.S(""))
 		a, b := d.besideOf(l)
 		s.Rows = append(s.Rows, append(row, twinsOf(a, b)...))
 	}
@@ -37,8 +45,10 @@ func (d *Document) Sheet() table.Sheet {
 func numberCell(f results.Float) table.Cell { return table.N(float64(f)) }
 
 // bothSides returns the first cells of a row: the configuration, and both sides.
-func bothSides(queue string, rate int64, title, unit string, a, b *results.Statistic, change results.Float) []table.Cell {
-	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit), numberCell(a.Mean), numberCell(a.CI95), numberCell(b.Mean), numberCell(b.CI95), numberCell(change)}
+func bothSides(queue string, rate int64, title, unit string, a, b *results.Statistic,
+	change results.Float) []table.Cell {
+	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit),
+		numberCell(a.Mean), numberCell(a.CI95), numberCell(b.Mean), numberCell(b.CI95), numberCell(change)}
 }
 
 // besideOf returns each side's comparison of a line with the twin, or nil.

@@ -66,7 +66,8 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 	hidden := 0
 	for first := 0; first < len(d.Lines); {
 		end := first + 1
-		for end < len(d.Lines) && d.Lines[end].Queue == d.Lines[first].Queue && d.Lines[end].OutRateBPS == d.Lines[first].OutRateBPS {
+		for end < len(d.Lines) && d.Lines[end].Queue == d.Lines[first].Queue &&
+			d.Lines[end].OutRateBPS == d.Lines[first].OutRateBPS {
 			end++
 		}
 		var shown []*Line
@@ -84,7 +85,8 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 		first = end
 	}
 	if len(d.Beside) > 0 {
-		if err := print("ages beside the twin's: of the plan, of the arrivals that were logged, and as measured", d.besideSheet()); err != nil {
+		if err := print("ages beside the twin's: of the plan, of the arrivals that were logged, and as measured",
+			d.besideSheet()); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +99,8 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 		notes = append([]string{fmt.Sprintf("%d more ages of single clusters; --all lists them", left)}, notes...)
 	}
 	if hidden > 0 {
-		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden, len(d.Lines))}, notes...)
+		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden,
+			len(d.Lines))}, notes...)
 	}
 	return notes, nil
 }
@@ -113,8 +116,10 @@ func titleOf(lines []Line) string {
 func sheetOf(lines []*Line) *table.Sheet {
 	number := table.General
 	short := strings.NewReplacer("Jain's index, ", "Jain, ", "transmission control", "control")
-	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC", Prose: true}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number, Spare: 1},
-		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK", Format: number, Spare: 2}, {Header: "VERDICT"}}}
+	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC", Prose: true}, {Header: "A", Format: number},
+		{Header: "B", Format: number}, {Header: "CHANGE", Format: number, Spare: 1},
+		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK",
+			Format: number, Spare: 2}, {Header: "VERDICT"}}}
 	for _, l := range lines {
 		by, unit := text.ScaleOf(l.Unit, &l.A, &l.B)
 		title := short.Replace(l.Title)
@@ -122,7 +127,9 @@ func sheetOf(lines []*Line) *table.Sheet {
 			title += ", " + unit
 		}
 		var row []table.Cell
-		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), formatChange(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), formatP(l.PHolm), formatP(l.PSignedRank), l.Verdict} {
+		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by),
+			formatChange(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), formatP(l.PHolm),
+			formatP(l.PSignedRank), l.Verdict} {
 			row = append(row, table.S(content))
 		}
 		s.Rows = append(s.Rows, row)
@@ -134,8 +141,10 @@ func sheetOf(lines []*Line) *table.Sheet {
 // and measured by the output.
 func (d *Document) besideSheet() *table.Sheet {
 	number := table.General
-	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "RUN"}, {Header: "PLAN", Format: number},
-		{Header: "TWIN", Format: number}, {Header: "MEASURED", Format: number}, {Header: "MEASURED/TWIN, %", Format: number, Spare: 1}}}
+	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"},
+		{Header: "RUN"}, {Header: "PLAN", Format: number},
+		{Header: "TWIN", Format: number}, {Header: "MEASURED", Format: number}, {Header: "MEASURED/TWIN, %",
+			Format: number, Spare: 1}}}
 	for i := range d.Beside {
 		line := &d.Beside[i]
 		for _, side := range []struct {
@@ -143,8 +152,10 @@ func (d *Document) besideSheet() *table.Sheet {
 			ages *results.Beside
 		}{{"A", line.A}, {"B", line.B}} {
 			if b := side.ages; b != nil {
-				s.Rows = append(s.Rows, []table.Cell{table.S(line.Title), table.S(line.Queue), table.S(olaf.Rate(line.OutRateBPS).String()), table.S(side.name),
-					table.S(text.Duration(b.Plan)), table.S(text.Duration(b.Twin)), table.S(text.Duration(b.Measured)), table.S(text.Signed(b.OutputPct()))})
+				s.Rows = append(s.Rows, []table.Cell{table.S(line.Title), table.S(line.Queue),
+					table.S(olaf.Rate(line.OutRateBPS).String()), table.S(side.name),
+					table.S(text.Duration(b.Plan)), table.S(text.Duration(b.Twin)), table.S(text.Duration(b.Measured)),
+					table.S(text.Signed(b.OutputPct()))})
 			}
 		}
 	}

@@ -149,10 +149,12 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 	g.eachBar(func(k, i int, foot, head, spread, paper float64) {
 		if !math.IsNaN(head) && head != foot && !g.chart.Series[i].Blank {
 			a, b := at(k, i, foot).Sub(side), at(k, i, head).Add(side)
-			drawBar(c, g.looks[i], vg.Rectangle{Min: vg.Point{X: min(a.X, b.X), Y: min(a.Y, b.Y)}, Max: vg.Point{X: max(a.X, b.X), Y: max(a.Y, b.Y)}})
+			drawBar(c, g.looks[i], vg.Rectangle{Min: vg.Point{X: min(a.X, b.X), Y: min(a.Y, b.Y)},
+				Max: vg.Point{X: max(a.X, b.X), Y: max(a.Y, b.Y)}})
 		}
 		if !math.IsNaN(head) && !math.IsNaN(spread) {
-			drawInterval(c, draw.LineStyle{Color: color.Black, Width: 0.75}, at(k, i, head-spread), at(k, i, head+spread), min(half, 3))
+			drawInterval(c, draw.LineStyle{Color: color.Black, Width: 0.75}, at(k, i, head-spread),
+				at(k, i, head+spread), min(half, 3))
 		}
 	})
 	g.eachBar(func(k, i int, _, _, _, paper float64) {

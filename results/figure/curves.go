@@ -69,7 +69,8 @@ func (p *panel) addBars(out *plot.Plot) {
 	for i, name := range p.bars.names {
 		marks = append(marks, plot.Tick{Value: float64(i), Label: name})
 	}
-	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.Transparent // the ticks only keep names off the axis
+	// the ticks only keep names off the axis
+	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.Transparent
 	names.Padding, values.Padding = 0, 0
 	if p.bars.level {
 		names.Tick.Label.YAlign = -0.5
@@ -235,7 +236,8 @@ func (c *curve) GlyphBoxes(p *plot.Plot) (boxes []plot.GlyphBox) {
 	for _, one := range c.points() {
 		for _, y := range []float64{one.y, one.paper} {
 			if !math.IsNaN(y) {
-				boxes = append(boxes, plot.GlyphBox{X: p.X.Norm(one.x), Y: p.Y.Norm(y), Rectangle: vg.Rectangle{Min: vg.Point{X: -4, Y: -4}, Max: vg.Point{X: 4, Y: 4}}})
+				boxes = append(boxes, plot.GlyphBox{X: p.X.Norm(one.x), Y: p.Y.Norm(y),
+					Rectangle: vg.Rectangle{Min: vg.Point{X: -4, Y: -4}, Max: vg.Point{X: 4, Y: 4}}})
 			}
 		}
 	}

@@ -61,7 +61,8 @@ func svgFile(w io.Writer, s *table.Sheet) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, svgFamily.ReplaceAllLiteralString(svg, "font-family:'Liberation Sans',Arial,Helvetica,sans-serif"))
+	_, err = io.WriteString(w, svgFamily.ReplaceAllLiteralString(svg,
+		"font-family:'Liberation Sans',Arial,Helvetica,sans-serif"))
 	return err
 }
 
@@ -127,7 +128,9 @@ var (
 // becomes the page's colour, --page.
 func inlineSVG(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
-	svg = svgSize.ReplaceAllString(svg, `<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+strings.ReplaceAll(escapeXML(title), "$", "$$")+`"`)
+	svg = svgSize.ReplaceAllString(svg,
+		`<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+
+			strings.ReplaceAll(escapeXML(title), "$", "$$")+`"`)
 	svg = strings.NewReplacer("#000000", "currentColor", "#FFFFFF", "var(--page, #FFFFFF)").Replace(svg)
 	return svgFamily.ReplaceAllLiteralString(svg, "font-family:inherit")
 }

@@ -90,7 +90,8 @@ func TestElementOfAPage(t *testing.T) {
 				t.Fatalf("%s: %v", s.Name, err)
 			}
 		}
-		if strings.Contains(text, "NaN") || strings.Contains(text, "#000000") || !strings.HasPrefix(text, "<svg role=") || !strings.Contains(text, "&quot;more&quot; for 5 $1") {
+		if strings.Contains(text, "NaN") || strings.Contains(text, "#000000") || !strings.HasPrefix(text,
+			"<svg role=") || !strings.Contains(text, "&quot;more&quot; for 5 $1") {
 			t.Errorf("%s: %.300s", s.Name, text)
 		}
 	}
@@ -108,23 +109,27 @@ func TestPictureHasTheFiguresShape(t *testing.T) {
 }
 
 func TestEmptyFigureIsAnError(t *testing.T) {
-	empty := &table.Sheet{Name: "x", Columns: make([]table.Column, 2), Rows: [][]table.Cell{{table.N(1), table.Missing("none")}},
+	empty := &table.Sheet{Name: "x", Columns: make([]table.Column, 2),
+		Rows:   [][]table.Cell{{table.N(1), table.Missing("none")}},
 		Charts: []table.Chart{{Title: "x", Kind: table.Lines, Series: []table.Series{{Name: "y", Column: 1}}}}}
 	if err := figure.Write(io.Discard, "svg", empty); !errors.Is(err, figure.ErrFigure) || figure.HasData(empty) {
 		t.Error(err)
 	}
-	if err := figure.Write(io.Discard, "gif", bars(1, "a")); !errors.Is(err, figure.ErrFigure) || !strings.Contains(err.Error(), "svg, pdf, png") {
+	if err := figure.Write(io.Discard, "gif", bars(1, "a")); !errors.Is(err, figure.ErrFigure) ||
+		!strings.Contains(err.Error(), "svg, pdf, png") {
 		t.Error(err)
 	}
 }
 
 // bars is n bars of a name, with an interval and a published number each.
 func bars(n int, name string) *table.Sheet {
-	s := &table.Sheet{Name: fmt.Sprintf("bars%d", n), Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Format: table.Fixed1}, {}, {}}}
+	s := &table.Sheet{Name: fmt.Sprintf("bars%d", n), Columns: []table.Column{{Header: "configuration"},
+		{Header: "lost", Format: table.Fixed1}, {}, {}}}
 	for i := range n {
 		s.Rows = append(s.Rows, []table.Cell{table.S(name), table.N(float64(10 + i)), table.N(1), table.N(12)})
 	}
-	s.Charts = []table.Chart{{Kind: table.Bars, Title: "Loss", YTitle: "lost [%]", Series: []table.Series{{Name: "ours", Column: 1, ErrorColumn: 2, PaperColumn: 3}}}}
+	s.Charts = []table.Chart{{Kind: table.Bars, Title: "Loss", YTitle: "lost [%]",
+		Series: []table.Series{{Name: "ours", Column: 1, ErrorColumn: 2, PaperColumn: 3}}}}
 	return s
 }
 
@@ -134,7 +139,8 @@ func TestNamesStayApart(t *testing.T) {
 	for _, c := range []struct {
 		bars       int
 		name, want string
-	}{{3, "olaf 40Gbps", ">olaf 40Gbps<"}, {6, "olaf 40Gbps", ">40Gbps<"}, {18, "olaf 40Gbps", ">olaf 40Gbps<"}, {2, long, ">control that"}, {40, long, ">control that"}} {
+	}{{3, "olaf 40Gbps", ">olaf 40Gbps<"}, {6, "olaf 40Gbps", ">40Gbps<"}, {18, "olaf 40Gbps", ">olaf 40Gbps<"},
+		{2, long, ">control that"}, {40, long, ">control that"}} {
 		if svg := drawn(t, bars(c.bars, c.name)); !strings.Contains(svg, c.want) {
 			t.Errorf("%d bars: no %s", c.bars, c.want)
 		}
@@ -159,7 +165,11 @@ func TestPaperIsCrosses(t *testing.T) {
 // curves is a sheet of so many curves of so many points.
 func curves(n, points int, name func(i int) string) *table.Sheet {
 	s := &table.Sheet{Name: fmt.Sprintf("curves%d-%d", n, points), Columns: make([]table.Column, 1+2*n),
-		Charts: []table.Chart{{Kind: table.Lines, Title: "Mean age of model over the output of the first switch, both queues per cluster, every worker of every group for itself", XTitle: "α", YTitle: "mean age of model of everybody who sends through the first switch, FIFO per worker and Olaf per cluster [ns]"}}}
+		Charts: []table.Chart{{Kind: table.Lines,
+			Title: "Mean age of model over the output of the first switch, both queues per cluster, every worker of " +
+				"every group for itself", XTitle: "α",
+			YTitle: "mean age of model of everybody who sends through the " +
+				"first switch, FIFO per worker and Olaf per cluster [ns]"}}}
 	for k := range points {
 		s.Rows = append(s.Rows, []table.Cell{table.N(float64(k))})
 		for i := range n {
@@ -175,7 +185,8 @@ func curves(n, points int, name func(i int) string) *table.Sheet {
 // TestMap holds that a map has a cell for every number and none where there is none, and a scale of its colours.
 func TestMap(t *testing.T) {
 	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots", Format: table.General}}}
-	chart := table.Chart{Kind: table.Map, Title: "Age of model", XTitle: "rate [Gbps]", YTitle: "slots", ZTitle: "mean AoM [µs]"}
+	chart := table.Chart{Kind: table.Map, Title: "Age of model", XTitle: "rate [Gbps]", YTitle: "slots",
+		ZTitle: "mean AoM [µs]"}
 	for k := range 40 {
 		chart.Series = append(chart.Series, table.Series{Name: fmt.Sprint(k), Column: k + 1})
 		s.Columns = append(s.Columns, table.Column{Header: fmt.Sprint(k), Format: table.General})
@@ -208,12 +219,14 @@ func TestMap(t *testing.T) {
 func TestDivergingMap(t *testing.T) {
 	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"}},
 		Rows: [][]table.Cell{{table.S("2")}, {table.S("4")}}}
-	chart := table.Chart{Kind: table.Map, Title: "Loss", XTitle: "out-rate", YTitle: "slots", ZTitle: "change, %", Diverging: true, Empty: "can't be told from 0"}
+	chart := table.Chart{Kind: table.Map, Title: "Loss", XTitle: "out-rate", YTitle: "slots", ZTitle: "change, %",
+		Diverging: true, Empty: "can't be told from 0"}
 	for k := range 8 {
 		name := fmt.Sprintf("%dGbps", 5*(k+1))
 		s.Columns = append(s.Columns, table.Column{Header: name, Format: table.General})
 		s.Rows[0] = append(s.Rows[0], table.N(float64(k)-80))
-		s.Rows[1] = append(s.Rows[1], map[bool]table.Cell{true: table.Missing("no value"), false: table.N(float64(k))}[k == 0])
+		s.Rows[1] = append(s.Rows[1], map[bool]table.Cell{true: table.Missing("no value"),
+			false: table.N(float64(k))}[k == 0])
 		chart.Series = append(chart.Series, table.Series{Name: name, Column: k + 1})
 	}
 	s.Charts = []table.Chart{chart}
@@ -231,19 +244,23 @@ func TestDivergingMap(t *testing.T) {
 // TestLabelsHaveTheirWidth checks that every text states the width that the figure has room for, whatever font draws it.
 func TestLabelsHaveTheirWidth(t *testing.T) {
 	svg := drawn(t, bars(3, "olaf tc (N = clusters) &"))
-	if texts, fixed := strings.Count(svg, "<text "), strings.Count(svg, "<text textLength="); texts == 0 || texts != fixed {
+	if texts, fixed := strings.Count(svg, "<text "), strings.Count(svg, "<text textLength="); texts == 0 ||
+		texts != fixed {
 		t.Errorf("%d of %d texts state their width, want all", fixed, texts)
 	}
 }
 
 // TestOutlinesOfAMap holds that each piece of an outline is drawn, and that its name stands beside the scale.
 func TestOutlinesOfAMap(t *testing.T) {
-	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
+	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"},
+		{Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
 		Rows: [][]table.Cell{{table.S("2"), table.N(1), table.N(2)}, {table.S("4"), table.N(3), table.N(4)}}}
-	chart := table.Chart{Kind: table.Map, Title: "Age", XTitle: "rate", YTitle: "slots", ZTitle: "change", Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}}
+	chart := table.Chart{Kind: table.Map, Title: "Age", XTitle: "rate", YTitle: "slots", ZTitle: "change",
+		Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}}
 	s.Charts = []table.Chart{chart}
 	before := strings.Count(drawn(t, s, figure.Formats()...), "<path")
-	s.Charts[0].Outlines = []table.Outline{{Name: "full line", Edges: []table.Edge{{Row: 0, Series: 1}, {Row: 1, Series: 1}}}, {Name: "dashed line", Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}
+	s.Charts[0].Outlines = []table.Outline{{Name: "full line", Edges: []table.Edge{{Row: 0, Series: 1},
+		{Row: 1, Series: 1}}}, {Name: "dashed line", Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}
 	svg := drawn(t, s, figure.Formats()...)
 	const strokes = 2 * (3 + 2) // white and black, three pieces and two beside their names
 	if got := strings.Count(svg, "<path"); got != before+strokes {

@@ -234,7 +234,8 @@ func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
 	}
 	p.legend.draw(c, left, top)
 	top -= p.legend.height + 4
-	area := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left + 4, Y: top - p.axes + 4}, Max: vg.Point{X: left + width - 8, Y: top}}}
+	area := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left + 4, Y: top - p.axes + 4},
+		Max: vg.Point{X: left + width - 8, Y: top}}}
 	axes := p.makePlot(width)
 	upright := plainStyle()
 	upright.XAlign, upright.Rotation = text.XCenter, math.Pi/2

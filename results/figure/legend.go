@@ -13,7 +13,8 @@ import (
 // Dashes and markers distinguish series without colours.
 var (
 	dashes  = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {11, 3}, {5, 2, 2, 2, 2, 2}}
-	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}}
+	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
+		draw.BoxGlyph{}, draw.TriangleGlyph{}}
 )
 
 func colourOf(look int) color.RGBA { return table.Palette[look%len(table.Palette)] }
@@ -136,7 +137,8 @@ func (p *panel) entries() (list []entry) {
 		if one.Blank {
 			continue
 		}
-		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.hasMarkers()})
+		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil &&
+			p.hasMarkers()})
 	}
 	return list
 }

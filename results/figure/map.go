@@ -17,7 +17,8 @@ import (
 
 // A map's colours go from light to dark, so that their order survives in grey; missing values stay empty. In a
 // diverging map they are light at 0, blue below and brown above.
-var lightest, darkest, above = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff}, color.RGBA{0x8c, 0x3a, 0x00, 0xff}
+var lightest, darkest, above = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff},
+	color.RGBA{0x8c, 0x3a, 0x00, 0xff}
 
 // scaleSteps is the number of colours of a map.
 const scaleSteps = 24

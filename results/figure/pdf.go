@@ -156,7 +156,8 @@ func (p *pdf) arc(a *vg.PathComp) {
 	pull := 4.0 / 3 * math.Tan(step/4)
 	at := func(angle, tangent float64) (x, y float64) {
 		sin, cos := math.Sincos(angle)
-		return p.toPage(vg.Point{X: a.Pos.X + a.Radius*vg.Length(cos-tangent*sin), Y: a.Pos.Y + a.Radius*vg.Length(sin+tangent*cos)})
+		return p.toPage(vg.Point{X: a.Pos.X + a.Radius*vg.Length(cos-tangent*sin), Y: a.Pos.Y +
+			a.Radius*vg.Length(sin+tangent*cos)})
 	}
 	p.doc.LineTo(at(a.Start, 0))
 	for i := range int(parts) {

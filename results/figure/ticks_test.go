@@ -41,7 +41,8 @@ func TestLongNumbersOfNanoseconds(t *testing.T) {
 		want  string
 		label string
 	}{
-		{"AoM [ns]", 9999, "AoM [ns]", "8000"}, {"AoM [ns]", 4e5, "AoM [µs]", "400"}, {"AoM [ns]", 4e8, "AoM [ms]", "400"}, {"time [ns]", 3e10, "time [s]", "30"},
+		{"AoM [ns]", 9999, "AoM [ns]", "8000"}, {"AoM [ns]", 4e5, "AoM [µs]", "400"}, {"AoM [ns]", 4e8, "AoM [ms]",
+			"400"}, {"time [ns]", 3e10, "time [s]", "30"},
 		{"updates", 4e8, "updates", "400000000"},
 	} {
 		axis := plot.New().Y

@@ -15,7 +15,8 @@ const alikePct = 10
 func atpPaper() Paper {
 	const slides, abstract = "ATP (NSDI'21), slides", "ATP (NSDI'21), abstract"
 	trend := func(column, unit string, side Side, against float64, why string) []Claim {
-		return withBasis(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: against}, Expect: Holds,
+		return withBasis(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side,
+			Neighbour: &Neighbour{Is: against}, Expect: Holds,
 			Why: why, Cause: causeCollisions})
 	}
 	return Paper{Name: "atp", rows: []row{
@@ -23,6 +24,7 @@ func atpPaper() Paper {
 			"the times of three jobs of VGG16 with two workers each and half the aggregators that one needs for its peak")},
 		{artefact: "sharing", row: "enough", source: slides, cells: trend("difference", "%", Below, alikePct,
 			"alike is taken for less than 10 % apart, with the aggregators that all three need for their peaks")},
-		{artefact: "text", row: "training throughput above others", source: abstract, cells: untestableClaims("%", needsCluster, []string{"least", "most"}, "38", "66")},
+		{artefact: "text", row: "training throughput above others", source: abstract, cells: untestableClaims("%",
+			needsCluster, []string{"least", "most"}, "38", "66")},
 	}}
 }

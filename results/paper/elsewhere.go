@@ -6,7 +6,8 @@ const needsCluster = "needs that system's cluster and switch"
 func untestableClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
-		cells[i] = Claim{Column: columns[i], Printed: v, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
+		cells[i] = Claim{Column: columns[i], Printed: v, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable,
+			Untestable: why}
 	}
 	return cells
 }

@@ -25,7 +25,8 @@ func iswitchPaper() Paper {
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
 		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(),
 		[]row{{artefact: "table1", row: "model size", source: sizes, cells: slices.Concat(
-			theirMachineClaims("MB", property, iswitchModels[:2], "6.41", "3.31"), theirMachineClaims("kB", property, iswitchModels[2:], "40.02", "157.52"))}},
+			theirMachineClaims("MB", property, iswitchModels[:2], "6.41", "3.31"), theirMachineClaims("kB", property,
+				iswitchModels[2:], "40.02", "157.52"))}},
 	)}
 }
 
@@ -39,11 +40,14 @@ func iswitchWas(r *row, column string) string {
 
 // Numbers printed in its tables, one per model, for the arithmetic below.
 var (
-	iswitchSync       = [4]string{"3.66", "2.55", "1.72", "1.83"} // speed-ups over the server, Table 3
-	iswitchAllReduce  = [4]string{"1.97", "1.62", "0.91", "0.90"}
-	iswitchAsync      = [4]string{"3.71", "3.14", "1.92", "1.56"}
-	iswitchSyncHours  = [4][3]string{{"31.72", "16.08", "8.66"}, {"2.87", "1.78", "1.12"}, {"0.39", "0.42", "0.22"}, {"8.07", "9.01", "4.40"}} // server, AllReduce, iSwitch, Table 4
-	iswitchAsyncHours = [4][2]string{{"43.54", "11.74"}, {"4.38", "1.39"}, {"0.51", "0.27"}, {"9.65", "6.20"}}                                 // server, iSwitch, Table 5
+	iswitchSync      = [4]string{"3.66", "2.55", "1.72", "1.83"} // speed-ups over the server, Table 3
+	iswitchAllReduce = [4]string{"1.97", "1.62", "0.91", "0.90"}
+	iswitchAsync     = [4]string{"3.71", "3.14", "1.92", "1.56"}
+	// server, AllReduce, iSwitch, Table 4
+	iswitchSyncHours = [4][3]string{{"31.72", "16.08", "8.66"}, {"2.87", "1.78", "1.12"}, {"0.39", "0.42", "0.22"},
+		{"8.07", "9.01", "4.40"}}
+	// server, iSwitch, Table 5
+	iswitchAsyncHours = [4][2]string{{"43.54", "11.74"}, {"4.38", "1.39"}, {"0.51", "0.27"}, {"9.65", "6.20"}}
 )
 
 // iswitchTable3 returns the speed-ups over the parameter server, one column per model.
@@ -52,7 +56,8 @@ func iswitchTable3() []row {
 	speedups := func(name string, printed [4]string, expect [4]Verdict) row {
 		var cells []Claim
 		for i, model := range iswitchModels {
-			cells = append(cells, withBasis(fittedOr(i), jobSeeds, Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Expect: expect[i],
+			cells = append(cells, withBasis(fittedOr(i), jobSeeds, Claim{Column: model, Printed: printed[i], Unit: "x",
+				Kind: Value, Expect: expect[i],
 				Why: why, Cause: causeHosts, Neighbour: &Neighbour{Is: 1}})...)
 		}
 		return row{artefact: "table3", row: name, source: "iSwitch (ISCA'19), Table 3", cells: cells}
@@ -69,15 +74,19 @@ var approaches = map[string]string{"ps": "ar", "ar": "ps", "isw": "ps"}
 
 // iswitchTable4 returns the hours of synchronous training, one row per model.
 func iswitchTable4() []row {
-	const why = "hosts' costs of a message were fitted to DQN and PPO; iterations are the paper's, so that an iteration deviates as the hours do"
-	expect := [4][3]Verdict{{Near, Near, Match}, {Near, Near, Near}, {Near, Near, Match}, {WithinTwo, WithinTwo, WithinTwo}}
+	const why = "hosts' costs of a message were fitted to DQN and PPO; iterations are the paper's, so that an " +
+		"iteration deviates as the hours do"
+	expect := [4][3]Verdict{{Near, Near, Match}, {Near, Near, Near}, {Near, Near, Match}, {WithinTwo, WithinTwo,
+		WithinTwo}}
 	var rows []row
 	for i, model := range iswitchModels {
 		var cells []Claim
 		for k, column := range []string{"ps", "ar", "isw"} {
-			cells = append(cells, valueClaim(column, iswitchSyncHours[i][k], "h", expect[i][k], why, causeHosts, "table4."+model+"."+approaches[column]))
+			cells = append(cells, valueClaim(column, iswitchSyncHours[i][k], "h", expect[i][k], why, causeHosts,
+				"table4."+model+"."+approaches[column]))
 		}
-		rows = append(rows, row{artefact: "table4", row: model, source: "iSwitch (ISCA'19), Table 4", cells: withBasis(fittedOr(i), jobSeeds, cells...)})
+		rows = append(rows, row{artefact: "table4", row: model, source: "iSwitch (ISCA'19), Table 4",
+			cells: withBasis(fittedOr(i), jobSeeds, cells...)})
 	}
 	return rows
 }
@@ -89,10 +98,12 @@ func iswitchTable5() []row {
 	expect := [4]Verdict{Near, WithinTwo, Near, WithinTwo}
 	var rows []row
 	for i, model := range iswitchModels {
-		isw := valueClaim("isw", printed[i][1], "ms", Match, "put in: the computing time of a gradient was taken from it", "", "table5."+model+".ps")
+		isw := valueClaim("isw", printed[i][1], "ms", Match,
+			"put in: the computing time of a gradient was taken from it", "", "table5."+model+".ps")
 		isw.Disagreement = "by the paper's own hours asynchronous iSwitch trains longer than synchronous iSwitch"
 		rows = append(rows, row{artefact: "table5", row: model, source: "iSwitch (ISCA'19), Table 5", cells: slices.Concat(
-			withBasis(fittedOr(i), jobSeeds, valueClaim("ps", printed[i][0], "ms", expect[i], server, causeHosts, "table5."+model+".isw")),
+			withBasis(fittedOr(i), jobSeeds, valueClaim("ps", printed[i][0], "ms", expect[i], server, causeHosts,
+				"table5."+model+".isw")),
 			withBasis(Input, jobSeeds, isw))})
 	}
 	return rows
@@ -112,13 +123,15 @@ func iswitchFigures() []row {
 	overAR := span("iteration below ar", "36.7", "48.9", [2]Verdict{WithinTwo, Contradiction})
 	overAR.cells[1].Contradiction = "4.40 h of 9.01 h in Table 4 are 51.2 % less, for DDPG"
 	overPS := span("aggregation below ps", "81.6", "85.8", [2]Verdict{Near, Near})
-	overPS.cells[1].Disagreement = "with DQN's 72.7 % shorter iteration it makes aggregation 84.7 to 89.1 % of the server's iteration; the text says at most 83.2 %"
+	overPS.cells[1].Disagreement = "with DQN's 72.7 % shorter iteration it makes aggregation 84.7 to 89.1 % of the " +
+		"server's iteration; the text says at most 83.2 %"
 	order := func(model string) row {
 		trend := func(column string) Claim {
 			return Claim{Column: column, Unit: "x", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds,
 				Why: "the difference of the speed-ups with 12 workers over 4, which the figure draws without numbers"}
 		}
-		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: withBasis(Predicted, jobSeeds, trend("isw over ps"), trend("ps over ar"))}
+		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: withBasis(Predicted,
+			jobSeeds, trend("isw over ps"), trend("ps over ar"))}
 	}
 	return []row{
 		span("iteration below ps", "41.9", "72.7", [2]Verdict{WithinTwo, Near}), overAR, overPS,

@@ -11,9 +11,12 @@ const causePrinted = "What the printed numbers of iSwitch give"
 
 // Numbers printed in iSwitch's §§2 to 6, one per model, for the arithmetic below.
 var (
-	iswitchBytes   = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)} // Table 1, binary units as the networks' layers show
-	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}                                           // million iterations, Table 1
-	iswitchUpdates = [4][2]float64{{6.30, 3.50}, {1.20, 0.40}, {0.54, 0.12}, {3.00, 1.50}}                 // million iterations, Table 5
+	// Table 1, binary units as the networks' layers show
+	iswitchBytes = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)}
+	// million iterations, Table 1
+	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}
+	// million iterations, Table 5
+	iswitchUpdates = [4][2]float64{{6.30, 3.50}, {1.20, 0.40}, {0.54, 0.12}, {3.00, 1.50}}
 )
 
 // Of the board and its cluster (§§4 and 5.3).
@@ -57,34 +60,44 @@ func iswitchText() []row {
 // iswitchBoard returns the claims on the accelerator's bus and memory.
 func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {
-		return arithmeticClaim(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 100}, Expect: Holds,
-			Why: "full packets take 48 of 61.5 cycles between two of them on four ports; that the bus keeps up is said without a number"}, iswitchBusPct(ports), "")
+		return arithmeticClaim(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below,
+			Neighbour: &Neighbour{Is: 100}, Expect: Holds,
+			Why: "full packets take 48 of 61.5 cycles between two of them on four ports; that the bus keeps up is said " +
+				"without a number"}, iswitchBusPct(ports), "")
 	}
 	var held []Claim
 	for i, model := range iswitchModels {
 		const segment = iswitchLanes*4 + 2 // the sum and a counter
 		taken := iswitchSegments(i) * segment
-		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet, Why: "a whole vector in buffers, a counter of two bytes a segment"}
+		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet,
+			Why: "a whole vector in buffers, a counter of two bytes a segment"}
 		pct, why := 100*taken/virtexBRAMBytes, ""
 		if pct > iswitchBRAMPct {
-			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and how segments would be recycled is not said",
+			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and how "+
+				"segments would be recycled is not said",
 				iswitchSegments(i), segment, taken/1e6, iswitchBRAMPct, virtexBRAMBytes/1e6, iswitchBRAMPct*virtexBRAMBytes/1e8)
 		}
 		held = append(held, arithmeticClaim(c, pct, why))
 	}
 	return []row{
-		{artefact: "text", row: "bus load", source: "iSwitch (ISCA'19), §3.3 and §4", cells: []Claim{bus("four ports", iswitchWorkers), bus("and results", iswitchWorkers+1)}},
+		{artefact: "text", row: "bus load", source: "iSwitch (ISCA'19), §3.3 and §4",
+			cells: []Claim{bus("four ports", iswitchWorkers), bus("and results", iswitchWorkers+1)}},
 		{artefact: "text", row: "vector in memory", source: "iSwitch (ISCA'19), §4", cells: held},
-		{artefact: "text", row: "counters of a vector", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1", cells: []Claim{arithmeticClaim(
-			Claim{Column: "dqn", Unit: "counters", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 2}, Expect: Opposite,
-				Why: fmt.Sprintf("Algorithm 1 sums H gradient vectors under one count; our reading: the accelerator counts each of %.0f segments up to H on its own, "+
-					"so that with unequal rates, jitter or loss the segments of a sum are of different vectors. No printed number excludes one count", iswitchSegments(0))},
-			iswitchSegments(0), "")}},
-		{artefact: "text", row: "staleness bound", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1", cells: []Claim{arithmeticClaim(
-			Claim{Column: "after 4 losses", Printed: "3", Unit: "iterations", Kind: Bound, Side: Below, Expect: BoundMissed,
-				Why: "our reading: no packet names its iteration, so that each that is lost leaves its segment's sums one gradient behind, and S + 1 = 4 losses exceed S = 3. " +
-					"No printed number excludes the bound, and Table 2's Help and FBcast are there for lost packets"},
-			iswitchStaleness+1, "")}},
+		{artefact: "text", row: "counters of a vector", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
+			cells: []Claim{arithmeticClaim(
+				Claim{Column: "dqn", Unit: "counters", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 2}, Expect: Opposite,
+					Why: fmt.Sprintf("Algorithm 1 sums H gradient vectors under one count; our reading: the accelerator counts "+
+						"each of %.0f segments up to H on its own, "+
+						"so that with unequal rates, jitter or loss the segments of a sum are of different vectors. No printed "+
+						"number excludes one count", iswitchSegments(0))},
+				iswitchSegments(0), "")}},
+		{artefact: "text", row: "staleness bound", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
+			cells: []Claim{arithmeticClaim(
+				Claim{Column: "after 4 losses", Printed: "3", Unit: "iterations", Kind: Bound, Side: Below, Expect: BoundMissed,
+					Why: "our reading: no packet names its iteration, so that each that is lost leaves its segment's sums one " +
+						"gradient behind, and S + 1 = 4 losses exceed S = 3. " +
+						"No printed number excludes the bound, and Table 2's Help and FBcast are there for lost packets"},
+				iswitchStaleness+1, "")}},
 	}
 }
 
@@ -93,9 +106,11 @@ func iswitchRatios() []row {
 	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
 		for i, model := range iswitchModels {
-			c := Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1}, Expect: expect[i], Why: "the printed hours of the one over those of the other"}
+			c := Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
+				Expect: expect[i], Why: "the printed hours of the one over those of the other"}
 			if got := fmt.Sprintf("%.2f", ratio(i)); got != printed[i] {
-				c.Disagreement = fmt.Sprintf("the printed hours give %s, Table 3 has %s; no more than their rounding may hide", got, printed[i])
+				c.Disagreement = fmt.Sprintf(
+					"the printed hours give %s, Table 3 has %s; no more than their rounding may hide", got, printed[i])
 			}
 			r.cells = append(r.cells, arithmeticClaim(c, ratio(i), ""))
 		}
@@ -103,15 +118,23 @@ func iswitchRatios() []row {
 	}
 	all := [4]Verdict{Match, Match, Match, Match}
 	const shorter, least, most = 72.7, 81.6, 85.8
-	share := arithmeticClaim(Claim{Column: "dqn", Printed: "83.2", Unit: "%", Kind: Bound, Side: Below, Why: "the least that aggregation takes of DQN's iteration with a parameter server"}, 100*shorter/most,
-		fmt.Sprintf("an iteration that is %g %% shorter because aggregation is %g to %g %% shorter was %.1f to %.1f %% aggregation", shorter, least, most, 100*shorter/most, 100*shorter/least))
+	share := arithmeticClaim(Claim{Column: "dqn", Printed: "83.2", Unit: "%", Kind: Bound, Side: Below,
+		Why: "the least that aggregation takes of DQN's iteration with a parameter server"}, 100*shorter/most,
+		fmt.Sprintf("an iteration that is %g %% shorter because aggregation is %g to %g %% shorter was %.1f to %.1f "+
+			"%% aggregation", shorter, least, most, 100*shorter/most, 100*shorter/least))
 	r := row{artefact: "text", row: "iterations", source: "iSwitch (ISCA'19), Tables 1 and 4",
-		cells: theirMachineClaims("M", "Table 1 studies trainings of others; its own in Table 4 have fewer iterations, which excludes nothing", iswitchModels, iswitchStudied[:]...)}
+		cells: theirMachineClaims("M",
+			"Table 1 studies trainings of others; its own in Table 4 have fewer iterations, which excludes nothing",
+			iswitchModels, iswitchStudied[:]...)}
 	return []row{
-		speedup("sync speedup by hours", iswitchSync, [4]Verdict{Match, Match, Near, Match}, func(i int) float64 { return ratioOf(iswitchSyncHours[i][0], iswitchSyncHours[i][2]) }),
-		speedup("allreduce speedup by hours", iswitchAllReduce, [4]Verdict{Match, Match, Near, Match}, func(i int) float64 { return ratioOf(iswitchSyncHours[i][0], iswitchSyncHours[i][1]) }),
-		speedup("async speedup by hours", iswitchAsync, all, func(i int) float64 { return ratioOf(iswitchAsyncHours[i][0], iswitchAsyncHours[i][1]) }),
-		{artefact: "text", row: "aggregation of an iteration", source: "iSwitch (ISCA'19), §§2.3 and 6.1", cells: []Claim{share}}, r,
+		speedup("sync speedup by hours", iswitchSync, [4]Verdict{Match, Match, Near, Match},
+			func(i int) float64 { return ratioOf(iswitchSyncHours[i][0], iswitchSyncHours[i][2]) }),
+		speedup("allreduce speedup by hours", iswitchAllReduce, [4]Verdict{Match, Match, Near, Match},
+			func(i int) float64 { return ratioOf(iswitchSyncHours[i][0], iswitchSyncHours[i][1]) }),
+		speedup("async speedup by hours", iswitchAsync, all,
+			func(i int) float64 { return ratioOf(iswitchAsyncHours[i][0], iswitchAsyncHours[i][1]) }),
+		{artefact: "text", row: "aggregation of an iteration", source: "iSwitch (ISCA'19), §§2.3 and 6.1",
+			cells: []Claim{share}}, r,
 	}
 }
 
@@ -128,20 +151,29 @@ func ratioOf(a, b string) float64 { return valueOf(a) / valueOf(b) }
 func iswitchAsynchrony() []row {
 	const source, hours = "iSwitch (ISCA'19), §6.2 and Table 5", "iSwitch (ISCA'19), Tables 4 and 5"
 	expect := [4]Verdict{Opposite, Opposite, Holds, Opposite}
-	fewer, sooner := row{artefact: "text", row: "gradients saved", source: source}, row{artefact: "text", row: "async over sync", source: hours}
+	fewer, sooner := row{artefact: "text", row: "gradients saved", source: source},
+		row{artefact: "text", row: "async over sync", source: hours}
 	for i, model := range iswitchModels {
 		server, own := iswitchUpdates[i][0], iswitchWorkers*iswitchUpdates[i][1]
 		async, sync := iswitchAsyncHours[i][1], iswitchSyncHours[i][2]
 		saved := Claim{Column: model, Unit: "%", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect[i],
-			Why:          "how many fewer gradients asynchronous iSwitch trains on than the server, where the text has fewer iterations by fresher gradients",
-			Disagreement: fmt.Sprintf("an iteration of the server holds 1 gradient, one of iSwitch %d: %.2f M against %.2f M", iswitchWorkers, server, own)}
+			Why: "how many fewer gradients asynchronous iSwitch trains on than the server, where the text has " +
+				"fewer iterations by fresher gradients",
+			Disagreement: fmt.Sprintf(
+				"an iteration of the server holds 1 gradient, one of iSwitch %d: %.2f M against %.2f M", iswitchWorkers,
+				server, own)}
 		fewer.cells = append(fewer.cells, arithmeticClaim(saved, 100*(1-own/server), ""))
-		sooner.cells = append(sooner.cells, arithmeticClaim(Claim{Column: model, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: Opposite,
-			Why:          "hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; that workers do not wait is what asynchrony is for",
-			Disagreement: fmt.Sprintf("asynchronous iSwitch trains longer: %s h against %s h", async, sync)}, ratioOf(async, sync), ""))
+		sooner.cells = append(sooner.cells, arithmeticClaim(Claim{Column: model, Unit: "x", Kind: Trend, Side: Below,
+			Neighbour: &Neighbour{Is: 1}, Expect: Opposite,
+			Why: "hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; " +
+				"that workers do not wait is what asynchrony is for",
+			Disagreement: fmt.Sprintf("asynchronous iSwitch trains longer: %s h against %s h", async, sync)},
+			ratioOf(async, sync), ""))
 	}
-	given := arithmeticClaim(Claim{Column: "most", Printed: "3", Unit: "iterations", Kind: Value, Neighbour: &Neighbour{}, Expect: Match,
-		Why:          "with four workers that take turns three others commit between two gradients of one",
-		Disagreement: "S = 3 is given to the asynchronous server “for fairness”, which never goes beyond it with 4 workers, as the sentence itself says"}, iswitchWorkers-1, "")
+	given := arithmeticClaim(Claim{Column: "most", Printed: "3", Unit: "iterations", Kind: Value,
+		Neighbour: &Neighbour{}, Expect: Match,
+		Why: "with four workers that take turns three others commit between two gradients of one",
+		Disagreement: "S = 3 is given to the asynchronous server “for fairness”, which never goes beyond it with " +
+			"4 workers, as the sentence itself says"}, iswitchWorkers-1, "")
 	return []row{fewer, sooner, {artefact: "text", row: "staleness of the server", source: source, cells: []Claim{given}}}
 }

@@ -97,14 +97,17 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	m, measured := ours[c.ID]
 	switch {
 	case c.Basis == Arithmetic:
-		m.Statistic, m.Short, m.Breaks = results.Statistic{Mean: results.Float(c.Follows), SD: results.Missing(), CI95: 0, Min: results.Float(c.Follows), Max: results.Float(c.Follows), N: 1}, "", ""
+		m.Statistic, m.Short, m.Breaks = results.Statistic{Mean: results.Float(c.Follows), SD: results.Missing(),
+			CI95: 0, Min: results.Float(c.Follows), Max: results.Float(c.Follows), N: 1}, "", ""
 	case !measured:
 		m = Of(results.Describe(nil, "not measured"))
 	}
 	b := besideOf(c, ours, byID, "")
 	row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
-		Basis: string(c.Basis), Kind: string(c.Kind), Side: string(c.Side), Published: results.Float(c.Value), Rounding: results.Float(c.Rounding),
-		Than: results.Missing(), Ours: m.Statistic, DeviationPct: c.deviation(&m.Statistic), Expected: string(c.Expect), Contradiction: cmp.Or(c.Contradiction, c.Disagreement)}
+		Basis: string(c.Basis), Kind: string(c.Kind), Side: string(c.Side), Published: results.Float(c.Value),
+		Rounding: results.Float(c.Rounding),
+		Than:     results.Missing(), Ours: m.Statistic, DeviationPct: c.deviation(&m.Statistic),
+		Expected: string(c.Expect), Contradiction: cmp.Or(c.Contradiction, c.Disagreement)}
 	if n := c.Neighbour; n != nil {
 		if row.Neighbour = n.ID; n.ID == "" {
 			row.Than = results.Float(n.Is)
@@ -116,7 +119,8 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 		o := &m.Others[i]
 		s := results.Sensitivity{Assumption: o.Assumption, Ours: o.Statistic}
 		if o.Judged {
-			v, _ := c.judge(&Measured{Statistic: o.Statistic, Short: m.Short, Breaks: o.Breaks}, besideOf(c, ours, byID, o.Assumption))
+			v, _ := c.judge(&Measured{Statistic: o.Statistic, Short: m.Short, Breaks: o.Breaks}, besideOf(c, ours, byID,
+				o.Assumption))
 			s.Verdict = string(v)
 		}
 		row.Sensitivity = append(row.Sensitivity, s)
@@ -387,7 +391,8 @@ func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRo
 		case again:
 			ours[id] = m
 		case c.Kind == Trend, c.Renewed != "":
-			ours[id] = Of(results.Describe(nil, "kept by an earlier olafctl: "+cmp.Or(c.Renewed, "it said only whether the trend held")+"; run it again"))
+			ours[id] = Of(results.Describe(nil, "kept by an earlier olafctl: "+
+				cmp.Or(c.Renewed, "it said only whether the trend held")+"; run it again"))
 		default:
 			ours[id] = Of(rows[i].Ours)
 		}

@@ -31,17 +31,20 @@ const (
 // olafPaper is "Olaf": its micro-benchmark, simulations, trainings, proofs and synthesis.
 func olafPaper() Paper {
 	return Paper{
-		Name:     "olaf",
-		rows:     slices.Concat(olafTable1(), olafReductions(), olafFigures(), olafTable2(), olafTable3(), olafFig10(), olafFormal(), olafHardware()),
+		Name: "olaf",
+		rows: slices.Concat(olafTable1(), olafReductions(), olafFigures(), olafTable2(), olafTable3(),
+			olafFig10(), olafFormal(), olafHardware()),
 		measured: olafMeasured,
 		was:      func(r *row, column string) string { return r.artefact + "." + slug(r.row) + "." + column },
-		names:    []string{"table1", "table1-trace", "aom", "fig6", "fig2", "fig3", "fig7", "fig8", "table2", "table3", "fig10", "smt", "hardware"},
+		names: []string{"table1", "table1-trace", "aom", "fig6", "fig2", "fig3", "fig7", "fig8", "table2",
+			"table3", "fig10", "smt", "hardware"},
 	}
 }
 
 // valueClaim returns a claim of a printed value with another claim as its neighbour.
 func valueClaim(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
-	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause, Neighbour: &Neighbour{ID: neighbour}}
+	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause,
+		Neighbour: &Neighbour{ID: neighbour}}
 }
 
 // withBasis sets the shared basis and number of runs of claims.
@@ -65,7 +68,9 @@ func olafTable1() []row {
 	odd := valueClaim("received", "4823", "frames", Near, count, causeBursts, "table1.fifo.40g.received")
 	odd.Inconsistency = "fewer than 40/100 of the updates leave, so the egress loses cycles"
 	return []row{
-		{artefact: "table1", row: "fifo 40G", id: "fifo.40g", source: source, cells: cells(valueClaim("received", "6109", "frames", Match, fifo, causeBursts, "table1.olaf.40g.received"), excluded)},
+		{artefact: "table1", row: "fifo 40G", id: "fifo.40g", source: source,
+			cells: cells(valueClaim("received", "6109", "frames", Match, fifo, causeBursts, "table1.olaf.40g.received"),
+				excluded)},
 		{artefact: "table1", row: "olaf 40G", id: "olaf.40g", source: source, cells: cells(odd,
 			valueClaim("aggregated", "7204", "updates", Near, count, causeBursts, "table1.olaf.20g.aggregated"),
 			valueClaim("lost_pct", "11", "%", Near, rest, causeBursts, "table1.fifo.40g.lost_pct"))},
@@ -83,35 +88,49 @@ func olafTable1() []row {
 // too.
 func olafReductions() []row {
 	at := func(rate, text string, expect Verdict) row {
-		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds, Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
-			Expect: expect, Neighbour: &Neighbour{}, Why: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like the reduction is smaller", Cause: causeReading,
-			Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"})}
+		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds,
+			Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
+				Expect: expect, Neighbour: &Neighbour{},
+				Why: "FIFO's age per worker, Olaf's per cluster: chosen " +
+					"because it fits; like for like the reduction is smaller", Cause: causeReading,
+				Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"})}
 	}
 	return []row{at("40G", "69", Match), at("20G", "78", Near)}
 }
 
 func olafFigures() []row {
-	const definition = "counted from the untrained policy, which was chosen after rewards came out below zero; the paper does not say of what its percentages are"
+	const definition = "counted from the untrained policy, which was chosen after rewards came out below zero; the " +
+		"paper does not say of what its percentages are"
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
-		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Expect: expect, Why: why, Cause: cause}
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
+			Expect: expect, Why: why, Cause: cause}
 	}
-	const more = "the difference of mean aggregations of an outgoing update; the whole distribution must lie right of the other"
+	const more = "the difference of mean aggregations of an outgoing update; the whole distribution must lie right " +
+		"of the other"
 	const steps = "part of it is that every update is one step of full size"
 	return []row{
 		{artefact: "fig6", row: "aggregations", source: "OLAF §8.1, Fig. 6", cells: slices.Concat(
 			withBasis(Calibrated, benchSeeds, trend("20G right of 40G", "updates", Above, 0, Holds, more, "")),
 			withBasis(Predicted, benchSeeds, trend("5G right of 20G", "updates", Above, 0, Holds, more, "")))},
 		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: withBasis(Predicted, trainingSeeds,
-			trend("grows as capacity shrinks", "x", Above, 0, Holds, "how far the speed-up falls from the lowest to the highest output rate", ""),
-			trend("smallest", "x", Above, 1, Opposite, "a gain at every capacity is claimed; with all 100 clusters active at once Olaf's own cycles cost it the lead above 30 Gbps", causeActive))},
+			trend("grows as capacity shrinks", "x", Above, 0, Holds,
+				"how far the speed-up falls from the lowest to the highest output rate", ""),
+			trend("smallest", "x", Above, 1, Opposite,
+				"a gain at every capacity is claimed; with all 100 clusters active at once Olaf's own cycles cost it the "+
+					"lead above 30 Gbps", causeActive))},
 		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: withBasis(Predicted, trainingSeeds,
-			trend("async over periodic aggregation", "", Above, 0, Holds, "the difference of the last ten iterations' mean rewards; "+steps, causeReward),
-			trend("periodic aggregation over sync", "", Above, 0, Holds, "the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
+			trend("async over periodic aggregation", "", Above, 0, Holds,
+				"the difference of the last ten iterations' mean rewards; "+steps, causeReward),
+			trend("periodic aggregation over sync", "", Above, 0, Holds,
+				"the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
 		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: withBasis(Predicted, trainingSeeds,
-			trend("fewer with more workers", "", Above, 0, Holds, "how many iterations fewer 16 workers need than one; "+steps, causeReward))},
+			trend("fewer with more workers", "", Above, 0, Holds, "how many iterations fewer 16 workers need than one; "+
+				steps, causeReward))},
 		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
-			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly, Why: definition, Cause: causeReward},
-			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo, Why: definition, Cause: causeReward})},
+			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly,
+				Why: definition, Cause: causeReward},
+			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo,
+				Why: definition, Cause: causeReward})},
 	}
 }
 
@@ -125,42 +144,59 @@ type cell struct {
 func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
 	var claims []Claim
 	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", "by 1 − J"}} {
-		claims = append(claims, valueClaim(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i], artefact+"."+beside+"."+slug(column[0])))
+		claims = append(claims, valueClaim(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i],
+			artefact+"."+beside+"."+slug(column[0])))
 	}
 	claims[3].Unfairness = true
-	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"), cells: withBasis(Calibrated, networkSeeds, claims...)}
+	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"),
+		cells: withBasis(Calibrated, networkSeeds, claims...)}
 }
 
 // ofWorkers describes the earlier definition of FIFO's fairness.
 const ofWorkers = "it was over the means of workers, and is over clusters now"
 
 var (
-	fifoWhy = [4]string{"a saturated bottleneck; its rate was fitted to this loss", "drop-tail locks phases of periodic senders; per worker, the reading that fits",
-		"drop-tail locks phases of periodic senders; per worker, the reading that fits", "Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+	fifoWhy = [4]string{"a saturated bottleneck; its rate was fitted to this loss",
+		"drop-tail locks phases of periodic senders; per worker, the reading that fits",
+		"drop-tail locks phases of periodic senders; per worker, the reading that fits",
+		"Jain's index over the per-cluster ages, judged by what it lacks to 1"}
 	fifoCause = [4]string{causePhases, causePhases, causePhases, causePhases}
-	olafWhy   = [4]string{"by packets: whether packets or the updates inside count is not said", "the delays of the hops are not given; per cluster, the reading that fits",
-		"the delays of the hops are not given; per cluster, the reading that fits", "Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+	olafWhy   = [4]string{"by packets: whether packets or the updates inside count is not said",
+		"the delays of the hops are not given; per cluster, the reading that fits",
+		"the delays of the hops are not given; per cluster, the reading that fits",
+		"Jain's index over the per-cluster ages, judged by what it lacks to 1"}
 	olafCause = [4]string{causeLoss, causeHops, causeHops, causeHops}
 )
 
 func olafTable2() []row {
-	fifo := multiHopRow("table2", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"88", Match}, {"1714", WithinTwo}, {"1710", WithinTwo}, {"0.88", TrendOnly}})
+	fifo := multiHopRow("table2", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"88", Match}, {"1714", WithinTwo},
+		{"1710", WithinTwo}, {"0.88", TrendOnly}})
 	fifo.cells[3].Renewed = ofWorkers
-	merged := multiHopRow("table2", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"4.5", WithinTwo}, {"245", Near}, {"244", Near}, {"0.98", TrendOnly}})
-	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: Holds, Cause: causeControl,
-		Why: "by how much the ages of a group differ with and without transmission control, of the group where it is more; N counts the active clusters, as in the text"}
+	merged := multiHopRow("table2", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"4.5", WithinTwo}, {"245", Near},
+		{"244", Near}, {"0.98", TrendOnly}})
+	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below,
+		Neighbour: &Neighbour{Is: FlatPct}, Expect: Holds, Cause: causeControl,
+		Why: "by how much the ages of a group differ with and without transmission control, of the group where it is " +
+			"more; N counts the active clusters, as in the text"}
 	merged.cells = append(merged.cells, withBasis(Calibrated, networkSeeds, alike)...)
 	return []row{fifo, merged}
 }
 
 func olafTable3() []row {
-	const control = "N counts the active clusters, as in the text, so that no send probability is below 8/10 and little changes"
-	why, cause := [4]string{control, control, control, olafWhy[3] + "; " + control}, [4]string{causeControl, causeControl, causeControl, causeControl}
-	fifo := multiHopRow("table3", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"86", Near}, {"1381", WithinTwo}, {"5382", WithinTwo}, {"0.86", WithinTwo}})
-	fifo.cells[3].Disagreement = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed ages fit per worker"
-	merged := multiHopRow("table3", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"5.6", WithinTwo}, {"243", WithinTwo}, {"291", WithinTwo}, {"0.91", WithinTwo}})
-	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo}, {"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
-	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Cause: causeControl,
+	const control = "N counts the active clusters, as in the text, so that no send probability is below 8/10 and " +
+		"little changes"
+	why, cause := [4]string{control, control, control, olafWhy[3] + "; " + control}, [4]string{causeControl,
+		causeControl, causeControl, causeControl}
+	fifo := multiHopRow("table3", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"86", Near}, {"1381", WithinTwo},
+		{"5382", WithinTwo}, {"0.86", WithinTwo}})
+	fifo.cells[3].Disagreement = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed " +
+		"ages fit per worker"
+	merged := multiHopRow("table3", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"5.6", WithinTwo},
+		{"243", WithinTwo}, {"291", WithinTwo}, {"0.91", WithinTwo}})
+	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo},
+		{"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
+	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{},
+		Expect: Holds, Cause: causeControl,
 		Why: "by how much the groups' ages lie closer together than without control, seed by seed"}
 	controlled.cells = append(controlled.cells, withBasis(Calibrated, networkSeeds, narrows)...)
 	fifo.cells[3].Renewed = ofWorkers
@@ -174,12 +210,15 @@ func olafFig10() []row {
 	const source = "OLAF §8.3, Fig. 10"
 	flat := fmt.Sprintf("by how much the highest mean lies above the lowest; flat and stable are at most %d %%", FlatPct)
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
-		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Expect: expect, Why: why, Cause: cause}
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
+			Expect: expect, Why: why, Cause: cause}
 	}
 	return []row{
 		{artefact: "fig10", row: "fifo", source: source, cells: withBasis(Predicted, networkSeeds,
-			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet, Why: "“exceeding”: how far is not said", Cause: causePhases},
-			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+"; FIFO's S2 ages as S1's share of the bottleneck grows", causePhases))},
+			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet,
+				Why: "“exceeding”: how far is not said", Cause: causePhases},
+			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+
+				"; FIFO's S2 ages as S1's share of the bottleneck grows", causePhases))},
 		{artefact: "fig10", row: "olaf tc", source: source, cells: withBasis(Predicted, networkSeeds,
 			trend("s1 falls", "ms", Above, 0, Holds, "from the lowest to the highest rate of SW1", ""),
 			trend("s2 flat and low", "%", Below, FlatPct, Holds, flat+"; low is below S1 where SW1 is slowest", ""))},
@@ -187,7 +226,9 @@ func olafFig10() []row {
 }
 
 func olafFormal() []row {
-	cells := theirMachineClaims("s", "the time of their solver on their machine; ours takes less than a tenth of a second, and nothing says that both are asked the same",
+	cells := theirMachineClaims("s",
+		"the time of their solver on their machine; ours takes less than a tenth of a second, and nothing says that "+
+			"both are asked the same",
 		[]string{"solver time"}, "40")
 	cells[0].Inconsistency = "ε = 0.1 and p/C = 2 carry no unit"
 	return []row{{artefact: "smt", row: "fairness query", source: "OLAF §6, §12.3", cells: cells}}
@@ -199,19 +240,25 @@ func olafHardware() []row {
 		synthesis = "needs a Vivado synthesis for the XCU55"
 	)
 	latency := func(size, text string, beats float64, expect Verdict) Claim {
-		return Claim{Column: size, Printed: text, Unit: "ns", Kind: Value, Basis: Arithmetic, Expect: expect, Follows: 4 * beats, Neighbour: &Neighbour{},
+		return Claim{Column: size, Printed: text, Unit: "ns", Kind: Value, Basis: Arithmetic, Expect: expect,
+			Follows: 4 * beats, Neighbour: &Neighbour{},
 			Why: fmt.Sprintf("%g cycles of 64 bytes at 250 MHz", beats)}
 	}
 	jumbo := latency("9036 B", "1152", 142, Contradiction)
-	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, as 24 take the 96 ns of 1500 bytes; 1152 ns are 288 cycles"
+	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, as 24 take the 96 ns of 1500 bytes; 1152 " +
+		"ns are 288 cycles"
 	untestable := func(column, text, unit, why string) Claim {
-		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
+		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable,
+			Untestable: why}
 	}
 	return []row{
-		{artefact: "hardware", row: "latency", source: "OLAF §12.1", cells: []Claim{latency("1500 B", "96", 24, Match), jumbo}},
-		{artefact: "hardware", row: "clock", source: source, cells: []Claim{untestable("output rate", "50", "Gbps", "a limit of timing closure on the card")}},
+		{artefact: "hardware", row: "latency", source: "OLAF §12.1",
+			cells: []Claim{latency("1500 B", "96", 24, Match), jumbo}},
+		{artefact: "hardware", row: "clock", source: source, cells: []Claim{untestable("output rate", "50", "Gbps",
+			"a limit of timing closure on the card")}},
 		{artefact: "hardware", row: "utilisation", source: source, cells: []Claim{
-			untestable("lut", "3.52", "%", synthesis), untestable("ff", "1.5", "%", synthesis), untestable("mux", "1", "%", synthesis),
+			untestable("lut", "3.52", "%", synthesis), untestable("ff", "1.5", "%", synthesis), untestable("mux", "1",
+				"%", synthesis),
 		}},
 	}
 }
@@ -231,7 +278,8 @@ func olafMeasured(b *results.Bench) Ours {
 		for _, name := range []string{"received", "aggregated", "lost_pct"} {
 			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() { // a program that adds up in front of a queue counts differently
+		// a program that adds up in front of a queue counts differently
+		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() {
 			if merged[r.Queue] == nil {
 				merged[r.Queue] = map[int64]*results.Row{}
 			}
@@ -243,10 +291,11 @@ func olafMeasured(b *results.Bench) Ours {
 		if merged[c.Queue] == nil || merged[c.Versus] != nil {
 			continue // the reductions compare a merging queue with one that does not merge
 		}
-		ours["olaf/aom."+rateName(c.OutRateBPS)+".reduction"] = Measured{Statistic: c.AoMReduction.WorkerCluster, Others: []Other{
-			{Assumption: "both per cluster", Statistic: c.AoMReduction.ClusterCluster},
-			{Assumption: "both per worker", Statistic: c.AoMReduction.WorkerWorker},
-		}}
+		ours["olaf/aom."+rateName(c.OutRateBPS)+".reduction"] = Measured{Statistic: c.AoMReduction.WorkerCluster,
+			Others: []Other{
+				{Assumption: "both per cluster", Statistic: c.AoMReduction.ClusterCluster},
+				{Assumption: "both per worker", Statistic: c.AoMReduction.WorkerWorker},
+			}}
 	}
 	for _, rows := range merged {
 		for _, pair := range [][2]int64{{20, 40}, {5, 20}} {
@@ -262,7 +311,8 @@ func olafMeasured(b *results.Bench) Ours {
 func rightOf(slow, fast *results.Row) Measured {
 	a, b := meanAggregations(slow), meanAggregations(fast)
 	mean, half := difference(&a, &b)
-	m := Of(results.Statistic{Mean: results.Float(mean), SD: results.Missing(), CI95: results.Float(half), Min: results.Missing(), Max: results.Missing(), N: min(a.N, b.N)})
+	m := Of(results.Statistic{Mean: results.Float(mean), SD: results.Missing(), CI95: results.Float(half),
+		Min: results.Missing(), Max: results.Missing(), N: min(a.N, b.N)})
 	if !RightOf(slow.CDF, fast.CDF) {
 		m.Breaks = "the distributions cross"
 	}
@@ -278,5 +328,6 @@ func meanAggregations(r *results.Row) results.Statistic {
 	}
 	out, in := r.Stats.Of("received"), r.Stats.Of("aggregated")
 	sd := mean * (out.SD/out.Mean + in.SD/in.Mean)
-	return results.Statistic{Mean: mean, SD: sd, CI95: results.Missing(), Min: results.Missing(), Max: results.Missing(), N: min(out.N, in.N)}
+	return results.Statistic{Mean: mean, SD: sd, CI95: results.Missing(), Min: results.Missing(),
+		Max: results.Missing(), N: min(out.N, in.N)}
 }

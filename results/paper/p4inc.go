@@ -22,7 +22,8 @@ const (
 
 // p4incPaper is "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML Workloads".
 func p4incPaper() Paper {
-	return Paper{Name: "p4inc", was: p4incWas, rows: slices.Concat(p4incTable1(), p4incTestbed(), p4incSimulations(), p4incShapes())}
+	return Paper{Name: "p4inc", was: p4incWas, rows: slices.Concat(p4incTable1(), p4incTestbed(),
+		p4incSimulations(), p4incShapes())}
 }
 
 // p4incWas returns the old ids of claims from before papers had names.
@@ -51,20 +52,28 @@ func p4incTable1() []row {
 	const source = "P4INC-AOI, Table I"
 	rows := []row{}
 	for _, l := range []table1Line{
-		{40, "3.4", "6.0", "4.1", "5.1", [4]string{"84.6", "0.6", "0.8", "0.7"}, [3]string{"43.3", "17.1", "33.3"}, "1", "1", "1", WithinTwo, WithinTwo, WithinTwo, WithinTwo},
-		{50, "6.9", "11.2", "8.2", "9.8", [4]string{"105.3", "0.8", "1.0", "0.9"}, [3]string{"38.4", "15.9", "29.6"}, "1", "1", "1", WithinTwo, Differs, WithinTwo, Differs},
-		{60, "14.8", "23.8", "17.7", "21.7", [4]string{"357.5", "0.9", "1.1", "1.0"}, [3]string{"37.8", "16.4", "31.8"}, "1", "2", "2", Differs, Differs, Differs, Differs},
-		{80, "", "29.9", "19.8", "21.7", [4]string{"", "1.3", "1.5", "1.4"}, [3]string{}, "", "5", "4", "", Differs, Differs, Differs},
-		{100, "", "31.8", "26.7", "30.7", [4]string{"", "1.6", "2.1", "1.7"}, [3]string{}, "", "11", "5", "", Differs, Differs, Differs},
+		{40, "3.4", "6.0", "4.1", "5.1", [4]string{"84.6", "0.6", "0.8", "0.7"}, [3]string{"43.3", "17.1", "33.3"},
+			"1", "1", "1", WithinTwo, WithinTwo, WithinTwo, WithinTwo},
+		{50, "6.9", "11.2", "8.2", "9.8", [4]string{"105.3", "0.8", "1.0", "0.9"}, [3]string{"38.4", "15.9", "29.6"},
+			"1", "1", "1", WithinTwo, Differs, WithinTwo, Differs},
+		{60, "14.8", "23.8", "17.7", "21.7", [4]string{"357.5", "0.9", "1.1", "1.0"}, [3]string{"37.8", "16.4",
+			"31.8"}, "1", "2", "2", Differs, Differs, Differs, Differs},
+		{80, "", "29.9", "19.8", "21.7", [4]string{"", "1.3", "1.5", "1.4"}, [3]string{}, "", "5", "4", "", Differs,
+			Differs, Differs},
+		{100, "", "31.8", "26.7", "30.7", [4]string{"", "1.6", "2.1", "1.7"}, [3]string{}, "", "11", "5", "", Differs,
+			Differs, Differs},
 	} {
 		rows = append(rows, row{artefact: "table1", row: fmt.Sprintf("%d jobs", l.jobs), source: source, cells: l.claims()})
 	}
 	const text = "P4INC-AOI, §VII-C"
 	span := func(column, printed string) Claim {
-		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: Differs, Cause: causeLoad,
-			Why: "how much longer the jobs take without reconfigurations, over TW; the text divides by TW here and by the larger number in the table"}
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
+			Expect: Differs, Cause: causeLoad,
+			Why: "how much longer the jobs take without reconfigurations, over TW; the text divides by TW here and by " +
+				"the larger number in the table"}
 	}
-	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text, cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
+	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text,
+		cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
 }
 
 // unmovedClaims sets the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
@@ -72,7 +81,8 @@ func p4incTable1() []row {
 func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
-		claims[i].Why += "; 0 also with any rate, size or time doubled or halved, since both policies make the same plans where hardly anybody waits"
+		claims[i].Why += "; 0 also with any rate, size or time doubled or halved, since both policies make the same " +
+			"plans where hardly anybody waits"
 	}
 	return claims
 }
@@ -82,7 +92,9 @@ func (l *table1Line) claims() []Claim {
 	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
 	seconds := func(column, printed, beside string, expect Verdict) Claim {
-		c := valueClaim(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")
+		c := valueClaim(column+" ct bti", printed, "s", expect,
+			"with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait "+
+				"is not printed", causeLoad, at+beside+"_ct_bti")
 		if l.jobs == 60 && column != "norecon" {
 			c.Disagreement = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
 		}
@@ -92,7 +104,8 @@ func (l *table1Line) claims() []Claim {
 		return c
 	}
 	connections := func(column, printed, beside string) Claim {
-		c := valueClaim(column+" aoi", printed, "connections", Differs, "set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
+		c := valueClaim(column+" aoi", printed, "connections", Differs,
+			"set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
 		if column == "milp" {
 			c.Disagreement = "called the least, but the printed objective does not count reconfigurations"
 		}
@@ -100,13 +113,15 @@ func (l *table1Line) claims() []Claim {
 	}
 	var cells []Claim
 	if l.milp != "" {
-		cells = append(withBasis(Predicted, proofSeeds, seconds("milp", l.milp, "tw", l.expectMILP), connections("milp", l.milpAOI, "tw")), theirMachineClaims("s", machine, []string{"milp time"}, l.took[0])...)
+		cells = append(withBasis(Predicted, proofSeeds, seconds("milp", l.milp, "tw", l.expectMILP),
+			connections("milp", l.milpAOI, "tw")), theirMachineClaims("s", machine, []string{"milp time"}, l.took[0])...)
 	}
 	cells = append(cells, withBasis(Predicted, planSeeds,
 		seconds("fcfs", l.fcfs, "tw", l.expectFCFS), connections("fcfs", l.fcfsAOI, "tw"),
 		seconds("tw", l.tw, "fcfs", l.expectTW), connections("tw", l.twAOI, "fcfs"),
 		seconds("norecon", l.still, "tw", l.never))...)
-	cells = append(cells, theirMachineClaims("s", machine, []string{"fcfs time", "tw time", "norecon time"}, l.took[1:]...)...)
+	cells = append(cells, theirMachineClaims("s", machine, []string{"fcfs time", "tw time", "norecon time"},
+		l.took[1:]...)...)
 	for i, heuristic := range []struct{ name, took string }{{"fcfs", l.fcfs}, {"tw", l.tw}, {"norecon", l.still}} {
 		if l.milp != "" {
 			cells = append(cells, gapClaim(heuristic.name, l.gaps[i], heuristic.took, l.milp))
@@ -120,31 +135,39 @@ func gapClaim(heuristic, text, took, least string) Claim {
 	h, _ := strconv.ParseFloat(took, 64)
 	m, _ := strconv.ParseFloat(least, 64)
 	follows := math.Round(1000*(h/m-1)) / 10
-	return Claim{Column: heuristic + " gap", Printed: text, Unit: "%", Kind: Value, Basis: Arithmetic, Follows: follows, Neighbour: &Neighbour{}, Expect: Contradiction,
-		Why:           "called the gap to the optimum",
-		Contradiction: fmt.Sprintf("%s s are %.1f %% above the optimum of %s s; %s divides the difference by %s", took, follows, least, text, took)}
+	return Claim{Column: heuristic + " gap", Printed: text, Unit: "%", Kind: Value, Basis: Arithmetic,
+		Follows: follows, Neighbour: &Neighbour{}, Expect: Contradiction,
+		Why: "called the gap to the optimum",
+		Contradiction: fmt.Sprintf("%s s are %.1f %% above the optimum of %s s; %s divides the difference by %s",
+			took, follows, least, text, took)}
 }
 
 // p4incTestbed returns Figs. 5 to 7: four racks, jobs of one model.
 func p4incTestbed() []row {
 	saved := func(column, printed string, expect Verdict, why string) Claim {
-		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: expect, Why: why, Cause: causeTestbed}
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
+			Expect: expect, Why: why, Cause: causeTestbed}
 	}
 	const streams = 2 // share an interface of 40 Gbps, against one each
 	var speedups []Claim
 	for _, m := range []struct {
 		model, printed string
 		expect         Verdict
-	}{{"ResNet50", "1.56", WithinTwo}, {"ResNet101", "1.83", Near}, {"ResNet152", "1.65", WithinTwo}, {"VGG11", "3.7", WithinTwo}, {"VGG16", "3.7", WithinTwo}, {"VGG19", "3.8", WithinTwo}} {
-		c := Claim{Column: m.model, Printed: m.printed, Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1}, Expect: m.expect, Cause: causeTestbed,
-			Why: "moving gradients alone: two workers of 40 Gbps into one interface of 40 Gbps, against one each, which no model enters; less where computing takes time, and nothing on the wire makes it more"}
+	}{{"ResNet50", "1.56", WithinTwo}, {"ResNet101", "1.83", Near}, {"ResNet152", "1.65", WithinTwo},
+		{"VGG11", "3.7", WithinTwo}, {"VGG16", "3.7", WithinTwo}, {"VGG19", "3.8", WithinTwo}} {
+		c := Claim{Column: m.model, Printed: m.printed, Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
+			Expect: m.expect, Cause: causeTestbed,
+			Why: "moving gradients alone: two workers of 40 Gbps into one interface of 40 Gbps, against one each, which " +
+				"no model enters; less where computing takes time, and nothing on the wire makes it more"}
 		if m.printed > "2" {
-			c.Inconsistency = "more than twice is not the network's doing: a server that takes longer to add than its interface to receive would be, and is not printed"
+			c.Inconsistency = "more than twice is not the network's doing: a server that takes longer to add than its " +
+				"interface to receive would be, and is not printed"
 		}
 		c.Basis, c.Follows = Arithmetic, streams
 		speedups = append(speedups, c)
 	}
-	const many = "the mean over 10, 20, 40 and 60 jobs, one iteration of each; how many iterations theirs had, and what computing takes, is not printed"
+	const many = "the mean over 10, 20, 40 and 60 jobs, one iteration of each; how many iterations theirs had, and " +
+		"what computing takes, is not printed"
 	total := func(name string, resnet, vgg string, expect Verdict) row {
 		cells := []Claim{saved("resnet50", resnet, expect, many), saved("vgg16", vgg, expect, many)}
 		if expect == Differs {
@@ -159,8 +182,9 @@ func p4incTestbed() []row {
 		{artefact: "fig6", row: "reconfigurations saved", source: "P4INC-AOI, Fig. 6", cells: append(
 			withBasis(Predicted, planSeeds, saved("inc", "48.8", Differs, "both policies and models, "+many)),
 			unmovedClaims(saved("tw", "47.5", Differs, "with and without switches that aggregate, both models, "+many))...)},
-		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6", cells: unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeTestbed,
-			"how many fewer than the best of the other three"))},
+		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6",
+			cells: unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeTestbed,
+				"how many fewer than the best of the other three"))},
 		total("inc under fcfs", "33.57", "43.96", TrendOnly), total("inc under tw", "46.66", "56.34", TrendOnly),
 		total("tw without inc", "12.34", "12.7", Differs), total("tw with inc", "29.62", "32.0", Differs),
 	}
@@ -168,29 +192,41 @@ func p4incTestbed() []row {
 
 // aheadClaim returns a claim on an order: by how much one is better than another.
 func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
-	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect, Cause: cause, Why: why}
+	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect,
+		Cause: cause, Why: why}
 }
 
 // p4incSimulations returns Figs. 8 and 9: 64 units, training and MapReduce.
 func p4incSimulations() []row {
-	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs", "the mean over 200, 300, 400 and 500 jobs; how many theirs are is not printed, and their trace is not part of the text"
+	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs",
+		"the mean over 200, 300, 400 and 500 jobs; how many theirs " +
+			"are is not printed, and their trace is not part of the text"
 	saved := func(column, printed string, expect Verdict, cause, why string) Claim {
-		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: expect, Why: why, Cause: cause}
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
+			Expect: expect, Why: why, Cause: cause}
 	}
 	at := func(artefact, name string, cells ...Claim) row {
 		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: cells}
 	}
 	predicted := func(cells ...Claim) []Claim { return withBasis(Predicted, planSeeds, cells...) }
-	const fewer, sooner = "how many fewer than the best of the other three, ", "how much sooner than the best of the other three, "
+	const fewer, sooner = "how many fewer than the best of the other three, ",
+		"how much sooner than the best of the other three, "
 	return []row{
 		at("fig8", "reconfigurations saved", slices.Concat(
-			predicted(saved("inc under fcfs", "55.4", WithinTwo, causeOptics, over8), saved("inc under tw", "50.3", WithinTwo, causeOptics, over8)),
-			unmovedClaims(saved("tw without inc", "92.8", Differs, causeLoad, over8), saved("tw with inc", "91.7", Differs, causeLoad, over8)))...),
-		at("fig8", "ct bti saved", unmovedClaims(saved("tw without inc", "86.8", Differs, causeLoad, over8), saved("tw with inc", "85.6", Differs, causeLoad, over8))...),
-		at("fig8", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over8), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over8))...),
-		at("fig8", "noinc tw", predicted(aheadClaim("sooner than inc fcfs", "s", Opposite, causeLoad, "how much sooner, "+over8))...),
-		at("fig9", "inc tw over noinc fcfs", predicted(saved("reconfigurations saved", "89.5", WithinTwo, causeLoad, over9), saved("ct bti saved", "72.6", TrendOnly, causeLoad, over9))...),
-		at("fig9", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over9), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over9))...),
+			predicted(saved("inc under fcfs", "55.4", WithinTwo, causeOptics, over8), saved("inc under tw", "50.3",
+				WithinTwo, causeOptics, over8)),
+			unmovedClaims(saved("tw without inc", "92.8", Differs, causeLoad, over8), saved("tw with inc", "91.7",
+				Differs, causeLoad, over8)))...),
+		at("fig8", "ct bti saved", unmovedClaims(saved("tw without inc", "86.8", Differs, causeLoad, over8),
+			saved("tw with inc", "85.6", Differs, causeLoad, over8))...),
+		at("fig8", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad,
+			fewer+over8), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over8))...),
+		at("fig8", "noinc tw", predicted(aheadClaim("sooner than inc fcfs", "s", Opposite, causeLoad,
+			"how much sooner, "+over8))...),
+		at("fig9", "inc tw over noinc fcfs", predicted(saved("reconfigurations saved", "89.5", WithinTwo, causeLoad,
+			over9), saved("ct bti saved", "72.6", TrendOnly, causeLoad, over9))...),
+		at("fig9", "inc tw", unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeLoad,
+			fewer+over9), aheadClaim("shortest ct bti", "s", Differs, causeLoad, sooner+over9))...),
 	}
 }
 
@@ -212,20 +248,27 @@ func p4incShapes() []row {
 	flat := func(artefact, name, why, cause string, columns []string, expect Verdict) row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}
 		for _, c := range columns {
-			r.cells = append(r.cells, withBasis(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
+			r.cells = append(r.cells, withBasis(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend,
+				Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
 		}
 		return r
 	}
 	one := func(artefact, name string, cells ...Claim) row {
-		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: withBasis(Predicted, planSeeds, cells...)}
+		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:],
+			cells: withBasis(Predicted, planSeeds, cells...)}
 	}
-	still := flat("fig11", "reconfigurations flat", "without switches that aggregate their places do not matter, whatever the model", causeLoad, p4incScenarios[:2], Holds)
+	still := flat("fig11", "reconfigurations flat",
+		"without switches that aggregate their places do not matter, whatever the model", causeLoad,
+		p4incScenarios[:2], Holds)
 	for i := range still.cells {
 		still.cells[i].Basis, still.cells[i].Seeds, still.cells[i].Follows = Arithmetic, 0, 0
 	}
-	falls := trends("fig10", "ct bti falls", "s", "how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it", causeLoad, [4]Verdict{Differs, Differs, Differs, Differs})
+	falls := trends("fig10", "ct bti falls", "s",
+		"how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it", causeLoad,
+		[4]Verdict{Differs, Differs, Differs, Differs})
 	unmovedClaims(falls.cells[:2]...)
-	beyond := flat("fig11", "flat beyond 8", "reconfigurations with 8 and with 16 places; how far the curve spreads, in per cent of its mean; flat is below 5",
+	beyond := flat("fig11", "flat beyond 8",
+		"reconfigurations with 8 and with 16 places; how far the curve spreads, in per cent of its mean; flat is below 5",
 		causeLoad, p4incScenarios[2:], Holds)
 	unmovedClaims(beyond.cells...)
 	const connections, s = "connections", "s"
@@ -234,19 +277,26 @@ func p4incShapes() []row {
 	const slots = "how much more with slots of 4 s than with slots of 0.25 s, for 1000 jobs"
 	const spread = "how far the curve spreads, in per cent of its mean; flat is below 5"
 	return []row{
-		trends("fig10", "reconfigurations fall", connections, grows, causeOptics, [4]Verdict{Opposite, Opposite, Opposite, Opposite}),
+		trends("fig10", "reconfigurations fall", connections, grows, causeOptics, [4]Verdict{Opposite, Opposite,
+			Opposite, Opposite}),
 		falls,
-		one("fig10", "noinc tw", aheadClaim("fewer reconfigurations than inc fcfs", connections, Opposite, causeLoad, "how many fewer, the mean over the units"),
+		one("fig10", "noinc tw", aheadClaim("fewer reconfigurations than inc fcfs", connections, Opposite, causeLoad,
+			"how many fewer, the mean over the units"),
 			aheadClaim("sooner than inc fcfs", s, Opposite, causeLoad, "how much sooner, the mean over the units")),
-		one("fig10", "inc tw", aheadClaim("fewest reconfigurations", connections, Differs, causeLoad, "how many fewer than the best of the other three, the mean over the units")),
+		one("fig10", "inc tw", aheadClaim("fewest reconfigurations", connections, Differs, causeLoad,
+			"how many fewer than the best of the other three, the mean over the units")),
 		trends("fig11", "reconfigurations fall", connections, places, causeLoad, [4]Verdict{"", "", Holds, Holds}),
 		trends("fig11", "ct bti falls", s, places, causeLoad, [4]Verdict{"", "", Differs, Differs}),
 		still,
 		beyond,
-		trends("fig12", "reconfigurations fall", connections, "how far it falls from slots of 0.25 s to slots of 4 s, for 1000 jobs; a step that rises breaks it", causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
+		trends("fig12", "reconfigurations fall", connections,
+			"how far it falls from slots of 0.25 s to slots of 4 s, for 1000 jobs; a step that rises breaks it",
+			causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
 		flat("fig12", "reconfigurations converge", "with slots of 2 s and of 4 s; "+spread, causeLoad, p4incScenarios, Holds),
 		trends("fig12", "ct bti grows", s, slots, causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
-		{artefact: "fig12", row: "tw grows less than fcfs", source: "P4INC-AOI, Fig. 12", cells: unmovedClaims(aheadClaim("without inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"),
-			aheadClaim("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"))},
+		{artefact: "fig12", row: "tw grows less than fcfs", source: "P4INC-AOI, Fig. 12",
+			cells: unmovedClaims(aheadClaim("without inc", s, Differs, causeLoad,
+				"by how much less, from slots of 0.25 s to slots of 4 s"),
+				aheadClaim("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"))},
 	}
 }

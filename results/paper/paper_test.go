@@ -20,7 +20,8 @@ import (
 func stat(mean, half float64, n int) results.Statistic {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}
 	sd := half * math.Sqrt(float64(n)) / t.Quantile(0.975)
-	return results.Statistic{Mean: results.Float(mean), SD: results.Float(sd), CI95: results.Float(half), Min: results.Float(mean - sd), Max: results.Float(mean + sd), N: n}
+	return results.Statistic{Mean: results.Float(mean), SD: results.Float(sd), CI95: results.Float(half),
+		Min: results.Float(mean - sd), Max: results.Float(mean + sd), N: n}
 }
 
 // single is a result of one run, which has no interval.
@@ -45,9 +46,11 @@ func TestClaimsAreComplete(t *testing.T) {
 			{"source, row and column", c.Source != "" && c.Row != "" && c.Column != ""},
 			{"a basis", slices.Contains(AllBases(), c.Basis)},
 			{"a kind", orders[c.Kind] != nil},
-			{"a printed number, unless it is a trend", (c.Printed == "") == (c.Kind == Trend) && math.IsNaN(c.Value) == (c.Kind == Trend)},
+			{"a printed number, unless it is a trend", (c.Printed == "") == (c.Kind == Trend) &&
+				math.IsNaN(c.Value) == (c.Kind == Trend)},
 			{"the paper's rounding, where it prints a number", math.IsNaN(c.Rounding) == (c.Kind == Trend) && c.Rounding != 0},
-			{"a side, if it is a bound or a trend", (c.Side != "") == (c.Kind != Value) && slices.Contains([]Side{"", Above, Below}, c.Side)},
+			{"a side, if it is a bound or a trend", (c.Side != "") == (c.Kind != Value) &&
+				slices.Contains([]Side{"", Above, Below}, c.Side)},
 			{"no neighbour where a bound says what is claimed", c.Kind != Bound || c.Neighbour == nil},
 			{"why it can't be tested, or how it is taken", c.Untestable != "" || c.Why != ""},
 			{"runs, where something runs", (c.Seeds > 0) == (c.Untestable == "" && c.Basis != Arithmetic)},
@@ -59,7 +62,8 @@ func TestClaimsAreComplete(t *testing.T) {
 				t.Errorf("%s declares not %s", id, rule.what)
 			}
 		}
-		if c.Kind != Bound && c.Untestable == "" && !(c.Neighbour != nil && (c.Neighbour.ID == "" || byID[c.Neighbour.ID].ID != "")) {
+		if c.Kind != Bound && c.Untestable == "" && !(c.Neighbour != nil && (c.Neighbour.ID == "" ||
+			byID[c.Neighbour.ID].ID != "")) {
 			t.Errorf("%s declares no neighbour that is there", id)
 		}
 	}
@@ -95,7 +99,8 @@ func TestNoClaimIsDerived(t *testing.T) {
 }
 
 func TestRoundingIsThePapers(t *testing.T) {
-	for text, want := range map[string][2]float64{"6109": {6109, .5}, "55.8": {55.8, .05}, "0.90": {.9, .005}, "3.52": {3.52, .005}} {
+	for text, want := range map[string][2]float64{"6109": {6109, .5}, "55.8": {55.8, .05}, "0.90": {.9, .005},
+		"3.52": {3.52, .005}} {
 		if v, r := parsePrinted(text); v != want[0] || math.Abs(r-want[1]) > 1e-15 {
 			t.Errorf("%s is %v ± %v", text, v, r)
 		}
@@ -113,7 +118,8 @@ func TestContradictionsFollow(t *testing.T) {
 		received, lost := by["olaf/table1.fifo."+rate+".received"], by["olaf/table1.fifo."+rate+".lost_pct"]
 		left := 100 * (1 - received.Value/sent)
 		if off := math.Abs(left-lost.Value) > lost.Rounding+100*received.Rounding/sent; off != (lost.Contradiction != "") {
-			t.Errorf("%s: %v %% follow from what was received, %v are printed, contradiction %q", rate, left, lost.Value, lost.Contradiction)
+			t.Errorf("%s: %v %% follow from what was received, %v are printed, contradiction %q", rate, left, lost.Value,
+				lost.Contradiction)
 		}
 	}
 	for _, size := range []int{1500, 9036} {
@@ -149,7 +155,8 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"at the edge of 2 %", value("100", 0), Of(stat(102, 0.1, 5)), Match},
 		{"below it by as much", value("100", 0), Of(stat(98, 0.1, 5)), Match},
-		{"off by a precise interval and what was rounded away, to the digit", value("10.0", 0), Of(stat(10.23, 0.18, 5)), Match},
+		{"off by a precise interval and what was rounded away, to the digit", value("10.0", 0),
+			Of(stat(10.23, 0.18, 5)), Match},
 		{"half of it, but for the last bit", value("0.3", 0), Of(stat(math.Nextafter(0.15, 0), 0.001, 5)), WithinTwo},
 		{"off by a little more", value("10.0", 0), Of(stat(10.23, 0.1799, 5)), Near},
 		{"beyond 2 %, not in the interval", value("100", 0), Of(stat(102.01, 0.1, 5)), Near},
@@ -192,14 +199,17 @@ func TestVerdicts(t *testing.T) {
 		{"flat", trend(Below, FlatPct), Of(stat(3.9, 0.3, 5)), Holds},
 		{"not flat", trend(Below, FlatPct), Of(stat(60, 3, 5)), Opposite},
 		{"a trend that a step breaks", trend(Above, 0), Measured{Statistic: stat(5, 1, 5), Breaks: "it rises"}, Differs},
-		{"a broken trend that is opposite anyway", trend(Above, 0), Measured{Statistic: stat(-5, 1, 5), Breaks: "it rises"}, Opposite},
+		{"a broken trend that is opposite anyway", trend(Above, 0), Measured{Statistic: stat(-5, 1, 5),
+			Breaks: "it rises"}, Opposite},
 		{"fewer runs than it takes, both ends of whose interval match", value("100", 0), Of(stat(100, 1, 4)), Match},
-		{"fewer runs than it takes, one end of whose interval does not match", value("100", 0), Of(stat(101.5, 1, 4)), TooShort},
+		{"fewer runs than it takes, one end of whose interval does not match", value("100", 0), Of(stat(101.5, 1, 4)),
+			TooShort},
 		{"one run of more", value("100", 0), Of(single(100)), TooShort},
 		{"a trend that few runs show by more than twice their interval", trend(Above, 0), Of(stat(5, 2.4, 3)), Holds},
 		{"a trend that few runs show by less", trend(Above, 0), Of(stat(5, 2.6, 3)), TooShort},
 		{"neither side, by few runs", trend(Above, 0), Of(stat(0, 1, 3)), TooShort},
-		{"shorter runs than it takes", value("100", 0), Measured{Statistic: stat(100, 1, 5), Short: "40 of 200 iterations"}, TooShort},
+		{"shorter runs than it takes", value("100", 0), Measured{Statistic: stat(100, 1, 5),
+			Short: "40 of 200 iterations"}, TooShort},
 		{"a shortened trend", trend(Above, 0), Measured{Statistic: stat(5, 1, 5), Short: "quick"}, TooShort},
 		{"not measured", value("100", 0), Of(results.Describe(nil, "no solver")), LeftOut},
 		{"not measurable, whatever is said", untestable, Of(stat(100, 1, 5)), NotTestable},
@@ -256,7 +266,8 @@ func TestNeighbours(t *testing.T) {
 			t.Errorf("without a neighbour: %q", row.Note)
 		}
 	}
-	if row := Compare(Ours{merged: Of(stat(1000, 60, 30)), fifo: Of(stat(1050, 60, 30))}, "olaf/table1")[2]; row.ID != merged || row.Verdict != string(Differs) {
+	if row := Compare(Ours{merged: Of(stat(1000, 60, 30)), fifo: Of(stat(1050, 60, 30))},
+		"olaf/table1")[2]; row.ID != merged || row.Verdict != string(Differs) {
 		t.Errorf("50 below with 85 of room: %s is %s", row.ID, row.Verdict)
 	}
 }
@@ -305,21 +316,29 @@ func TestRows(t *testing.T) {
 		rows[r.ID] = r
 	}
 	near := func(a results.Float, b float64) bool { return math.Abs(float64(a)-b) < 1e-9 }
-	received, jain, latency := rows["olaf/table1.fifo.40g.received"], rows["olaf/table2.fifo.jain"], rows["olaf/hardware.latency.1500_b"]
+	received, jain, latency := rows["olaf/table1.fifo.40g.received"], rows["olaf/table2.fifo.jain"],
+		rows["olaf/hardware.latency.1500_b"]
 	trend, bound := rows["olaf/fig2.reward.async_over_periodic_aggregation"], rows["olaf/fig10.fifo.s1_at_0.1"]
 	for what, ok := range map[string]bool{
-		"a deviation is of the published value":      near(received.DeviationPct, -100*9/6109.),
-		"fairness deviates by what lacks to 1":       near(jain.DeviationPct, -50),
-		"a trend deviates from nothing":              !trend.DeviationPct.Known() && !trend.Published.Known() && !trend.Rounding.Known(),
-		"a neighbour is named":                       received.Neighbour == "olaf/table1.olaf.40g.received" && !received.Than.Known() && received.Side == "",
-		"a number stands in its place":               trend.Neighbour == "" && trend.Than == 0 && trend.Side == "above",
-		"a bound has neither":                        bound.Neighbour == "" && !bound.Than.Known() && bound.Side == "above" && bound.Kind == "bound",
-		"arithmetic is exact":                        latency.Ours.Mean == 96 && latency.Ours.CI95 == 0 && latency.Verdict == string(Match) && latency.DeviationPct == 0,
-		"what is missing says why":                   strings.HasPrefix(bound.Note, "interrupted; ") && bound.Verdict == string(LeftOut),
-		"what is missing is no number":               !rows["olaf/table1.olaf.40g.received"].Ours.Mean.Known(),
-		"what was not asked for says so":             strings.HasPrefix(rows["olaf/fig3.iterations.fewer_with_more_workers"].Note, "not measured; "),
-		"basis, rounding and expectation are stated": received.Basis == "calibrated" && received.Rounding == 0.5 && received.Expected == "match" && received.Source == "OLAF §8.1, Table 1",
-		"why is said once of what needs a card":      rows["olaf/hardware.clock.output_rate"].Note == "a limit of timing closure on the card",
+		"a deviation is of the published value": near(received.DeviationPct, -100*9/6109.),
+		"fairness deviates by what lacks to 1":  near(jain.DeviationPct, -50),
+		"a trend deviates from nothing": !trend.DeviationPct.Known() && !trend.Published.Known() &&
+			!trend.Rounding.Known(),
+		"a neighbour is named": received.Neighbour == "olaf/table1.olaf.40g.received" &&
+			!received.Than.Known() && received.Side == "",
+		"a number stands in its place": trend.Neighbour == "" && trend.Than == 0 && trend.Side == "above",
+		"a bound has neither": bound.Neighbour == "" && !bound.Than.Known() &&
+			bound.Side == "above" && bound.Kind == "bound",
+		"arithmetic is exact": latency.Ours.Mean == 96 && latency.Ours.CI95 == 0 &&
+			latency.Verdict == string(Match) && latency.DeviationPct == 0,
+		"what is missing says why": strings.HasPrefix(bound.Note, "interrupted; ") &&
+			bound.Verdict == string(LeftOut),
+		"what is missing is no number": !rows["olaf/table1.olaf.40g.received"].Ours.Mean.Known(),
+		"what was not asked for says so": strings.HasPrefix(
+			rows["olaf/fig3.iterations.fewer_with_more_workers"].Note, "not measured; "),
+		"basis, rounding and expectation are stated": received.Basis == "calibrated" && received.Rounding == 0.5 &&
+			received.Expected == "match" && received.Source == "OLAF §8.1, Table 1",
+		"why is said once of what needs a card": rows["olaf/hardware.clock.output_rate"].Note == "a limit of timing closure on the card",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)
@@ -329,14 +348,16 @@ func TestRows(t *testing.T) {
 		t.Error("a deviation from 0")
 	}
 	for _, r := range Compare(ours.MarkShortened("a fifth of the time"), "olaf/table1") {
-		if r.ID == "olaf/table1.fifo.40g.received" && (r.Verdict != string(TooShort) || !strings.HasPrefix(r.Note, "a fifth of the time; ")) {
+		if r.ID == "olaf/table1.fifo.40g.received" && (r.Verdict != string(TooShort) || !strings.HasPrefix(r.Note,
+			"a fifth of the time; ")) {
 			t.Errorf("shortened: %s, %q", r.Verdict, r.Note)
 		}
 	}
 }
 
 func TestSystemsAndExperimentsOfClaims(t *testing.T) {
-	if s, e := SystemOf("olaf/table1.fifo.40g.received"), ExperimentOf("olaf/table1.fifo.40g.received"); s != "olaf" || e != "olaf/table1" {
+	if s, e := SystemOf("olaf/table1.fifo.40g.received"),
+		ExperimentOf("olaf/table1.fifo.40g.received"); s != "olaf" || e != "olaf/table1" {
 		t.Errorf("it is of %s, %s", s, e)
 	}
 }
@@ -353,7 +374,8 @@ func TestRightOf(t *testing.T) {
 		want bool
 	}{
 		{cdf(.3, .6, 1), cdf(.4, 1), true}, {cdf(.4, 1), cdf(.3, .6, 1), false}, {cdf(.4, 1), cdf(.4, 1), false},
-		{cdf(.4, .5, 1), cdf(.4, .6, 1), true}, {cdf(.3, .7, 1), cdf(.4, .6, 1), false}, {cdf(.4, 1, 1), cdf(.4, 1), false}, {cdf(.4, 1), cdf(.4, 1, 1), false},
+		{cdf(.4, .5, 1), cdf(.4, .6, 1), true}, {cdf(.3, .7, 1), cdf(.4, .6, 1), false}, {cdf(.4, 1, 1), cdf(.4, 1),
+			false}, {cdf(.4, 1), cdf(.4, 1, 1), false},
 	} {
 		if got := RightOf(c.a, c.b); got != c.want {
 			t.Errorf("%v right of %v: %v", c.a, c.b, got)
@@ -369,8 +391,11 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 		if n := c.Neighbour; n != nil {
 			beside = cmp.Or(n.ID, fmt.Sprint(n.Is))
 		}
-		fmt.Fprintf(&b, "%s · %s · %s · %s %s %s %s · beside %s · 1−J %v · %d runs · %s · %q · %s · %q · follows %.12g · %s\n", c.ID, c.Was, c.Source, c.Basis, c.Kind, strings.TrimSpace(string(c.Side)+" "+c.Printed), c.Unit,
-			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Disagreement+c.Inconsistency, c.Follows, cmp.Or(c.Why, "–"))
+		fmt.Fprintf(&b, "%s · %s · %s · %s %s %s %s · beside %s · 1−J %v · %d runs · %s · %q · %s · %q · "+
+			"follows %.12g · %s\n", c.ID, c.Was, c.Source, c.Basis, c.Kind, strings.TrimSpace(string(c.Side)+" "+
+			c.Printed), c.Unit,
+			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Disagreement+
+				c.Inconsistency, c.Follows, cmp.Or(c.Why, "–"))
 	}
 	golden.Equal(t, "claims.txt", []byte(b.String()))
 }
@@ -393,13 +418,19 @@ func TestDifferenceIsWelchs(t *testing.T) {
 // under the same assumption.
 func TestOtherAssumptions(t *testing.T) {
 	ours := Ours{
-		"olaf/aom.40g.reduction":      {Statistic: stat(69, .4, 30), Others: []Other{{Assumption: "both per cluster", Statistic: stat(34.7, .6, 30)}}},
-		"olaf/table3.olaf_tc.jain":    {Statistic: stat(.9537, .0019, 100), Others: []Other{{Assumption: "per worker", Statistic: stat(.9313, .0041, 100), Judged: true}}},
-		"olaf/table3.olaf.jain":       {Statistic: stat(.9499, .0021, 100), Others: []Other{{Assumption: "per worker", Statistic: stat(.9167, .0059, 100)}}},
-		"olaf/table3.olaf_tc.aom_s1":  {Statistic: stat(216, 1, 100), Others: []Other{{Assumption: "N = senders", Statistic: stat(241.4, 1, 100), Judged: true}}},
-		"olaf/table2.olaf.loss_pct":   {Statistic: stat(7.6, .1, 100), Others: []Other{{Assumption: "by updates", Statistic: stat(14.7, .1, 100), Judged: true}}},
-		"olaf/table2.fifo.loss_pct":   Of(stat(89.4, .1, 100)),
-		"olaf/table3.olaf_tc.aom_s2":  {Statistic: stat(325, 1, 10), Others: []Other{{Assumption: "N = senders", Statistic: stat(270, 1, 10), Judged: true}}},
+		"olaf/aom.40g.reduction": {Statistic: stat(69, .4, 30), Others: []Other{{Assumption: "both per cluster",
+			Statistic: stat(34.7, .6, 30)}}},
+		"olaf/table3.olaf_tc.jain": {Statistic: stat(.9537, .0019, 100),
+			Others: []Other{{Assumption: "per worker", Statistic: stat(.9313, .0041, 100), Judged: true}}},
+		"olaf/table3.olaf.jain": {Statistic: stat(.9499, .0021, 100),
+			Others: []Other{{Assumption: "per worker", Statistic: stat(.9167, .0059, 100)}}},
+		"olaf/table3.olaf_tc.aom_s1": {Statistic: stat(216, 1, 100),
+			Others: []Other{{Assumption: "N = senders", Statistic: stat(241.4, 1, 100), Judged: true}}},
+		"olaf/table2.olaf.loss_pct": {Statistic: stat(7.6, .1, 100),
+			Others: []Other{{Assumption: "by updates", Statistic: stat(14.7, .1, 100), Judged: true}}},
+		"olaf/table2.fifo.loss_pct": Of(stat(89.4, .1, 100)),
+		"olaf/table3.olaf_tc.aom_s2": {Statistic: stat(325, 1, 10),
+			Others: []Other{{Assumption: "N = senders", Statistic: stat(270, 1, 10), Judged: true}}},
 		"olaf/fig10.fifo.s1_at_0.1":   Of(stat(7391, 166, 100)),
 		"olaf/table1.olaf.40g.absent": Of(stat(1, 1, 30)),
 	}
@@ -423,7 +454,8 @@ func TestOtherAssumptions(t *testing.T) {
 
 // TestExpectations holds the order of the words and that nothing but a judged result can be below what is expected.
 func TestExpectations(t *testing.T) {
-	order := map[Kind]string{Value: "match, near, within ×2, trend only, differs, opposite", Trend: "holds, differs, opposite", Bound: "bound met, differs, bound missed"}
+	order := map[Kind]string{Value: "match, near, within ×2, trend only, differs, opposite",
+		Trend: "holds, differs, opposite", Bound: "bound met, differs, bound missed"}
 	for kind, want := range order {
 		var words []string
 		for i, v := range orders[kind] {
@@ -471,15 +503,17 @@ func TestExpectations(t *testing.T) {
 // docs/notes/reproduction.md tell.
 func TestTrainingsAreExpected(t *testing.T) {
 	rows := Compare(Ours{
-		"olaf/fig8.reward_over_fifo.40g":                  Of(stat(23, 17, 5)),
-		"olaf/fig8.reward_over_fifo.20g":                  Of(stat(67, 33, 5)),
-		"olaf/fig2.reward.periodic_aggregation_over_sync": Of(results.Describe([]results.Float{59.4, 80.9, 45.4, 67.6, 22.8}, "")),
+		"olaf/fig8.reward_over_fifo.40g": Of(stat(23, 17, 5)),
+		"olaf/fig8.reward_over_fifo.20g": Of(stat(67, 33, 5)),
+		"olaf/fig2.reward.periodic_aggregation_over_sync": Of(results.Describe([]results.Float{59.4, 80.9, 45.4, 67.6,
+			22.8}, "")),
 	}, "olaf/fig8", "olaf/fig2")
 	got := map[string]string{}
 	for _, r := range rows {
 		got[r.ID] = r.Verdict
 	}
-	for id, want := range map[string]Verdict{"olaf/fig8.reward_over_fifo.40g": TrendOnly, "olaf/fig8.reward_over_fifo.20g": WithinTwo, "olaf/fig2.reward.periodic_aggregation_over_sync": Holds} {
+	for id, want := range map[string]Verdict{"olaf/fig8.reward_over_fifo.40g": TrendOnly,
+		"olaf/fig8.reward_over_fifo.20g": WithinTwo, "olaf/fig2.reward.periodic_aggregation_over_sync": Holds} {
 		if got[id] != string(want) {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
 		}
@@ -507,25 +541,40 @@ func TestTrends(t *testing.T) {
 		breaks bool
 	}{
 		{"a difference is taken seed by seed", Over([]results.Float{10, 110}, []results.Float{3, 102}), 7.5, half, false},
-		{"a seed that only one has is left out", Over([]results.Float{10, 110, 5}, []results.Float{3, 102, results.Missing()}), 7.5, half, false},
-		{"a fall is of the ends", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40}, [2]results.Float{20, 20})), 30.5, half, false},
-		{"a step that rises clearly breaks it", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40}, [2]results.Float{48, 49}, [2]results.Float{20, 20})), 30.5, half, true},
-		{"one that may not rise does not", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40}, [2]results.Float{44, 45}, [2]results.Float{20, 20})), 30.5, half, false},
+		{"a seed that only one has is left out", Over([]results.Float{10, 110, 5}, []results.Float{3, 102,
+			results.Missing()}), 7.5, half, false},
+		{"a fall is of the ends", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40},
+			[2]results.Float{20, 20})), 30.5, half, false},
+		{"a step that rises clearly breaks it", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40},
+			[2]results.Float{48, 49}, [2]results.Float{20, 20})), 30.5, half, true},
+		{"one that may not rise does not", Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40},
+			[2]results.Float{44, 45}, [2]results.Float{20, 20})), 30.5, half, false},
 		{"a rise is a fall below 0", Falls(curve([2]results.Float{20, 20}, [2]results.Float{50, 51})), -30.5, half, true},
-		{"a spread is of the extremes, of the mean over all", Spread(curve([2]results.Float{99, 99}, [2]results.Float{100, 100}, [2]results.Float{101, 102})), 100 * 2.5 / (300.5 / 3), 100 * half / (300.5 / 3), false},
-		{"a spread that falls", Spread(curve([2]results.Float{101, 102}, [2]results.Float{99, 99})), 100 * 2.5 / (200.5 / 2), 100 * half / (200.5 / 2), false},
-		{"a point without values has no part in it", Spread([][]results.Float{{101, 102}, {results.Missing(), results.Missing()}, {99, 99}}), 100 * 2.5 / (200.5 / 2), 100 * half / (200.5 / 2), false},
-		{"of which none is the first or last", Spread(curve([2]results.Float{100, 100}, [2]results.Float{90, 90}, [2]results.Float{111, 112}, [2]results.Float{100, 100})), 100 * 21.5 / (401.5 / 4), 100 * half / (401.5 / 4), false},
-		{"a gap narrows by what it was larger", Over(Gap([]results.Float{10, 30}, []results.Float{30, 10}), Gap([]results.Float{5, 10}, []results.Float{10, 4})), 14.5, half, false},
+		{"a spread is of the extremes, of the mean over all",
+			Spread(curve([2]results.Float{99, 99}, [2]results.Float{100, 100}, [2]results.Float{101, 102})),
+			100 * 2.5 / (300.5 / 3), 100 * half / (300.5 / 3), false},
+		{"a spread that falls", Spread(curve([2]results.Float{101, 102}, [2]results.Float{99, 99})),
+			100 * 2.5 / (200.5 / 2), 100 * half / (200.5 / 2), false},
+		{"a point without values has no part in it",
+			Spread([][]results.Float{{101, 102}, {results.Missing(), results.Missing()}, {99, 99}}),
+			100 * 2.5 / (200.5 / 2), 100 * half / (200.5 / 2), false},
+		{"of which none is the first or last", Spread(curve([2]results.Float{100, 100}, [2]results.Float{90, 90},
+			[2]results.Float{111, 112}, [2]results.Float{100, 100})), 100 * 21.5 / (401.5 / 4), 100 * half / (401.5 / 4), false},
+		{"a gap narrows by what it was larger", Over(Gap([]results.Float{10, 30}, []results.Float{30, 10}),
+			Gap([]results.Float{5, 10}, []results.Float{10, 4})), 14.5, half, false},
 	} {
-		if !(math.Abs(float64(c.got.Mean)-c.mean) < 1e-9 && math.Abs(float64(c.got.CI95)-c.half) < 1e-6) || (c.got.Breaks != "") != c.breaks {
+		if !(math.Abs(float64(c.got.Mean)-c.mean) < 1e-9 && math.Abs(float64(c.got.CI95)-c.half) < 1e-6) ||
+			(c.got.Breaks != "") != c.breaks {
 			t.Errorf("%s: %v ± %v, %q; want %v ± %v", c.name, c.got.Mean, c.got.CI95, c.got.Breaks, c.mean, c.half)
 		}
 	}
-	if m := Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40}, [2]results.Float{58, 59})); m.Breaks != "it rises by 18.5 ± 6.4 from point 2 to 3" {
+	if m := Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40},
+		[2]results.Float{58, 59})); m.Breaks != "it rises by 18.5 ± 6.4 from point 2 to 3" {
 		t.Errorf("it is broken because %s", m.Breaks)
 	}
-	for name, m := range map[string]Measured{"a fall": Falls(nil), "a fall of one point": Falls(curve([2]results.Float{1, 2})), "a spread": Spread(nil), "a spread of a point without values": Spread([][]results.Float{{}})} {
+	for name, m := range map[string]Measured{"a fall": Falls(nil),
+		"a fall of one point": Falls(curve([2]results.Float{1, 2})), "a spread": Spread(nil),
+		"a spread of a point without values": Spread([][]results.Float{{}})} {
 		if m.Known() || m.Reason == "" {
 			t.Errorf("%s of nothing is %v", name, m.Mean)
 		}
@@ -547,10 +596,13 @@ func TestFromBench(t *testing.T) {
 		return r
 	}
 	reduction := func(queue, versus string) results.Comparison {
-		return results.Comparison{Queue: queue, Versus: versus, OutRateBPS: 20e9, AoMReduction: results.AoMReduction{WorkerCluster: stat(78, 1, 30), ClusterCluster: stat(48, 1, 30), WorkerWorker: stat(58, 1, 30)}}
+		return results.Comparison{Queue: queue, Versus: versus, OutRateBPS: 20e9,
+			AoMReduction: results.AoMReduction{WorkerCluster: stat(78, 1, 30), ClusterCluster: stat(48, 1, 30),
+				WorkerWorker: stat(58, 1, 30)}}
 	}
 	b := &results.Bench{
-		Rows:        []results.Row{row("olaf", 40e9, cdf(.4, 1)), row("olaf", 20e9, cdf(.3, .6, 1)), row("olaf", 5e9, cdf(.35, .36, .5, 1)), row("fifo", 20e9, cdf(1))},
+		Rows: []results.Row{row("olaf", 40e9, cdf(.4, 1)), row("olaf", 20e9, cdf(.3, .6, 1)),
+			row("olaf", 5e9, cdf(.35, .36, .5, 1)), row("fifo", 20e9, cdf(1))},
 		Comparisons: []results.Comparison{reduction("olaf", "fifo")},
 	}
 	rows := map[string]results.PaperRow{}
@@ -559,7 +611,8 @@ func TestFromBench(t *testing.T) {
 	}
 	for id, want := range map[string]Verdict{
 		"olaf/table1.olaf.40g.received": Match, "olaf/aom.20g.reduction": Match, "olaf/aom.40g.reduction": LeftOut,
-		"olaf/fig6.aggregations.20g_right_of_40g": Holds, "olaf/fig6.aggregations.5g_right_of_20g": Differs, // on average more, but the distributions cross
+		// on average more, but the distributions cross
+		"olaf/fig6.aggregations.20g_right_of_40g": Holds, "olaf/fig6.aggregations.5g_right_of_20g": Differs,
 	} {
 		if rows[id].Verdict != string(want) {
 			t.Errorf("%s: %s, want %s", id, rows[id].Verdict, want)
@@ -570,7 +623,8 @@ func TestFromBench(t *testing.T) {
 	sd := stat(0, 10, 30).SD
 	slow, fast := 1.1*(sd/4823+sd/7204), 0.6*(sd/4823+sd/7204)
 	_, half := difference(&results.Statistic{SD: slow, N: 30}, &results.Statistic{SD: fast, N: 30})
-	if s := rows["olaf/fig6.aggregations.20g_right_of_40g"].Ours; math.Abs(float64(s.Mean)-0.5) > 1e-12 || math.Abs(float64(s.CI95)-half) > 1e-12 || s.N != 30 {
+	if s := rows["olaf/fig6.aggregations.20g_right_of_40g"].Ours; math.Abs(float64(s.Mean)-0.5) > 1e-12 ||
+		math.Abs(float64(s.CI95)-half) > 1e-12 || s.N != 30 {
 		t.Errorf("%+v, want 0.5 ± %v", s, half)
 	}
 	b.Rows = b.Rows[:2]
@@ -581,10 +635,12 @@ func TestFromBench(t *testing.T) {
 	if m := FromBench(b)["olaf/fig6.aggregations.20g_right_of_40g"]; m.Breaks == "" {
 		t.Error("equal distributions are right of each other")
 	}
-	if s := rows["olaf/aom.20g.reduction"].Sensitivity; len(s) != 2 || s[0].Ours.Mean != 48 || s[1].Ours.Mean != 58 || s[0].Verdict+s[1].Verdict != "" {
+	if s := rows["olaf/aom.20g.reduction"].Sensitivity; len(s) != 2 || s[0].Ours.Mean != 48 ||
+		s[1].Ours.Mean != 58 || s[0].Verdict+s[1].Verdict != "" {
 		t.Errorf("like for like beside it: %+v", s)
 	}
-	for name, swapped := range map[string]results.Comparison{"what does not merge under what does": reduction("fifo", "olaf"), "two that merge": reduction("olaf", "olaf")} {
+	for name, swapped := range map[string]results.Comparison{"what does not merge under what does": reduction(
+		"fifo", "olaf"), "two that merge": reduction("olaf", "olaf")} {
 		b.Comparisons = []results.Comparison{swapped}
 		if _, ok := FromBench(b)["olaf/aom.20g.reduction"]; ok {
 			t.Errorf("%s is set beside the paper's reduction", name)
@@ -623,14 +679,17 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	}, b) {
 		got[r.ID] = r.Verdict
 	}
-	for _, r := range JudgeAgain([]results.PaperRow{stored("table3.fifo.jain", stat(.71, .01, 100)), stored("table3.olaf_tc.gap_narrows", single(1)), stored("fig7.speedup.smallest", single(1))}, b) {
-		why := map[string]string{"olaf/table3.fifo.jain": ofWorkers, "olaf/table3.olaf_tc.gap_narrows": "N counted senders, and counts clusters now",
-			"olaf/fig7.speedup.smallest": "it said only whether the trend held"}[r.ID]
+	for _, r := range JudgeAgain([]results.PaperRow{stored("table3.fifo.jain", stat(.71, .01, 100)),
+		stored("table3.olaf_tc.gap_narrows", single(1)), stored("fig7.speedup.smallest", single(1))}, b) {
+		why := map[string]string{"olaf/table3.fifo.jain": ofWorkers,
+			"olaf/table3.olaf_tc.gap_narrows": "N counted senders, and counts clusters now",
+			"olaf/fig7.speedup.smallest":      "it said only whether the trend held"}[r.ID]
 		if !strings.HasPrefix(r.Note, "kept by an earlier olafctl: "+why+"; run it again; ") {
 			t.Errorf("%s: %q", r.ID, r.Note)
 		}
 	}
-	want := map[string]string{"olaf/table2.olaf.aom_s1": string(Near), "olaf/table2.olaf.aom_s2": string(Near), "olaf/table3.fifo.jain": string(LeftOut), "olaf/table3.olaf_tc.gap_narrows": string(LeftOut)}
+	want := map[string]string{"olaf/table2.olaf.aom_s1": string(Near), "olaf/table2.olaf.aom_s2": string(Near),
+		"olaf/table3.fifo.jain": string(LeftOut), "olaf/table3.olaf_tc.gap_narrows": string(LeftOut)}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -658,7 +717,8 @@ func TestOldNamesLast(t *testing.T) {
 			t.Errorf("%s is %s, want %s", was, got, now)
 		}
 	}
-	for name, file := range map[string]string{"olaf/table1": "table1", "iswitch/table4": "iswitch-table4", "bench": "bench", "iswitch/table1": "iswitch-table1"} {
+	for name, file := range map[string]string{"olaf/table1": "table1", "iswitch/table4": "iswitch-table4",
+		"bench": "bench", "iswitch/table1": "iswitch-table1"} {
 		if got := FileName(name); got != file {
 			t.Errorf("files of %s are named %s, want %s", name, got, file)
 		}

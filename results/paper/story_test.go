@@ -28,7 +28,8 @@ func TestVerdictStories(t *testing.T) {
 			case 5:
 				m.Breaks = "a step goes the other way"
 			case 7:
-				m.Others = []Other{{Assumption: "under another one", Statistic: stat(v, math.Abs(v)/50+1e-6, 6), Judged: true}, {Assumption: "and a third", Statistic: stat(2*v, math.Abs(v)+1e-6, 6), Breaks: "it breaks"}}
+				m.Others = []Other{{Assumption: "under another one", Statistic: stat(v, math.Abs(v)/50+1e-6, 6),
+					Judged: true}, {Assumption: "and a third", Statistic: stat(2*v, math.Abs(v)+1e-6, 6), Breaks: "it breaks"}}
 			case 9:
 				m = Of(single(v * f))
 			}
@@ -43,7 +44,9 @@ func TestVerdictStories(t *testing.T) {
 			if s := SystemOf(r.ID); s != "olaf" && s != "iswitch" || i%2 > 0 {
 				continue
 			}
-			fmt.Fprintf(&b, "%s %s %s than %v (%s), ours %.4g ± %.4g of %d: %s, %.4g %% off, expected %q: %.50s\n", r.ID, r.Kind, r.Side, r.Than, r.Neighbour, float64(r.Ours.Mean), float64(r.Ours.CI95), r.Ours.N, r.Verdict, float64(r.DeviationPct), r.Expected, r.Note)
+			fmt.Fprintf(&b, "%s %s %s than %v (%s), ours %.4g ± %.4g of %d: %s, %.4g %% off, expected %q: %.50s\n", r.ID,
+				r.Kind, r.Side, r.Than, r.Neighbour, float64(r.Ours.Mean), float64(r.Ours.CI95), r.Ours.N, r.Verdict,
+				float64(r.DeviationPct), r.Expected, r.Note)
 			for _, s := range r.Sensitivity {
 				fmt.Fprintf(&b, "  %s: %s\n", s.Assumption, s.Verdict)
 			}
@@ -71,16 +74,19 @@ func TestTrendStories(t *testing.T) {
 	var b strings.Builder
 	none := results.Missing()
 	for _, values := range [][][]results.Float{
-		{}, {{}}, {{1}}, {{1, 2, 3}}, {{3, 2, 1}}, {{3, 2, 2}, {5, 4, 1}}, {{3, 2, 1}, {1, 2, 3}}, {{3, none, 1}, {5, 4, none}}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{9, 5, 4}, {8, 5, 3}, {9, 6, 6}},
+		{}, {{}}, {{1}}, {{1, 2, 3}}, {{3, 2, 1}}, {{3, 2, 2}, {5, 4, 1}}, {{3, 2, 1}, {1, 2, 3}},
+		{{3, none, 1}, {5, 4, none}}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{9, 5, 4}, {8, 5, 3}, {9, 6, 6}},
 	} {
 		fmt.Fprintf(&b, "%v falls %s, spread %s\n", values, told(Falls(values)), told(Spread(values)))
 	}
-	for _, pair := range [][2][]results.Float{{{1, 2, 3}, {1, 1, 1}}, {{1, none, 3}, {2, 2, 2}}, {{}, {}}, {{1, 2}, {1, 2}}} {
+	for _, pair := range [][2][]results.Float{{{1, 2, 3}, {1, 1, 1}}, {{1, none, 3}, {2, 2, 2}}, {{}, {}},
+		{{1, 2}, {1, 2}}} {
 		fmt.Fprintf(&b, "%v over %v: %s, gap %v\n", pair[0], pair[1], told(Over(pair[0], pair[1])), Gap(pair[0], pair[1]))
 	}
 	golden.Equal(t, "trends.txt", []byte(b.String()))
 }
 
 func told(m Measured) string {
-	return fmt.Sprintf("%v SD %v CI95 %v, %v to %v of %d %s, short %q, breaks %q, others %v", m.Mean, m.SD, m.CI95, m.Min, m.Max, m.N, m.Reason, m.Short, m.Breaks, m.Others)
+	return fmt.Sprintf("%v SD %v CI95 %v, %v to %v of %d %s, short %q, breaks %q, others %v", m.Mean, m.SD, m.CI95,
+		m.Min, m.Max, m.N, m.Reason, m.Short, m.Breaks, m.Others)
 }

@@ -4,6 +4,7 @@ package paper
 // abstract is included; XAgg's measurements of it are among XAgg's claims.
 func switchmlPaper() Paper {
 	return Paper{Name: "switchml", rows: []row{
-		{artefact: "text", row: "training speedup", source: "SwitchML (NSDI'21), abstract", cells: untestableClaims("x", needsCluster, []string{"most"}, "5.5")},
+		{artefact: "text", row: "training speedup", source: "SwitchML (NSDI'21), abstract",
+			cells: untestableClaims("x", needsCluster, []string{"most"}, "5.5")},
 	}}
 }

@@ -17,9 +17,10 @@ const (
 	BoundMet    Verdict = "bound met"
 	BoundMissed Verdict = "bound missed"
 
-	TooShort      Verdict = "too short"                 // fewer or shorter runs than the number needs
-	LeftOut       Verdict = "left out by this run"      // can be measured here, but this run did not
-	NotTestable   Verdict = "not testable here"         // needs something that is not available: a card, a cluster, a synthesis
+	TooShort Verdict = "too short"            // fewer or shorter runs than the number needs
+	LeftOut  Verdict = "left out by this run" // can be measured here, but this run did not
+	// needs something that is not available: a card, a cluster, a synthesis
+	NotTestable   Verdict = "not testable here"
 	TheirMachine  Verdict = "property of their machine" // no statement about a system: another machine has another number
 	Contradiction Verdict = "contradiction"             // excluded by other printed numbers
 )

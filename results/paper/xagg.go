@@ -10,9 +10,12 @@ func xaggPaper() Paper {
 	const source = "XAgg (ToN'23)"
 	return Paper{Name: "xagg", was: xaggWas, rows: slices.Concat(
 		[]row{
-			{artefact: "text", row: "throughput", source: source, cells: untestableClaims("Gbps", needsCluster, []string{"1 core", "10 cores"}, "13", "99.5")},
-			{artefact: "text", row: "over tcp", source: source, cells: untestableClaims("x", needsCluster, []string{"throughput"}, "3.3")},
-			{artefact: "text", row: "communication time saved", source: source, cells: untestableClaims("%", needsCluster, []string{"least", "most"}, "49", "82")},
+			{artefact: "text", row: "throughput", source: source, cells: untestableClaims("Gbps", needsCluster,
+				[]string{"1 core", "10 cores"}, "13", "99.5")},
+			{artefact: "text", row: "over tcp", source: source, cells: untestableClaims("x", needsCluster,
+				[]string{"throughput"}, "3.3")},
+			{artefact: "text", row: "communication time saved", source: source, cells: untestableClaims("%",
+				needsCluster, []string{"least", "most"}, "49", "82")},
 		},
 		xaggFig1(), xaggFig13(), xaggArithmetic(),
 	)}
@@ -31,17 +34,20 @@ func xaggWas(r *row, column string) string {
 func xaggFig1() []row {
 	const why = "wires alone, nothing is fitted"
 	cell := func(column, printed, beside, why string) Claim {
-		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Why: why, Neighbour: &Neighbour{ID: "fig1.aggregation_time." + beside}}
+		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Why: why,
+			Neighbour: &Neighbour{ID: "fig1.aggregation_time." + beside}}
 	}
-	return []row{{artefact: "fig1", row: "aggregation time", source: "XAgg (ToN'23), Fig. 1", cells: withBasis(Predicted, jobSeeds,
-		cell("ps", "4", "xagg", why),
-		cell("switch", "4", "xagg", why+"; SwitchML's pool of slots is filled before the straggler begins"),
-		cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
+	return []row{{artefact: "fig1", row: "aggregation time", source: "XAgg (ToN'23), Fig. 1",
+		cells: withBasis(Predicted, jobSeeds,
+			cell("ps", "4", "xagg", why),
+			cell("switch", "4", "xagg", why+"; SwitchML's pool of slots is filled before the straggler begins"),
+			cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
 }
 
 // xaggFig13 returns an epoch's communication time, of which only the order can be tested.
 func xaggFig13() []row {
-	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C", "how many vectors an epoch has and what workers wait for in it is not said"
+	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C",
+		"how many vectors an epoch has and what workers wait for in it is not said"
 	over := func(column string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: expect,
 			Why: "XAgg's time over the other's, of one vector and by wires alone; " + why, Cause: causePorts}
@@ -50,15 +56,21 @@ func xaggFig13() []row {
 		{artefact: "fig13", row: "resnet50", source: source, cells: untestableClaims("s", unsaid,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "0.31", "0.61", "1.66", "1.03", "0.93")},
 		{artefact: "fig13", row: "resnet50 over", source: source, cells: withBasis(Predicted, jobSeeds,
-			over("switchml", Opposite, "its workers each have a port of the switch where XAgg's share a server's link, and the paper's SwitchML is its own, by raw sockets, at 11.6 Gbps"),
+			over("switchml", Opposite,
+				"its workers each have a port of the switch where XAgg's share a server's link, and the paper's SwitchML is "+
+					"its own, by raw sockets, at 11.6 Gbps"),
 			over("nccl", Holds, "a ring of seven"),
 			over("byteps", Holds, "one parameter server"))},
-		{artefact: "fig15", row: "resnet50 peak", source: "XAgg (ToN'23), Fig. 15", cells: untestableClaims("Gbps", needsCluster,
+		{artefact: "fig15", row: "resnet50 peak", source: "XAgg (ToN'23), Fig. 15", cells: untestableClaims("Gbps",
+			needsCluster,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "45.7", "16.6", "11.6", "14.6", "16")},
-		{artefact: "fig19", row: "vgg16 training", source: "XAgg (ToN'23), Fig. 19", cells: untestableClaims("s", needsCluster,
+		{artefact: "fig19", row: "vgg16 training", source: "XAgg (ToN'23), Fig. 19", cells: untestableClaims("s",
+			needsCluster,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "1116", "1334", "1688", "1622", "1530")},
-		{artefact: "delays", row: "rate initialised", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("ms", needsCluster, []string{"worker", "server", "ps"}, "12", "5", "2")},
-		{artefact: "delays", row: "deployed", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("s", needsCluster, []string{"compiled before", "compiled there"}, "0.34", "0.68")},
+		{artefact: "delays", row: "rate initialised", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("ms",
+			needsCluster, []string{"worker", "server", "ps"}, "12", "5", "2")},
+		{artefact: "delays", row: "deployed", source: "XAgg (ToN'23), §VI-C", cells: untestableClaims("s",
+			needsCluster, []string{"compiled before", "compiled there"}, "0.34", "0.68")},
 	}
 }
 
@@ -67,7 +79,8 @@ func xaggFig13() []row {
 func xaggArithmetic() []row {
 	const source, wrong = "XAgg (ToN'23), §VI-C", "the printed factor is 1 + the share of time that is saved"
 	follows := func(column, printed, unit string, value float64, contradiction string) Claim {
-		c := Claim{Column: column, Printed: printed, Unit: unit, Kind: Value, Basis: Arithmetic, Follows: value, Expect: Match, Neighbour: &Neighbour{},
+		c := Claim{Column: column, Printed: printed, Unit: unit, Kind: Value, Basis: Arithmetic, Follows: value,
+			Expect: Match, Neighbour: &Neighbour{},
 			Why: "follows from the times in the same paragraph"}
 		if contradiction != "" {
 			c.Expect, c.Contradiction = Contradiction, contradiction
@@ -80,8 +93,10 @@ func xaggArithmetic() []row {
 			follows("tcp-agg", "49", "%", saved(0.61), ""), follows("switchml", "82", "%", saved(1.66), ""),
 			follows("nccl", "70", "%", saved(1.03), ""), follows("byteps", "66", "%", saved(0.93), "")}},
 		{artefact: "text", row: "vgg16 speedup", source: source, cells: []Claim{
-			follows("tcp-agg", "1.17", "x", 1334.0/1116, "1334 s over 1116 s are 1.195; "+wrong), follows("switchml", "1.34", "x", 1688.0/1116, "1688 s over 1116 s are 1.513; "+wrong),
-			follows("nccl", "1.31", "x", 1622.0/1116, "1622 s over 1116 s are 1.453; "+wrong), follows("byteps", "1.27", "x", 1530.0/1116, "1530 s over 1116 s are 1.371; "+wrong)}},
+			follows("tcp-agg", "1.17", "x", 1334.0/1116, "1334 s over 1116 s are 1.195; "+wrong),
+			follows("switchml", "1.34", "x", 1688.0/1116, "1688 s over 1116 s are 1.513; "+wrong),
+			follows("nccl", "1.31", "x", 1622.0/1116, "1622 s over 1116 s are 1.453; "+wrong), follows("byteps", "1.27",
+				"x", 1530.0/1116, "1530 s over 1116 s are 1.371; "+wrong)}},
 		{artefact: "text", row: "loss below tcp", source: "XAgg (ToN'23), §VI-B", cells: []Claim{
 			follows("at 100 gbps", "87", "%", 100*(1-0.261/1.5), "0.261 % against 1.5 % are 82.6 % less")}},
 	}

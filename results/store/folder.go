@@ -48,7 +48,8 @@ func (s *Store) manifest(id string) (*Manifest, error) {
 		return nil, damagedError(id, err)
 	}
 	if m.Schema != ManifestSchema {
-		return nil, fmt.Errorf("%w: the manifest of %s is %q, this one knows %q; update olafctl", ErrNewer, id, m.Schema, ManifestSchema)
+		return nil, fmt.Errorf("%w: the manifest of %s is %q, this one knows %q; update olafctl", ErrNewer, id,
+			m.Schema, ManifestSchema)
 	}
 	if m.ID != id {
 		return nil, damagedError(id, fmt.Errorf("its manifest is that of %s", m.ID))
@@ -124,7 +125,8 @@ func (f *Folder) VerifyDigests() error {
 			return damagedError(f.ID(), err)
 		}
 		if got != d.SHA256 {
-			return damagedError(f.ID(), fmt.Errorf("%s is not what was stored (SHA-256 %.12s…, stored %.12s…)", d.Name, got, d.SHA256))
+			return damagedError(f.ID(), fmt.Errorf("%s is not what was stored (SHA-256 %.12s…, stored %.12s…)", d.Name,
+				got, d.SHA256))
 		}
 	}
 	if !slices.Contains(names, manifestName) {

@@ -117,7 +117,8 @@ func TestSinglesOnAFullDisk(t *testing.T) {
 			return
 		}
 		files, failed := os.ReadDir(filepath.Dir(r.path(one.Key)))
-		if failed != nil || len(files) > 0 || !strings.Contains(err.Error(), "a result can't be stored") || !strings.Contains(err.Error(), "olafctl runs prune") {
+		if failed != nil || len(files) > 0 || !strings.Contains(err.Error(), "a result can't be stored") ||
+			!strings.Contains(err.Error(), "olafctl runs prune") {
 			t.Fatalf("with room for %d bytes: %v, %v, %v", room, err, files, failed)
 		}
 	}

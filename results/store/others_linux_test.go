@@ -44,7 +44,8 @@ func TestAStoreThatOthersOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	asNobody(func() {
-		if _, err := Open("."); err == nil || !strings.Contains(err.Error(), "the run store can't be written") || !strings.Contains(err.Error(), "choose another place with --store") {
+		if _, err := Open("."); err == nil || !strings.Contains(err.Error(), "the run store can't be written") ||
+			!strings.Contains(err.Error(), "choose another place with --store") {
 			t.Errorf("%v", err)
 		}
 	})

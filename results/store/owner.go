@@ -99,7 +99,8 @@ func blameOwner(err error, folders ...string) error {
 			continue
 		}
 		if uid, _, known := ownerOf(about); known && uid != os.Geteuid() {
-			return fmt.Errorf("%w; %s belongs to %s, and 'sudo chown -R %d %[2]s' makes it yours", err, dir, userName(uid), os.Geteuid())
+			return fmt.Errorf("%w; %s belongs to %s, and 'sudo chown -R %d %[2]s' makes it yours", err, dir,
+				userName(uid), os.Geteuid())
 		}
 	}
 	return err

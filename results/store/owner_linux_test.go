@@ -40,7 +40,8 @@ func TestRunsOfSudoBelongToThePerson(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{top, dir, filepath.Join(dir, "VERSION"), filepath.Join(dir, "runs", w.ID()), filepath.Join(dir, "runs", w.ID(), "plan.json"), filepath.Join(dir, "runs", w.ID(), manifestName)} {
+	for _, path := range []string{top, dir, filepath.Join(dir, "VERSION"), filepath.Join(dir, "runs", w.ID()),
+		filepath.Join(dir, "runs", w.ID(), "plan.json"), filepath.Join(dir, "runs", w.ID(), manifestName)} {
 		if uid := owner(t, path); uid != person.UID {
 			t.Errorf("%s belongs to user %d, want the person who used sudo, %d", path, uid, person.UID)
 		}
@@ -86,7 +87,8 @@ func TestRefusalsNameTheOwnerOfAStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		const want = "can't be written: permission denied; . belongs to user 1234, and 'sudo chown -R"
-		if err := s.CheckWritable(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--store") {
+		if err := s.CheckWritable(); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "--store") {
 			t.Errorf("a store of user 1234 is refused with %v; want %q and another place", err, want)
 		}
 	})

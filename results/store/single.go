@@ -147,7 +147,8 @@ func (s *Singles) create(path string, raw []byte) error {
 		err = gone
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("a result can't be stored: %w; free space with olafctl runs prune, or choose another place with --store", err)
+		return fmt.Errorf("a result can't be stored: %w; free space with olafctl runs prune, or choose another place "+
+			"with --store", err)
 	}
 	return err
 }

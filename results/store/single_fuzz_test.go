@@ -9,7 +9,8 @@ import (
 // FuzzSingle reads anything as the file of a single result: what is taken is what was put there, to the byte, and can be put again.
 func FuzzSingle(f *testing.F) {
 	key := strings.Repeat("0a", 32)
-	whole, err := sealResult(Single{key, []byte(`{"m":1}`), Maker{Host: "h", Build: "b", Finished: "2026-11-23T10:00:00Z", Seconds: 1.5}})
+	whole, err := sealResult(Single{key, []byte(`{"m":1}`), Maker{Host: "h", Build: "b",
+		Finished: "2026-11-23T10:00:00Z", Seconds: 1.5}})
 	if err != nil {
 		f.Fatal(err)
 	}

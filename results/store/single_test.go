@@ -13,7 +13,8 @@ import (
 )
 
 func single(key, result, host string) Single {
-	return Single{Key: strings.Repeat(key, 64), Result: json.RawMessage(result), By: Maker{Host: host, Build: "b", Finished: "2026-01-01T00:00:00Z"}}
+	return Single{Key: strings.Repeat(key, 64), Result: json.RawMessage(result), By: Maker{Host: host, Build: "b",
+		Finished: "2026-01-01T00:00:00Z"}}
 }
 
 func TestSingles(t *testing.T) {
@@ -40,7 +41,8 @@ func TestSingles(t *testing.T) {
 		t.Error(got, ok, err)
 	}
 	err = r.Put(single("a", `{"x":2}`, "there"))
-	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "of here") || !strings.Contains(err.Error(), "of there") {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "of here") || !strings.Contains(err.Error(),
+		"of there") {
 		t.Error(err)
 	}
 	if got, _, _ := r.Get(a.Key); string(got.Result) != `{"x":1}` {

@@ -99,7 +99,8 @@ type Store struct {
 
 // Open opens the store in dir and creates it if it does not exist.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"), filepath.Join(dir, "exports")} {
+	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"),
+		filepath.Join(dir, "exports")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", blameOwner(err, dir))
 		}
@@ -123,7 +124,8 @@ func checkVersion(dir string) error {
 		return fmt.Errorf("the run store can't be read: %w", blameOwner(err, dir))
 	}
 	if version := strings.TrimSpace(string(raw)); version != layoutVersion {
-		return fmt.Errorf("%w: its layout is %q, this one knows %q; update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
+		return fmt.Errorf("%w: its layout is %q, this one knows %q; "+
+			"update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
 	}
 	return nil
 }
@@ -146,10 +148,12 @@ func (s *Store) CheckWritable() error {
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir, blameOwner(innermostReason(err), s.dir, filepath.Join(s.dir, "runs")))
+		return fmt.Errorf("the run store %s can't be written: %w; choose another place with --store", s.dir,
+			blameOwner(innermostReason(err), s.dir, filepath.Join(s.dir, "runs")))
 	}
 	if err != nil {
-		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another place with --store", s.dir, innermostReason(err))
+		return fmt.Errorf("the run store %s can't be written: %w; make room ('olafctl runs prune') or choose another "+
+			"place with --store", s.dir, innermostReason(err))
 	}
 	return nil
 }
@@ -268,7 +272,8 @@ func (s *Store) List() ([]Entry, error) {
 // ListAbandoned returns the unfinished runs whose writer is gone, oldest first.
 func (s *Store) ListAbandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
-	return slices.DeleteFunc(unfinished, func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
+	return slices.DeleteFunc(unfinished,
+		func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
 
 // entryOf reads a run's entry from its folder; a damaged run is listed as invalid.
@@ -286,12 +291,14 @@ func (s *Store) entryOf(id string) Entry {
 }
 
 func (m *Manifest) entry() Entry {
-	return Entry{ID: m.ID, Experiment: m.Experiment, Device: m.Provenance.Device, Started: m.Provenance.Started, State: Complete,
+	return Entry{ID: m.ID, Experiment: m.Experiment, Device: m.Provenance.Device, Started: m.Provenance.Started,
+		State: Complete,
 		Valid: m.Valid, Partial: m.Partial, SpecSHA256: m.SpecSHA256}
 }
 
 func (s *Store) unfinishedEntry(id string) Entry {
-	e := Entry{ID: id, State: Incomplete, Started: startedOf(id), Experiment: experimentOf(id), Bytes: sizeOf(s.incompletePath(id))}
+	e := Entry{ID: id, State: Incomplete, Started: startedOf(id), Experiment: experimentOf(id),
+		Bytes: sizeOf(s.incompletePath(id))}
 	if lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) {
 		e.State = Running
 	}
@@ -419,7 +426,8 @@ func (s *Store) Resolve(name string) (string, error) {
 	case 0:
 		return "", s.unknownError(name)
 	}
-	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
+	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name,
+		len(matches), matches[0], matches[1])
 }
 
 // unknownError returns the error for a missing id, with similar ids.

@@ -108,7 +108,8 @@ func TestStoreListLoadNoteRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries := list(t, s)
-	if len(entries) != 3 || entries[0].ID != second || entries[0].Note != "with the new table" || !entries[0].Valid || entries[0].Device != "twin:" || entries[0].Bytes == 0 {
+	if len(entries) != 3 || entries[0].ID != second || entries[0].Note != "with the new table" ||
+		!entries[0].Valid || entries[0].Device != "twin:" || entries[0].Bytes == 0 {
 		t.Fatalf("%+v", entries)
 	}
 	f, err := s.Load(second)
@@ -147,7 +148,8 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
-	for name, want := range map[string]string{"2026": "type more", "20260102-120000-tabel1": "near are " + first, "../runs": "olafctl runs lists", "": "olafctl runs lists"} {
+	for name, want := range map[string]string{"2026": "type more", "20260102-120000-tabel1": "near are " + first,
+		"../runs": "olafctl runs lists", "": "olafctl runs lists"} {
 		if _, err := s.Resolve(name); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -173,8 +175,14 @@ func TestResolve(t *testing.T) {
 
 func TestDamageIsNamed(t *testing.T) {
 	for name, break1 := range map[string]func(dir string) error{
-		"data is not what was stored": func(dir string) error { return os.WriteFile(filepath.Join(dir, "data"), []byte("some dataX"), 0o644) },
-		"manifest.json":               func(dir string) error { return os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{"), 0o644) },
+		"data is not what was stored": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "data"),
+				[]byte("some dataX"), 0o644)
+		},
+		"manifest.json": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir,
+				"manifest.json"), []byte("{"), 0o644)
+		},
 		"data is missing":             func(dir string) error { return os.Remove(filepath.Join(dir, "data")) },
 		"more was not stored with it": func(dir string) error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o644) },
 		"digests.json":                func(dir string) error { return os.Truncate(filepath.Join(dir, "digests.json"), 9) },
@@ -308,7 +316,8 @@ func TestKilledProcessLeavesAnIncompleteRun(t *testing.T) {
 	_ = cmd.Wait()
 	s.Close()
 	s = open(t, dir)
-	if entries := list(t, s); len(entries) != 2 || entries[0].State != Incomplete || entries[0].ID != id || entries[1].ID != before || entries[1].State != Complete {
+	if entries := list(t, s); len(entries) != 2 || entries[0].State != Incomplete || entries[0].ID != id ||
+		entries[1].ID != before || entries[1].State != Complete {
 		t.Errorf("after kill -9: %+v", entries)
 	}
 	if _, err := s.Load(id); !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "runs rm") {
@@ -382,7 +391,8 @@ func TestNothingIsWrittenToTMPDIR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Finish(Manifest{Experiment: "bench"}), s.Note(w.ID(), "x"), s.SetExport(w.ID(), Export{Kind: "xlsx"})); err != nil {
+	if err := errors.Join(w.Finish(Manifest{Experiment: "bench"}), s.Note(w.ID(), "x"),
+		s.SetExport(w.ID(), Export{Kind: "xlsx"})); err != nil {
 		t.Fatal(err)
 	}
 	if about, err := os.Stat(tmp); err != nil || !about.ModTime().Equal(past) {

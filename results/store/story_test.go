@@ -77,7 +77,8 @@ func TestStoreSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.entries("kept")
-	for _, name := range []string{"last", first, "2026", "20260102-120000-table1", again, later[:9], later[:14], half.ID(), half.ID()[:16], "20260102-120000-tabel1", "nothing like it", "a/b", third + "x", ""} {
+	for _, name := range []string{"last", first, "2026", "20260102-120000-table1", again, later[:9], later[:14],
+		half.ID(), half.ID()[:16], "20260102-120000-tabel1", "nothing like it", "a/b", third + "x", ""} {
 		id, err := c.Resolve(name)
 		c.say("resolve %q: %q, %v", name, id, err)
 	}
@@ -166,10 +167,19 @@ func TestDamageSays(t *testing.T) {
 			return errors.Join(os.Remove(filepath.Join(p, "a")), os.Mkdir(filepath.Join(p, "a"), 0o700))
 		}},
 		{"no digests", func(p string) error { return os.Remove(filepath.Join(p, digestsName)) }},
-		{"digests of nothing", func(p string) error { return os.WriteFile(filepath.Join(p, digestsName), []byte("[]"), 0o600) }},
-		{"digests that are none", func(p string) error { return os.WriteFile(filepath.Join(p, digestsName), []byte("{"), 0o600) }},
+		{"digests of nothing", func(p string) error {
+			return os.WriteFile(filepath.Join(p, digestsName), []byte("[]"),
+				0o600)
+		}},
+		{"digests that are none", func(p string) error {
+			return os.WriteFile(filepath.Join(p, digestsName),
+				[]byte("{"), 0o600)
+		}},
 		{"no manifest", func(p string) error { return os.Remove(filepath.Join(p, manifestName)) }},
-		{"a manifest that is none", func(p string) error { return os.WriteFile(filepath.Join(p, manifestName), []byte("{"), 0o600) }},
+		{"a manifest that is none", func(p string) error {
+			return os.WriteFile(filepath.Join(p, manifestName),
+				[]byte("{"), 0o600)
+		}},
 		{"a newer manifest", func(p string) error {
 			return os.WriteFile(filepath.Join(p, manifestName), []byte(`{"schema":"olafctl.run/v2"}`), 0o600)
 		}},
@@ -206,8 +216,11 @@ func TestDamageSays(t *testing.T) {
 // What an id says of a run whose manifest can't be read.
 func TestIDsSay(t *testing.T) {
 	for id, want := range map[string][2]string{
-		"20260102-120000-table1": {"2026-01-02T12:00:00Z", "table1"}, "20260102-120000-table1-2": {"2026-01-02T12:00:00Z", "table1"}, "20260102-120000-fig-7-12": {"2026-01-02T12:00:00Z", "fig-7"},
-		"20260102-120000-": {"2026-01-02T12:00:00Z", ""}, "20260102-120000": {"2026-01-02T12:00:00Z", ""}, "20260102-12000": {"", ""}, "20261302-120000-x": {"", "x"}, "": {"", ""},
+		"20260102-120000-table1":   {"2026-01-02T12:00:00Z", "table1"},
+		"20260102-120000-table1-2": {"2026-01-02T12:00:00Z", "table1"},
+		"20260102-120000-fig-7-12": {"2026-01-02T12:00:00Z", "fig-7"},
+		"20260102-120000-":         {"2026-01-02T12:00:00Z", ""}, "20260102-120000": {"2026-01-02T12:00:00Z", ""},
+		"20260102-12000": {"", ""}, "20261302-120000-x": {"", "x"}, "": {"", ""},
 	} {
 		if have := [2]string{startedOf(id), experimentOf(id)}; have != want {
 			t.Errorf("%q: %q, want %q", id, have, want)
@@ -228,7 +241,8 @@ func TestIDsSay(t *testing.T) {
 	if n := sizeOf(s.path("gone")); n != 0 {
 		t.Errorf("a folder that is gone has %d bytes", n)
 	}
-	if all := list(t, s); len(all) != 1 || all[0].Experiment != "lost" || all[0].Started != "2026-01-02T12:00:00Z" || all[0].Valid || all[0].State != Complete {
+	if all := list(t, s); len(all) != 1 || all[0].Experiment != "lost" ||
+		all[0].Started != "2026-01-02T12:00:00Z" || all[0].Valid || all[0].State != Complete {
 		t.Errorf("%+v", all)
 	}
 }
@@ -286,7 +300,8 @@ func TestFilesOfARun(t *testing.T) {
 		t.Errorf("%q, %v, %v", raw, err, kept.VerifyDigests())
 	}
 	digests, err := kept.Digests()
-	if err != nil || len(digests) != 2 || digests[0].Name != "data" || digests[0].Bytes != 13 || digests[1].Name != manifestName {
+	if err != nil || len(digests) != 2 || digests[0].Name != "data" || digests[0].Bytes != 13 ||
+		digests[1].Name != manifestName {
 		t.Errorf("%+v, %v", digests, err)
 	}
 	gone, err := s.Create("table1", noon)
@@ -307,7 +322,9 @@ func TestFilesOfARun(t *testing.T) {
 // Names of experiments, to their last good letter.
 func TestExperimentNames(t *testing.T) {
 	s := open(t, t.TempDir())
-	for name, good := range map[string]bool{"a": true, "0": true, "a.b_c-d": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "A": false, "-a": false, ".a": false, "a/b": false, "a b": false, "é": false} {
+	for name, good := range map[string]bool{"a": true, "0": true, "a.b_c-d": true, strings.Repeat("a", 64): true,
+		strings.Repeat("a", 65): false, "": false, "A": false, "-a": false, ".a": false, "a/b": false, "a b": false,
+		"é": false} {
 		w, err := s.Create(name, noon)
 		if good != (err == nil) || err != nil && !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", name, err)
@@ -340,13 +357,15 @@ func TestStoresThatAreRefused(t *testing.T) {
 	if _, err := Open(dir); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), `"olafctl.store/v2"`) {
 		t.Errorf("a newer one: %v", err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "VERSION")), os.Mkdir(filepath.Join(dir, "VERSION"), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "VERSION")), os.Mkdir(filepath.Join(dir, "VERSION"),
+		0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "can't be read") {
 		t.Errorf("a folder for the version: %v", err)
 	}
-	for err, want := range map[error]olaf.Kind{ErrUnknown: olaf.Usage, ErrIncomplete: olaf.Usage, ErrDamaged: olaf.Failed, ErrNewer: olaf.Usage, ErrName: olaf.Usage, ErrConflict: olaf.Missed} {
+	for err, want := range map[error]olaf.Kind{ErrUnknown: olaf.Usage, ErrIncomplete: olaf.Usage,
+		ErrDamaged: olaf.Failed, ErrNewer: olaf.Usage, ErrName: olaf.Usage, ErrConflict: olaf.Missed} {
 		if kind, _ := olaf.KindOf(err); kind != want {
 			t.Errorf("%v is of kind %v", err, kind)
 		}
@@ -441,7 +460,8 @@ func TestFinishSays(t *testing.T) {
 	}
 	modes := func(folder string, lock bool) {
 		t.Helper()
-		for name, want := range map[string]fs.FileMode{"": 0o755, lockName: 0o644, manifestName: 0o644, digestsName: 0o644, "data": 0o644} {
+		for name, want := range map[string]fs.FileMode{"": 0o755, lockName: 0o644, manifestName: 0o644,
+			digestsName: 0o644, "data": 0o644} {
 			info, err := os.Stat(filepath.Join(folder, name))
 			if errors.Is(err, fs.ErrNotExist) && (name == lockName) != lock {
 				continue
@@ -469,7 +489,8 @@ func TestFinishSays(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		filepath.Join(s.Dir(), "singles", one.Key[:2], one.Key): 0o644, filepath.Join(s.Dir(), "VERSION"): 0o644,
-		filepath.Join(s.Dir(), "runs"): 0o755, filepath.Join(s.Dir(), "notes"): 0o755, filepath.Join(s.Dir(), "exports"): 0o755,
+		filepath.Join(s.Dir(), "runs"): 0o755, filepath.Join(s.Dir(), "notes"): 0o755, filepath.Join(s.Dir(),
+			"exports"): 0o755,
 		filepath.Dir(singles.path(one.Key)): 0o755, s.notePath(w.ID()): 0o644, s.exportsPath(w.ID()): 0o644,
 	} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
@@ -507,7 +528,8 @@ func TestSinglesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys, others, err := r.List()
-	if want := []string{a.Key[:2] + "/" + a.Key + ".differs-" + sumOf(other.Result)[:12], "file"}; err != nil || len(keys) != 1 || !slices.Equal(others, want) {
+	if want := []string{a.Key[:2] + "/" + a.Key + ".differs-" + sumOf(other.Result)[:12], "file"}; err != nil ||
+		len(keys) != 1 || !slices.Equal(others, want) {
 		t.Errorf("%q, %q, want %q, %v", keys, others, want, err)
 	}
 }

@@ -90,7 +90,8 @@ type File struct {
 
 // File begins a file of the run; close it before the next one begins.
 func (w *Writer) File(name string) (*File, error) {
-	if name == "" || filepath.Base(name) != name || strings.HasPrefix(name, ".") || slices.Contains([]string{manifestName, digestsName, lockName}, name) {
+	if name == "" || filepath.Base(name) != name || strings.HasPrefix(name, ".") ||
+		slices.Contains([]string{manifestName, digestsName, lockName}, name) {
 		return nil, fmt.Errorf("%w: file %q of a run", ErrName, name)
 	}
 	if w.open != nil {
@@ -114,7 +115,8 @@ func (f *File) Write(b []byte) (int, error) {
 	f.hash.Write(b[:n])
 	f.bytes += int64(n)
 	if err != nil {
-		return n, fmt.Errorf("the run can't be stored: %w; free space with olafctl runs prune, or choose another place with --store", err)
+		return n, fmt.Errorf("the run can't be stored: %w; free space with olafctl runs prune, or choose another "+
+			"place with --store", err)
 	}
 	return n, nil
 }
@@ -134,7 +136,8 @@ func (f *File) Mark() (Mark, error) {
 // Rewind removes what was written after m.
 func (f *File) Rewind(m Mark) error {
 	_, seek := f.f.Seek(m.bytes, io.SeekStart)
-	if err := errors.Join(f.f.Truncate(m.bytes), seek, f.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.hash)); err != nil {
+	if err := errors.Join(f.f.Truncate(m.bytes), seek,
+		f.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.hash)); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
 	f.bytes = m.bytes
@@ -183,7 +186,8 @@ func (w *Writer) Finish(m Manifest) error {
 	if err := replaceFile(filepath.Join(w.dir, digestsName), append(raw, '\n')); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)), w.lock.Close()); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)),
+		w.lock.Close()); err != nil {
 		return fmt.Errorf("the run can't be stored: %w", err)
 	}
 	return nil

@@ -133,8 +133,10 @@ func TestPanelsOfFamilies(t *testing.T) {
 		families map[string]int
 		want     []int
 	}{
-		{map[string]int{"a": 6}, []int{6}}, {map[string]int{"a": 7}, []int{4, 3}}, {map[string]int{"a": 6, "b": 1}, []int{6, 1}}, {map[string]int{"a": 1, "b": 1, "c": 5}, []int{1, 1, 5}},
-		{map[string]int{"a": 1, "b": 7}, []int{1, 4, 3}}, {map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}, []int{4, 3}},
+		{map[string]int{"a": 6}, []int{6}}, {map[string]int{"a": 7}, []int{4, 3}}, {map[string]int{"a": 6, "b": 1},
+			[]int{6, 1}}, {map[string]int{"a": 1, "b": 1, "c": 5}, []int{1, 1, 5}},
+		{map[string]int{"a": 1, "b": 7}, []int{1, 4, 3}}, {map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1,
+			"f": 1, "g": 1}, []int{4, 3}},
 	} {
 		chart := series(c.families)
 		var got []int

@@ -158,7 +158,8 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 	stacks := g.fillTables(columns, width)
 	for _, s := range stacks {
 		last := s[len(s)-1]
-		if beside := g.least(s) - g.leastOf(last); g.least(s) > width && (2*beside > width || g.foldsBeyond(last, width-beside)) {
+		if beside := g.least(s) - g.leastOf(last); g.least(s) > width &&
+			(2*beside > width || g.foldsBeyond(last, width-beside)) {
 			return nil
 		}
 	}
@@ -375,7 +376,8 @@ func Fold(text string, width int) []string {
 func joinNumbers(words []string) []string {
 	var out []string
 	for i, w := range words {
-		tied := slices.Contains([]string{"±", "%", "%.", "%,", "%;", "%)", "µs", "ms", "ns"}, w) || (i > 0 && words[i-1] == "±")
+		tied := slices.Contains([]string{"±", "%", "%.", "%,", "%;", "%)", "µs", "ms", "ns"}, w) ||
+			(i > 0 && words[i-1] == "±")
 		if tied && len(out) > 0 {
 			out[len(out)-1] += " " + w
 			continue

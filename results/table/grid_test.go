@@ -9,9 +9,11 @@ import (
 )
 
 func sample() *Grid {
-	g := &Grid{Keys: 2, Columns: []GridColumn{{Header: "QUEUE"}, {Header: "OUT"}, {Header: "LOST, %", Right: true}, {Header: "AOM, µs", Right: true},
+	g := &Grid{Keys: 2, Columns: []GridColumn{{Header: "QUEUE"}, {Header: "OUT"}, {Header: "LOST, %", Right: true},
+		{Header: "AOM, µs", Right: true},
 		{Header: "PEAK", Right: true, Spare: 2}, {Header: "UTIL", Right: true, Spare: 1}, {Header: "WHY", Prose: true}}}
-	g.Add("olaf", "40Gbps", "11.24 ± 0.15", "1.208 ± 0.012", "1.02", "0.51", "a sentence that can be folded wherever it has a space")
+	g.Add("olaf", "40Gbps", "11.24 ± 0.15", "1.208 ± 0.012", "1.02", "0.51",
+		"a sentence that can be folded wherever it has a space")
 	g.Add("fifo", "40Gbps", "54.81", "1.85", "0.99")
 	return g
 }
@@ -98,13 +100,20 @@ func TestGridAtItsLimits(t *testing.T) {
 		width int
 		want  string
 	}{
-		{"a long word beside half of the page", beside("12345678", "abcdefghijklmno", false), 20, "K         C\n12345678  abcdefghijklmno\n"},
-		{"a long word beside more than half", beside("123456789", "abcdefghijklmno", false), 20, "K: 123456789\nC: abcdefghijklmno\n"},
-		{"several words, no prose", beside("12345678", "abcdefg hijklmno", false), 20, "K: 12345678\nC: abcdefg\n  hijklmno\n"},
-		{"a long word below words that fit", beside("12345678", "ab cd", false, "abcdefghijklmno"), 20, "K         C\n12345678  ab cd\n12345678  abcdefghijklmno\n"},
-		{"a long word among several, no prose", beside("12345678", "abcdefghijklmno pqr", false), 20, "K: 12345678\nC: abcdefghijklmno\n  pqr\n"},
-		{"prose whose longest word just fits", beside("12345678", "abcdefghijklmn opqrst", true), 24, "K: 12345678\nC: abcdefghijklmn\n  opqrst\n"},
-		{"prose whose longest word does not", beside("12345678", "abcdefghijklmno pqrst", true), 24, "K         C\n12345678  abcdefghijklmno\n          pqrst\n"},
+		{"a long word beside half of the page", beside("12345678", "abcdefghijklmno", false), 20,
+			"K         C\n12345678  abcdefghijklmno\n"},
+		{"a long word beside more than half", beside("123456789", "abcdefghijklmno", false), 20,
+			"K: 123456789\nC: abcdefghijklmno\n"},
+		{"several words, no prose", beside("12345678", "abcdefg hijklmno", false), 20,
+			"K: 12345678\nC: abcdefg\n  hijklmno\n"},
+		{"a long word below words that fit", beside("12345678", "ab cd", false, "abcdefghijklmno"), 20,
+			"K         C\n12345678  ab cd\n12345678  abcdefghijklmno\n"},
+		{"a long word among several, no prose", beside("12345678", "abcdefghijklmno pqr", false), 20,
+			"K: 12345678\nC: abcdefghijklmno\n  pqr\n"},
+		{"prose whose longest word just fits", beside("12345678", "abcdefghijklmn opqrst", true), 24,
+			"K: 12345678\nC: abcdefghijklmn\n  opqrst\n"},
+		{"prose whose longest word does not", beside("12345678", "abcdefghijklmno pqrst", true), 24,
+			"K         C\n12345678  abcdefghijklmno\n          pqrst\n"},
 		{"prose with all the room it wants", beside("k", hundred, true), 3 + 149, "K  C\nk  " + hundred + "\n"},
 		{"nothing that can't be spared", spare, 7, "not\nshown\nat this\nwidth:\nSPARE\n"},
 		{"a page without any width", spare, -1, "not\nshown\nat\nthis\nwidth:\nSPARE\n"},
@@ -123,7 +132,8 @@ func TestGridNeverBreaksAWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &Grid{Keys: rapid.IntRange(0, 3).Draw(t, "keys")}
 		for range rapid.IntRange(1, 6).Draw(t, "columns") {
-			g.Columns = append(g.Columns, GridColumn{Header: strings.ToUpper(word.Draw(t, "header")), Right: rapid.Bool().Draw(t, "right"),
+			g.Columns = append(g.Columns, GridColumn{Header: strings.ToUpper(word.Draw(t, "header")),
+				Right: rapid.Bool().Draw(t, "right"),
 				Prose: rapid.Bool().Draw(t, "prose"), Spare: rapid.IntRange(0, 2).Draw(t, "spare")})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "rows") {

@@ -14,7 +14,8 @@ func TestGroupedAtTheEdges(t *testing.T) {
 		want     string
 	}{
 		{0, 0, "0"}, {-0.4, 0, "0"}, {-0.5, 0, "−0"}, {-0.51, 0, "−1"}, {-1, 0, "−1"}, {-0.04, 1, "0.0"}, {-0.06, 1, "−0.1"},
-		{-0.0004, 3, "0.000"}, {-0.0006, 3, "−0.001"}, {999, 0, "999"}, {1000, 0, "1,000"}, {-1234567.25, 1, "−1,234,567.2"}, {1e-9, 0, "0"},
+		{-0.0004, 3, "0.000"}, {-0.0006, 3, "−0.001"}, {999, 0, "999"}, {1000, 0, "1,000"},
+		{-1234567.25, 1, "−1,234,567.2"}, {1e-9, 0, "0"},
 	} {
 		if got := groupDigits(c.v, c.decimals); got != c.want {
 			t.Errorf("%v with %d decimals: %s, want %s", c.v, c.decimals, got, c.want)
@@ -39,7 +40,8 @@ func TestIntegersStayExact(t *testing.T) {
 			t.Errorf("%d is %+v", v, c)
 		}
 	}
-	for v, want := range map[int64]string{last + 1: "9007199254740993", -last - 1: "-9007199254740993", math.MinInt64: "-9223372036854775808"} {
+	for v, want := range map[int64]string{last + 1: "9007199254740993", -last - 1: "-9007199254740993",
+		math.MinInt64: "-9223372036854775808"} {
 		if c := I(v); c.Kind != String || c.Text != want {
 			t.Errorf("%d is %+v", v, c)
 		}

@@ -26,7 +26,8 @@ func seeded(r *rand.Rand) *Grid {
 	}
 	g := &Grid{Keys: r.IntN(3)}
 	for range 2 + r.IntN(6) {
-		g.Columns = append(g.Columns, GridColumn{Header: words(3), Right: r.IntN(2) == 0, Prose: r.IntN(3) == 0, Spare: max(0, r.IntN(6)-3)})
+		g.Columns = append(g.Columns, GridColumn{Header: words(3), Right: r.IntN(2) == 0, Prose: r.IntN(3) == 0,
+			Spare: max(0, r.IntN(6)-3)})
 	}
 	if r.IntN(5) == 0 {
 		for i := range g.Columns {
@@ -63,7 +64,9 @@ func TestGridStories(t *testing.T) {
 		}
 	}
 	for _, width := range []int{1, 17, 18, 19, 40} {
-		fmt.Fprintf(&b, "== %d\n%s\n%s\n", width, strings.Join(Fold("  an indented line of which 1.25 ± 0.03 ms is one word, and 5 %, too", width), "\n"), strings.Join(Fold("", width), "|"))
+		fmt.Fprintf(&b, "== %d\n%s\n%s\n", width,
+			strings.Join(Fold("  an indented line of which 1.25 ± 0.03 ms is one word, and 5 %, too", width), "\n"),
+			strings.Join(Fold("", width), "|"))
 	}
 	golden.Equal(t, "grids.txt", b.Bytes())
 }
@@ -76,15 +79,19 @@ func TestPanelStories(t *testing.T) {
 		names func(i int) string
 		n     int
 	}{
-		{Bars, func(i int) string { return fmt.Sprint("s", i) }, MostSeries}, {Bars, func(i int) string { return fmt.Sprint("s", i) }, MostSeries + 1},
-		{Lines, func(i int) string { return fmt.Sprint("s", i) }, 2*MostSeries + 1}, {Map, func(i int) string { return fmt.Sprint("s", i) }, 20},
+		{Bars, func(i int) string { return fmt.Sprint("s", i) }, MostSeries},
+		{Bars, func(i int) string { return fmt.Sprint("s", i) }, MostSeries + 1},
+		{Lines, func(i int) string { return fmt.Sprint("s", i) }, 2*MostSeries + 1},
+		{Map, func(i int) string { return fmt.Sprint("s", i) }, 20},
 		{Steps, func(i int) string { return fmt.Sprintf("%s, %d", []string{"fifo", "olaf"}[i%2], i) }, 9},
 		{Steps, func(i int) string { return fmt.Sprintf("%s, %d", []string{"fifo", "olaf"}[i%2], i) }, 17},
-		{Stacked, func(i int) string { return fmt.Sprintf("one, %d", i) }, 8}, {Bars, func(i int) string { return fmt.Sprintf("q%d, x", i) }, 8},
+		{Stacked, func(i int) string { return fmt.Sprintf("one, %d", i) }, 8},
+		{Bars, func(i int) string { return fmt.Sprintf("q%d, x", i) }, 8},
 	} {
 		chart := Chart{Kind: c.kind, Title: "T", XTitle: "x", YTitle: "y", X: 3, YMax: 2}
 		for i := range c.n {
-			chart.Series = append(chart.Series, Series{Name: c.names(i), Column: i + 1, ErrorColumn: i % 3, PaperColumn: i % 4, X: i % 2})
+			chart.Series = append(chart.Series, Series{Name: c.names(i), Column: i + 1, ErrorColumn: i % 3,
+				PaperColumn: i % 4, X: i % 2})
 		}
 		fmt.Fprintf(&b, "== kind %d, %d series\n", c.kind, c.n)
 		for _, p := range chart.Panels() {
@@ -101,8 +108,11 @@ func TestPanelStories(t *testing.T) {
 // Every kind of cell in every format, for people, for programs and in documents.
 func TestCellStories(t *testing.T) {
 	var b bytes.Buffer
-	cells := []Cell{S("text"), S(""), Missing("why"), U(math.MaxUint64), I(1 << 53), I(1<<53 + 1), I(-1 << 53), I(-1<<53 - 1), N(math.NaN()), N(math.Inf(1)), N(math.Inf(-1))}
-	for _, v := range []float64{0, 1, -1, 0.05, 0.049, -0.05, -0.049, 0.5, -0.4, 999, 999.5, 1000, 999999.95, 1234567.891, -1234567.891, 1e-7, 123456.7, 0.000123456789, 1e21, math.Copysign(0, -1), 99999.95, 100, 0.0005, -0.0004} {
+	cells := []Cell{S("text"), S(""), Missing("why"), U(math.MaxUint64), I(1 << 53), I(1<<53 + 1), I(-1 << 53),
+		I(-1<<53 - 1), N(math.NaN()), N(math.Inf(1)), N(math.Inf(-1))}
+	for _, v := range []float64{0, 1, -1, 0.05, 0.049, -0.05, -0.049, 0.5, -0.4, 999, 999.5, 1000, 999999.95,
+		1234567.891, -1234567.891, 1e-7, 123456.7, 0.000123456789, 1e21, math.Copysign(0, -1), 99999.95, 100, 0.0005,
+		-0.0004} {
 		cells = append(cells, N(v))
 	}
 	for _, v := range cells {
@@ -135,7 +145,9 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // Sheets say when what they are written to has no room, wherever that happens.
 func TestWritersThatFail(t *testing.T) {
-	s := Sheet{Columns: []Column{{Header: "name", Prose: true}, {Header: "n", Unit: "B", Format: Integer, Spare: 1}}, Rows: [][]Cell{{S("a, \"quoted\" cell"), N(1000)}, {S("b"), Missing("x")}}, Notes: []string{"one note", "two notes"}}
+	s := Sheet{Columns: []Column{{Header: "name", Prose: true}, {Header: "n", Unit: "B", Format: Integer,
+		Spare: 1}}, Rows: [][]Cell{{S("a, \"quoted\" cell"), N(1000)}, {S("b"), Missing("x")}},
+		Notes: []string{"one note", "two notes"}}
 	for room := range 3 {
 		if err := s.WriteText(&limited{room}, 40); !errors.Is(err, errNoRoom) {
 			t.Errorf("text with room for %d writes: %v", room, err)
@@ -147,7 +159,8 @@ func TestWritersThatFail(t *testing.T) {
 	if err := s.WriteCSV(&limited{}); !errors.Is(err, errNoRoom) {
 		t.Errorf("CSV: %v", err)
 	}
-	long := Sheet{Columns: []Column{{Header: strings.Repeat("h", 5000)}}, Rows: [][]Cell{{S(strings.Repeat("x", 5000))}, {S("y")}}}
+	long := Sheet{Columns: []Column{{Header: strings.Repeat("h", 5000)}},
+		Rows: [][]Cell{{S(strings.Repeat("x", 5000))}, {S("y")}}}
 	for room := range 3 {
 		if err := long.WriteCSV(&limited{room}); !errors.Is(err, errNoRoom) {
 			t.Errorf("CSV of %d bytes with room for %d writes: %v", 10000, room, err)

@@ -9,7 +9,8 @@ import (
 )
 
 func sheet() *Sheet {
-	return &Sheet{Name: "T", Columns: []Column{{Header: "queue"}, {Header: "AoM", Unit: "ns", Format: Fixed1}, {Header: "received", Unit: "frames", Format: Integer}},
+	return &Sheet{Name: "T", Columns: []Column{{Header: "queue"}, {Header: "AoM", Unit: "ns", Format: Fixed1},
+		{Header: "received", Unit: "frames", Format: Integer}},
 		Rows:  [][]Cell{{S("fifo"), N(1234.56), I(6109)}, {S("olaf, new"), Missing("needs provenance"), I(math.MaxInt64)}},
 		Notes: []string{"one note"}}
 }
@@ -35,7 +36,8 @@ func TestCSVReadsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
-	if err != nil || len(records) != 3 || records[1][1] != "1234.56" || records[2][0] != "olaf, new" || records[2][1] != "" {
+	if err != nil || len(records) != 3 || records[1][1] != "1234.56" || records[2][0] != "olaf, new" ||
+		records[2][1] != "" {
 		t.Errorf("%v %v", records, err)
 	}
 }
@@ -46,7 +48,8 @@ func TestCellsAreNeverNotFinite(t *testing.T) {
 			t.Errorf("%v became a number", v)
 		}
 	}
-	if got, err := json.Marshal([]Cell{N(1.5), S("x"), Missing("y"), I(1<<53 + 1)}); err != nil || string(got) != `[1.5,"x",null,"9007199254740993"]` {
+	if got, err := json.Marshal([]Cell{N(1.5), S("x"), Missing("y"), I(1<<53 + 1)}); err != nil ||
+		string(got) != `[1.5,"x",null,"9007199254740993"]` {
 		t.Errorf("%s %v", got, err)
 	}
 }

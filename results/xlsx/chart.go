@@ -32,14 +32,17 @@ func addCharts(parts map[string]string, placed []place, sheet int) error {
 		fmt.Fprintf(&rels, `<Relationship Id="rId%d" Type="%s/chart" Target="../charts/%s"/>`, i+1, relations, chart)
 		addOverride(&overrides, "/xl/charts/"+chart, "application/vnd.openxmlformats-officedocument.drawingml.chart+xml")
 	}
-	parts["xl/drawings/drawing1.xml"] = xmlHeader + `<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">` + anchors.String() + `</xdr:wsDr>`
+	parts["xl/drawings/drawing1.xml"] = xmlHeader +
+		`<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">` + anchors.String() + `</xdr:wsDr>`
 	parts["xl/drawings/_rels/drawing1.xml.rels"] = relationsXML(rels.String())
 	addOverride(&overrides, "/xl/drawings/drawing1.xml", "application/vnd.openxmlformats-officedocument.drawing+xml")
 	name := fmt.Sprintf("sheet%d.xml", sheet)
 	if err := appendTo(parts, sheet, `<drawing r:id="rId1"/>`); err != nil {
 		return err
 	}
-	parts["xl/worksheets/_rels/"+name+".rels"] = relationsXML(fmt.Sprintf(`<Relationship Id="rId1" Type="%s/drawing" Target="../drawings/drawing1.xml"/>`, relations))
+	parts["xl/worksheets/_rels/"+name+
+		".rels"] = relationsXML(fmt.Sprintf(
+		`<Relationship Id="rId1" Type="%s/drawing" Target="../drawings/drawing1.xml"/>`, relations))
 	const types = "[Content_Types].xml"
 	parts[types] = strings.Replace(parts[types], "</Types>", overrides.String()+"</Types>", 1)
 	return nil
@@ -61,7 +64,8 @@ func addOverride(b *strings.Builder, part, contentType string) {
 }
 
 func relationsXML(body string) string {
-	return xmlHeader + `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` + body + `</Relationships>`
+	return xmlHeader + `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` +
+		body + `</Relationships>`
 }
 
 func coreProperties(title string) string {
@@ -125,14 +129,16 @@ type pointModel struct {
 }
 
 func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
-	m := chartModel{Title: c.Title, XTitle: c.XTitle, YTitle: c.YTitle, Kind: "bar", Stacked: c.Kind == table.Stacked, YMax: c.YMax}
+	m := chartModel{Title: c.Title, XTitle: c.XTitle, YTitle: c.YTitle, Kind: "bar",
+		Stacked: c.Kind == table.Stacked, YMax: c.YMax}
 	if c.Kind == table.Steps || c.Kind == table.Lines {
 		m.Kind = "scatter"
 	}
 	from, to := rowsOf(s, c)
 	for i, series := range c.Series {
 		colour := table.Palette[i%len(table.Palette)]
-		out := seriesModel{Index: i, Name: series.Name, Colour: fmt.Sprintf("%02X%02X%02X", colour.R, colour.G, colour.B), Dash: dashes[i%len(dashes)],
+		out := seriesModel{Index: i, Name: series.Name, Colour: fmt.Sprintf("%02X%02X%02X", colour.R, colour.G,
+			colour.B), Dash: dashes[i%len(dashes)],
 			Marker: markers[i%len(markers)], X: rangeOf(s, from, to, c.X), Y: rangeOf(s, from, to, series.Column)}
 		if series.X > 0 {
 			out.X = rangeOf(s, from, to, series.X)
@@ -145,7 +151,8 @@ func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 		}
 		m.Series = append(m.Series, out)
 		if series.PaperColumn > 0 {
-			m.Paper = append(m.Paper, seriesModel{Index: len(c.Series) + i, Name: "paper", X: out.X, Y: rangeOf(s, from, to, series.PaperColumn)})
+			m.Paper = append(m.Paper, seriesModel{Index: len(c.Series) + i, Name: "paper", X: out.X,
+				Y: rangeOf(s, from, to, series.PaperColumn)})
 		}
 	}
 	var b strings.Builder
@@ -170,7 +177,8 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 // rangeOf returns some rows of one column.
 func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	letter := xlsx.ColIndexToLetters(column)
-	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoteSheet(s.Name), letter, from+2, letter, to+1), Count: to - from}
+	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoteSheet(s.Name), letter, from+2, letter, to+1),
+		Count: to - from}
 	for i := range min(to, len(s.Rows)) - from {
 		switch v := s.Rows[from+i][column]; v.Kind {
 		case table.String:

@@ -73,7 +73,8 @@ func colourScales(s *table.Sheet) string {
 		}
 		colours := `<color rgb="FFF2F6FA"/><color rgb="FF6699CC"/>`
 		if c.Diverging {
-			low, colours = low+`<cfvo type="num" val="0"/>`, `<color rgb="FF6699CC"/><color rgb="FFF2F6FA"/><color rgb="FFD9A066"/>`
+			low, colours = low+`<cfvo type="num" val="0"/>`,
+				`<color rgb="FF6699CC"/><color rgb="FFF2F6FA"/><color rgb="FFD9A066"/>`
 		}
 		from, to := c.Series[0].Column, c.Series[len(c.Series)-1].Column
 		fmt.Fprintf(&b, `<conditionalFormatting sqref="%s2:%s%d"><cfRule type="colorScale" priority="%d"><colorScale>%s%s%s</colorScale></cfRule></conditionalFormatting>`,
@@ -149,7 +150,8 @@ func printedPart(s *table.Sheet) (area string, pages int) {
 	} else {
 		rows += len(notesOf(s))
 	}
-	return fmt.Sprintf("%s!$A$1:$%s$%d", quoteSheet(s.Name), xlsx.ColIndexToLetters(min(len(s.Columns), printedColumns)-1), rows), pages
+	return fmt.Sprintf("%s!$A$1:$%s$%d", quoteSheet(s.Name),
+		xlsx.ColIndexToLetters(min(len(s.Columns), printedColumns)-1), rows), pages
 }
 
 func quoteSheet(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
@@ -160,7 +162,8 @@ func definedNames(parts map[string]string, names []string) error {
 	if !strings.Contains(parts[workbook], empty) {
 		return fmt.Errorf("%w: %s has no place for names", ErrBook, workbook)
 	}
-	parts[workbook] = strings.Replace(parts[workbook], empty, "<definedNames>"+strings.Join(names, "")+"</definedNames>", 1)
+	parts[workbook] = strings.Replace(parts[workbook], empty, "<definedNames>"+strings.Join(names, "")+
+		"</definedNames>", 1)
 	return nil
 }
 

@@ -47,25 +47,34 @@ func small() *table.Book {
 	number := table.Column{Header: "a long header of many words", Unit: "ns", Format: table.General}
 	data := table.Sheet{
 		Name: "It's data", Title: "Title", Command: "olafctl <x>", RawRows: "all of it",
-		Columns: []table.Column{{Header: "name"}, number, {Header: "±", Format: table.Fixed1}, {Header: "paper", Format: table.Fixed3}, {Header: "n", Format: table.Integer}},
-		Notes:   []string{"a note", strings.Repeat("long ", 30)},
+		Columns: []table.Column{{Header: "name"}, number, {Header: "±", Format: table.Fixed1},
+			{Header: "paper", Format: table.Fixed3}, {Header: "n", Format: table.Integer}},
+		Notes: []string{"a note", strings.Repeat("long ", 30)},
 	}
 	for i, v := range []float64{0, 1, 1.5, 0.5, 0.001, 0.0009, 999.5, 1000.5, -2000.5, 1e15, 1e15 + 2} {
-		data.Rows = append(data.Rows, []table.Cell{table.S(strings.Repeat("word ", 1+9*(i%3))), table.N(v), table.N(0.1), table.N(v / 2), table.I(int64(i))})
+		data.Rows = append(data.Rows, []table.Cell{table.S(strings.Repeat("word ", 1+9*(i%3))), table.N(v),
+			table.N(0.1), table.N(v / 2), table.I(int64(i))})
 	}
 	data.Rows[2][1].Formula = "AVERAGE(A1:A2)"
 	data.Rows[3][1], data.Rows[4][2], data.Rows[5][0] = table.Missing("not measured"), table.Cell{}, table.S("")
 	data.Charts = []table.Chart{
-		{Kind: table.Bars, Title: "Bars", XTitle: "x", YTitle: "y", Series: []table.Series{{Name: "one", Column: 1, ErrorColumn: 2, PaperColumn: 3}, {Name: "two", Column: 4}}},
-		{Kind: table.Stacked, Title: "Stacked", YTitle: "y", YMax: 3, Series: []table.Series{{Name: "one", Column: 1, ErrorColumn: 2}, {Name: "two", Column: 3}}},
-		{Kind: table.Lines, Title: "Lines", XTitle: "x", YTitle: "y", X: 4, Series: []table.Series{{Name: "one", Column: 1, X: 3, ErrorColumn: 2, PaperColumn: 3}, {Name: "two", Column: 2}}},
-		{Kind: table.Steps, Title: "Steps", XTitle: "x", YTitle: "y", X: 4, YMax: 1, Series: []table.Series{{Name: "one", Column: 3}}},
+		{Kind: table.Bars, Title: "Bars", XTitle: "x", YTitle: "y", Series: []table.Series{{Name: "one", Column: 1,
+			ErrorColumn: 2, PaperColumn: 3}, {Name: "two", Column: 4}}},
+		{Kind: table.Stacked, Title: "Stacked", YTitle: "y", YMax: 3, Series: []table.Series{{Name: "one", Column: 1,
+			ErrorColumn: 2}, {Name: "two", Column: 3}}},
+		{Kind: table.Lines, Title: "Lines", XTitle: "x", YTitle: "y", X: 4,
+			Series: []table.Series{{Name: "one", Column: 1, X: 3, ErrorColumn: 2, PaperColumn: 3}, {Name: "two", Column: 2}}},
+		{Kind: table.Steps, Title: "Steps", XTitle: "x", YTitle: "y", X: 4, YMax: 1,
+			Series: []table.Series{{Name: "one", Column: 3}}},
 	}
-	colours := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "y", Format: table.Integer}, {Header: "1", Format: table.Fixed3}, {Header: "2", Format: table.Fixed3}}}
+	colours := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "y", Format: table.Integer},
+		{Header: "1", Format: table.Fixed3}, {Header: "2", Format: table.Fixed3}}}
 	for i := range 3 {
-		colours.Rows = append(colours.Rows, []table.Cell{table.I(int64(i)), table.N(float64(i) / 3), table.N(1 - float64(i)/3)})
+		colours.Rows = append(colours.Rows, []table.Cell{table.I(int64(i)), table.N(float64(i) / 3),
+			table.N(1 - float64(i)/3)})
 	}
-	colours.Charts = []table.Chart{{Kind: table.Map, Title: "Map", ZTitle: "z", YMax: 1, Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}}}
+	colours.Charts = []table.Chart{{Kind: table.Map, Title: "Map", ZTitle: "z", YMax: 1,
+		Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}}}
 	plain := table.Sheet{Name: "Plain", Columns: []table.Column{{Header: "text"}}, Rows: [][]table.Cell{{table.S("x")}}}
 	return &table.Book{Title: "A <small> book", Sheets: []table.Sheet{plain, data, colours}}
 }
@@ -86,7 +95,8 @@ func grown() *table.Book {
 			s.Rows = append(s.Rows, row)
 		}
 		for k := range min(len(s.Columns)-1, 8) {
-			s.Charts = append(s.Charts, table.Chart{Kind: table.Lines, Title: fmt.Sprint("chart ", k), XTitle: "x", YTitle: "y", Series: []table.Series{{Name: "s", Column: k + 1}}})
+			s.Charts = append(s.Charts, table.Chart{Kind: table.Lines, Title: fmt.Sprint("chart ", k), XTitle: "x",
+				YTitle: "y", Series: []table.Series{{Name: "s", Column: k + 1}}})
 		}
 		b.Sheets = append(b.Sheets, s)
 	}
@@ -111,16 +121,21 @@ func TestWorkbookParts(t *testing.T) {
 
 // What does not fit is refused or cut, and said.
 func TestWorkbookLimits(t *testing.T) {
-	short := &table.Book{Sheets: []table.Sheet{{Name: "s", Columns: []table.Column{{Header: "a"}, {Header: "b"}}, Rows: [][]table.Cell{{table.S("x")}}}}}
-	if err := Write(io.Discard, short); err == nil || err.Error() != `xlsx: the book can't be written: sheet "s" row 0 has 1 cells for 2 columns` {
+	short := &table.Book{Sheets: []table.Sheet{{Name: "s", Columns: []table.Column{{Header: "a"}, {Header: "b"}},
+		Rows: [][]table.Cell{{table.S("x")}}}}}
+	if err := Write(io.Discard, short); err == nil ||
+		err.Error() != `xlsx: the book can't be written: sheet "s" row 0 has 1 cells for 2 columns` {
 		t.Errorf("%v", err)
 	}
-	twice := &table.Book{Sheets: []table.Sheet{{Name: "s", Columns: []table.Column{{Header: "a"}}}, {Name: "s", Columns: []table.Column{{Header: "a"}}}}}
-	if err := Write(io.Discard, twice); err == nil || !strings.HasPrefix(err.Error(), `xlsx: the book can't be written: sheet "s": `) {
+	twice := &table.Book{Sheets: []table.Sheet{{Name: "s", Columns: []table.Column{{Header: "a"}}},
+		{Name: "s", Columns: []table.Column{{Header: "a"}}}}}
+	if err := Write(io.Discard, twice); err == nil || !strings.HasPrefix(err.Error(),
+		`xlsx: the book can't be written: sheet "s": `) {
 		t.Errorf("%v", err)
 	}
 	for n, want := range map[int]int{maxText - 1: maxText - 1, maxText: maxText, maxText + 1: maxText} {
-		if have := []rune(clipText(strings.Repeat("é", n))); len(have) != want || (have[len(have)-1] == '…') != (n > maxText) {
+		if have := []rune(clipText(strings.Repeat("é", n))); len(have) != want ||
+			(have[len(have)-1] == '…') != (n > maxText) {
 			t.Errorf("%d characters become %d", n, len(have))
 		}
 	}
@@ -129,11 +144,13 @@ func TestWorkbookLimits(t *testing.T) {
 		t.Errorf("%q", n)
 	}
 	long.Rows = make([][]table.Cell, MaxRows+1)
-	if n := notesOf(&long); len(n) != 2 || n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
+	if n := notesOf(&long); len(n) != 2 ||
+		n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
 	long.Rows = make([][]table.Cell, MaxRows+3)
-	if n := notesOf(&long); len(n) != 2 || n[1] != "3 more rows are not shown; for all of them: export the result as CSV or Parquet" {
+	if n := notesOf(&long); len(n) != 2 ||
+		n[1] != "3 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
 	long.RawRows = "elsewhere"
@@ -145,7 +162,8 @@ func TestWorkbookLimits(t *testing.T) {
 		letters float64
 		want    int
 	}{
-		{"", 10, 1}, {"one two", 10, 1}, {"one two", 7, 1}, {"one two", 6, 2}, {"sixteenletterssx", 8, 2}, {"sixteenletterssxy", 8, 3}, {"a sixteenletterssx b", 8, 4},
+		{"", 10, 1}, {"one two", 10, 1}, {"one two", 7, 1}, {"one two", 6, 2}, {"sixteenletterssx", 8, 2},
+		{"sixteenletterssxy", 8, 3}, {"a sixteenletterssx b", 8, 4},
 		{strings.Repeat("word ", 50), 4, 12}, {strings.Repeat("word ", 12), 4, 12}, {strings.Repeat("word ", 11), 4, 11},
 	} {
 		if n := linesOf(c.text, c.letters); n != c.want {
@@ -155,7 +173,8 @@ func TestWorkbookLimits(t *testing.T) {
 	for _, c := range []struct {
 		v    float64
 		want string
-	}{{0, "#,##0"}, {-5, "#,##0"}, {1e15 - 1, "#,##0"}, {1e15, "#,##0.0"}, {1000.5, "#,##0.0"}, {999.5, "0.00"}, {-1.5, "0.00"}, {0.5, "0.0000"}, {0.001, "0.0000"}, {0.0009, "0.00E+00"}, {math.Pi * 1e-9, "0.00E+00"}} {
+	}{{0, "#,##0"}, {-5, "#,##0"}, {1e15 - 1, "#,##0"}, {1e15, "#,##0.0"}, {1000.5, "#,##0.0"}, {999.5, "0.00"},
+		{-1.5, "0.00"}, {0.5, "0.0000"}, {0.001, "0.0000"}, {0.0009, "0.00E+00"}, {math.Pi * 1e-9, "0.00E+00"}} {
 		if have := formatOf(table.General, c.v); have != c.want {
 			t.Errorf("%v is shown as %s, want %s", c.v, have, c.want)
 		}
@@ -171,7 +190,8 @@ func TestForeignParts(t *testing.T) {
 		"no end for charts":  func(p map[string]string) error { return addCharts(p, []place{{sheet: &table.Sheet{}}}, 1) },
 		"no end for a page":  func(p map[string]string) error { return figuresPage(p, 1, []place{{}}) },
 	} {
-		if err := try(map[string]string{"xl/worksheets/sheet1.xml": "<worksheet>", "xl/workbook.xml": ""}); !errors.Is(err, ErrBook) {
+		if err := try(map[string]string{"xl/worksheets/sheet1.xml": "<worksheet>",
+			"xl/workbook.xml": ""}); !errors.Is(err, ErrBook) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -179,7 +199,8 @@ func TestForeignParts(t *testing.T) {
 
 // Charts and colours end where the sheet does.
 func TestChartsOfLongSheets(t *testing.T) {
-	s := &table.Sheet{Name: "long", Columns: []table.Column{{Header: "x", Format: table.Integer}, {Header: "y", Format: table.Integer}}}
+	s := &table.Sheet{Name: "long", Columns: []table.Column{{Header: "x", Format: table.Integer},
+		{Header: "y", Format: table.Integer}}}
 	for i := range MaxRows + 5 {
 		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i)), table.I(int64(i))})
 	}
@@ -209,7 +230,8 @@ func TestChartsAtTheirLimits(t *testing.T) {
 	line := table.Chart{Kind: table.Lines, Series: []table.Series{{Name: "y", Column: 2, ErrorColumn: 1}}}
 	for rows, marker := range map[int]string{59: "circle", 60: "circle", 61: "none"} {
 		xml, err := chartXML(sheet(rows), &line)
-		if err != nil || !strings.Contains(xml, `<c:symbol val="`+marker+`"/>`) || !strings.Contains(xml, "<c:plus><c:numRef><c:f>&#39;s&#39;!$B$2:") {
+		if err != nil || !strings.Contains(xml, `<c:symbol val="`+marker+`"/>`) || !strings.Contains(xml,
+			"<c:plus><c:numRef><c:f>&#39;s&#39;!$B$2:") {
 			t.Errorf("%d points: %v; markers %q wanted, and bars from the second column: %.1500s", rows, err, marker, xml)
 		}
 	}
@@ -225,10 +247,13 @@ func TestChartsAtTheirLimits(t *testing.T) {
 		}
 	}
 	line.Series = slices.Repeat(line.Series, table.MostSeries+1)
-	if xml, err := chartXML(sheet(1), &line); err != nil || strings.Count(xml, `<a:ln w="22225"><a:solidFill><a:srgbClr val="0072B2"/></a:solidFill><a:prstDash val="solid"/>`) != 2 {
+	if xml, err := chartXML(sheet(1), &line); err != nil ||
+		strings.Count(xml, `<a:ln w="22225"><a:solidFill><a:srgbClr val="0072B2"/></a:solidFill><a:prstDash val="solid"/>`) != 2 {
 		t.Errorf("%v: not the first and the seventh line alone look alike", err)
 	}
-	for rows, want := range map[int]string{0: "", 1: `sqref="C2:C2"><cfRule type="colorScale" priority="1"><colorScale><cfvo type="min"/><cfvo type="max"/>`, 2: `sqref="C2:C3"`} {
+	for rows, want := range map[int]string{0: "",
+		1: `sqref="C2:C2"><cfRule type="colorScale" priority="1"><colorScale><cfvo type="min"/><cfvo type="max"/>`,
+		2: `sqref="C2:C3"`} {
 		s := sheet(rows)
 		s.Charts = []table.Chart{{Kind: table.Map, Series: line.Series}}
 		if scales := colourScales(s); !strings.Contains(scales, want) || (scales == "") != (want == "") {
@@ -240,7 +265,8 @@ func TestChartsAtTheirLimits(t *testing.T) {
 // A column is as wide as the longest word of its header, however long its cells are not.
 func TestWidths(t *testing.T) {
 	for title, want := range map[string]float64{
-		"x": minWidth, "twelve chars": 1.2*12 + 1, "a header of many words": headerWidth, "antidisestablishmentarianism of words": 1.2*28 + 1, strings.Repeat("w", 90): maxWidth,
+		"x": minWidth, "twelve chars": 1.2*12 + 1, "a header of many words": headerWidth,
+		"antidisestablishmentarianism of words": 1.2*28 + 1, strings.Repeat("w", 90): maxWidth,
 	} {
 		s := &table.Sheet{Columns: []table.Column{{Header: title}}}
 		if have := columnWidthFor(s, nil, 0); math.Abs(have-want) > 1e-9 {
@@ -248,7 +274,8 @@ func TestWidths(t *testing.T) {
 		}
 	}
 	s := &table.Sheet{Columns: []table.Column{{Header: "x"}}}
-	if have := columnWidthFor(s, [][]table.Cell{{table.S(strings.Repeat("c", 30))}, {table.Missing(strings.Repeat("c", 60))}}, 0); have != 32 {
+	if have := columnWidthFor(s, [][]table.Cell{{table.S(strings.Repeat("c", 30))},
+		{table.Missing(strings.Repeat("c", 60))}}, 0); have != 32 {
 		t.Errorf("a cell of 30 characters: %v", have)
 	}
 }

@@ -105,7 +105,8 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 		if err := pageOf(parts, numbers[i], pages); err != nil {
 			return err
 		}
-		names = append(names, definedName("Print_Area", numbers[i]-1, area), definedName("Print_Titles", numbers[i]-1, quoteSheet(s.Name)+"!$1:$1"))
+		names = append(names, definedName("Print_Area", numbers[i]-1, area), definedName("Print_Titles", numbers[i]-1,
+			quoteSheet(s.Name)+"!$1:$1"))
 	}
 	return definedNames(parts, names)
 }
@@ -150,7 +151,8 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 	if err != nil {
 		return fmt.Errorf("%w: sheet %q: %w", ErrBook, s.Name, err)
 	}
-	sheet.SheetViews = []xlsx.SheetView{{Pane: &xlsx.Pane{YSplit: 1, TopLeftCell: "A2", ActivePane: "bottomLeft", State: "frozen"}}}
+	sheet.SheetViews = []xlsx.SheetView{{Pane: &xlsx.Pane{YSplit: 1, TopLeftCell: "A2", ActivePane: "bottomLeft",
+		State: "frozen"}}}
 	header := sheet.AddRow()
 	for _, c := range s.Columns {
 		cell := header.AddCell()

@@ -28,20 +28,27 @@ import (
 )
 
 func book() *table.Book {
-	clusters := table.Sheet{Name: "Clusters", Title: "AoM per cluster", Command: "olafctl bench --queue olaf", Columns: []table.Column{{Header: "cluster"},
-		{Header: "fifo 40G", Unit: "ns", Format: table.Fixed1}, {Header: "fifo 40G ±95 %", Unit: "ns", Format: table.Fixed1}, {Header: "olaf 40G", Unit: "ns", Format: table.Fixed1}}}
+	clusters := table.Sheet{Name: "Clusters", Title: "AoM per cluster", Command: "olafctl bench --queue olaf",
+		Columns: []table.Column{{Header: "cluster"},
+			{Header: "fifo 40G", Unit: "ns", Format: table.Fixed1}, {Header: "fifo 40G ±95 %", Unit: "ns",
+				Format: table.Fixed1}, {Header: "olaf 40G", Unit: "ns", Format: table.Fixed1}}}
 	for i := range 9 {
-		clusters.Rows = append(clusters.Rows, []table.Cell{table.S(strconv.Itoa(i)), table.N(4000 + 10*float64(i)), table.N(100), table.N(1200 + float64(i))})
+		clusters.Rows = append(clusters.Rows, []table.Cell{table.S(strconv.Itoa(i)), table.N(4000 + 10*float64(i)),
+			table.N(100), table.N(1200 + float64(i))})
 	}
-	clusters.Charts = []table.Chart{{Kind: table.Bars, Title: "AoM per cluster <&>", XTitle: "cluster", YTitle: "AoM [ns]", X: 0,
+	clusters.Charts = []table.Chart{{Kind: table.Bars, Title: "AoM per cluster <&>", XTitle: "cluster",
+		YTitle: "AoM [ns]", X: 0,
 		Series: []table.Series{{Name: "fifo 40G", Column: 1, ErrorColumn: 2}, {Name: "olaf 40G", Column: 3}}}}
-	cdf := table.Sheet{Name: "CDF", Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40G", Format: table.Fixed3}},
-		Charts: []table.Chart{{Kind: table.Steps, YMax: 1, Title: "CDF", XTitle: "aggregations", YTitle: "share", Series: []table.Series{{Name: "olaf 40G", Column: 1}}}}}
+	cdf := table.Sheet{Name: "CDF", Columns: []table.Column{{Header: "aggregations"},
+		{Header: "olaf 40G", Format: table.Fixed3}},
+		Charts: []table.Chart{{Kind: table.Steps, YMax: 1, Title: "CDF", XTitle: "aggregations", YTitle: "share",
+			Series: []table.Series{{Name: "olaf 40G", Column: 1}}}}}
 	cdf.Columns[0].Format = table.Integer
 	for i := range 20 {
 		cdf.Rows = append(cdf.Rows, []table.Cell{table.I(int64(i)), table.N(1 - math.Exp(-float64(i+1)/3))})
 	}
-	odd := table.Sheet{Name: "Odd", Columns: []table.Column{{Header: "text"}, {Header: "number", Format: table.General}}, Rows: [][]table.Cell{
+	odd := table.Sheet{Name: "Odd", Columns: []table.Column{{Header: "text"},
+		{Header: "number", Format: table.General}}, Rows: [][]table.Cell{
 		{table.S("=1+1"), table.N(math.NaN())}, {table.S(strings.Repeat("é", 40_000)), table.Missing("needs provenance")},
 		{table.U(math.MaxUint64), table.I(math.MaxInt64)}, {table.S("tab\tand \x01 control"), table.N(0.1)}}}
 	return &table.Book{Title: "A test", Sheets: []table.Sheet{clusters, cdf, odd}}
@@ -122,17 +129,21 @@ func TestExcelizeReadsEveryCell(t *testing.T) {
 
 // TestOutlinesAreBorders holds that a cell on an outline of a map has a line on that side, and keeps its number and its alignment.
 func TestOutlinesAreBorders(t *testing.T) {
-	s := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
+	s := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General},
+		{Header: "2", Format: table.General}},
 		Rows: [][]table.Cell{{table.S("2"), table.N(1), table.N(2)}, {table.S("4"), table.N(3), table.S("[4]")}}}
-	s.Charts = []table.Chart{{Kind: table.Map, Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}, Outlines: []table.Outline{
-		{Edges: []table.Edge{{Row: 0, Series: 1}, {Row: 1, Series: 1}, {Row: 1, Series: 1, Level: true}}}, {Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}}}
+	s.Charts = []table.Chart{{Kind: table.Map, Series: []table.Series{{Name: "1", Column: 1},
+		{Name: "2", Column: 2}}, Outlines: []table.Outline{
+		{Edges: []table.Edge{{Row: 0, Series: 1}, {Row: 1, Series: 1}, {Row: 1, Series: 1, Level: true}}},
+		{Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}}}
 	f, err := excelize.OpenReader(bytes.NewReader(written(t, &table.Book{Sheets: []table.Sheet{s}})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	const medium, dashed = 2, 8 // as excelize numbers them
-	for cell, want := range map[string]map[string]int{"B2": {}, "C2": {"left": medium}, "C3": {"left": medium, "top": medium}, "B3": {"top": dashed}} {
+	for cell, want := range map[string]map[string]int{"B2": {}, "C2": {"left": medium}, "C3": {"left": medium,
+		"top": medium}, "B3": {"top": dashed}} {
 		at, err := f.GetCellStyle("Map", cell)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +189,8 @@ func sameCell(got string, want table.Cell) error {
 }
 
 func TestRowsAreCapped(t *testing.T) {
-	s := table.Sheet{Name: "Events", RawRows: "see observations.parquet", Columns: []table.Column{{Header: "n", Format: table.Integer}}}
+	s := table.Sheet{Name: "Events", RawRows: "see observations.parquet",
+		Columns: []table.Column{{Header: "n", Format: table.Integer}}}
 	for i := range MaxRows + 5 {
 		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i))})
 	}
@@ -190,10 +202,11 @@ func TestRowsAreCapped(t *testing.T) {
 
 func TestBadBooksAreRefused(t *testing.T) {
 	for name, b := range map[string]*table.Book{
-		"no sheets":    {},
-		"sheet name":   {Sheets: []table.Sheet{{Name: "a/b"}}},
-		"same name":    {Sheets: []table.Sheet{{Name: "a"}, {Name: "a"}}},
-		"ragged sheet": {Sheets: []table.Sheet{{Name: "a", Columns: make([]table.Column, 2), Rows: [][]table.Cell{{table.S("x")}}}}},
+		"no sheets":  {},
+		"sheet name": {Sheets: []table.Sheet{{Name: "a/b"}}},
+		"same name":  {Sheets: []table.Sheet{{Name: "a"}, {Name: "a"}}},
+		"ragged sheet": {Sheets: []table.Sheet{{Name: "a", Columns: make([]table.Column, 2),
+			Rows: [][]table.Cell{{table.S("x")}}}}},
 	} {
 		if err := Write(io.Discard, b); err == nil {
 			t.Errorf("%s: no error", name)
@@ -216,8 +229,10 @@ func TestLibreOfficeTakesIt(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	for _, format := range []string{"pdf", "html", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"} {
-		cmd := exec.CommandContext(ctx, office, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "profile"), "--convert-to", format, "--outdir", dir, path)
+	for _, format := range []string{"pdf", "html",
+		"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"} {
+		cmd := exec.CommandContext(ctx, office, "--headless", "-env:UserInstallation=file://"+
+			filepath.Join(dir, "profile"), "--convert-to", format, "--outdir", dir, path)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -318,7 +333,8 @@ func TestWrappedTextIsSeen(t *testing.T) {
 			t.Errorf("%.20q on %v letters: %d lines, want %d", c.text, c.letters, got, c.want)
 		}
 	}
-	s := table.Sheet{Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40Gbps per worker over all of its runs"}}}
+	s := table.Sheet{Columns: []table.Column{{Header: "aggregations"},
+		{Header: "olaf 40Gbps per worker over all of its runs"}}}
 	if w := columnWidthFor(&s, nil, 0); w < 12*boldWidth {
 		t.Errorf("a word of 12 letters in a column of %v", w)
 	}

@@ -62,7 +62,8 @@ type panel struct {
 // findPanels finds the axes: a thin black vertical line and a horizontal one that starts at its foot.
 func (p *page) findPanels() (found []*panel) {
 	axis := func(s *stroke) bool {
-		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint && s.width < max(s.box.width(), s.box.height())
+		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint &&
+			s.width < max(s.box.width(), s.box.height())
 	}
 	for i := range p.strokes {
 		y := &p.strokes[i]
@@ -71,8 +72,10 @@ func (p *page) findPanels() (found []*panel) {
 		}
 		for k := range p.strokes {
 			x := &p.strokes[k]
-			if axis(x) && x.box.height() < 0.1 && x.box.width() > tickLength && math.Abs(x.x0-y.x0) < 14 && math.Abs(x.y0-y.from[1]) < 14 {
-				found = append(found, &panel{box: box{y.x0, y.y0, x.x1, x.y0}, upside: y.to[1] > y.from[1], lines: map[string]bool{}, areas: map[string]bool{}})
+			if axis(x) && x.box.height() < 0.1 && x.box.width() > tickLength && math.Abs(x.x0-y.x0) < 14 &&
+				math.Abs(x.y0-y.from[1]) < 14 {
+				found = append(found, &panel{box: box{y.x0, y.y0, x.x1, x.y0}, upside: y.to[1] > y.from[1],
+					lines: map[string]bool{}, areas: map[string]bool{}})
 				break
 			}
 		}
@@ -190,7 +193,8 @@ func (f *finder) checkRooms() {
 		case p.upside:
 			f.addFault("panel %d has no room", i+1)
 		case p.height() < leastHeight || p.width() < leastWidth || len(f.panels) == 1 && p.height() < f.box.height()/2:
-			f.addFault("panel %d is pressed together: %.0f × %.0f of %.0f × %.0f", i+1, p.width(), p.height(), f.box.width(), f.box.height())
+			f.addFault("panel %d is pressed together: %.0f × %.0f of %.0f × %.0f", i+1, p.width(), p.height(),
+				f.box.width(), f.box.height())
 		}
 		if p.marks == 0 {
 			f.addFault("panel %d is empty", i+1)

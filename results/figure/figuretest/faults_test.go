@@ -14,7 +14,8 @@ import (
 // TestFaultsOfOldFigures holds that what was wrong with figures that olafctl once drew is found: they are kept as they were.
 func TestFaultsOfOldFigures(t *testing.T) {
 	for name, want := range map[string][]string{
-		"fig10-age": {`label cut by the edge: "mean AoM in ms; FIFO per worker, Olaf per cluster"`, "panel 1 is pressed together: 332 × 101 of 400 × 270"},
+		"fig10-age": {`label cut by the edge: "mean AoM in ms; FIFO per worker, Olaf per cluster"`,
+			"panel 1 is pressed together: 332 × 101 of 400 × 270"},
 		"fig10-loss": {`label cut by the edge: "dropped packets in % of updates sent, and workers with fewer than two deliveries"`, "panel 1 has no room",
 			"panel 1 is empty"},
 		"fig10-sawtooth": {"panel 1 has no room", "panel 1 is empty"},
@@ -73,26 +74,30 @@ func TestEachFault(t *testing.T) {
 		svg  string
 		want []string
 	}{
-		"well":   {axes + text(60, 10, "time") + text(100, 10, "µs"), nil},
-		"legend": {axes + `<path d="M60,255L78,255" style="fill:none;stroke:#0072B2;stroke-width:1.75" />` + text(82, 251, "olaf"), nil},
-		"cut":    {axes + text(380, 10, "seconds"), []string{"label cut by the edge"}},
-		"over":   {axes + text(60, 10, "time") + text(70, 12, "age"), []string{`labels over each other: "time" and "age"`}},
-		"turned": {axes + `<g transform="rotate(90)">` + text(100, -20, "age") + text(110, -20, "time") + `</g>`, []string{"labels over each other"}},
+		"well": {axes + text(60, 10, "time") + text(100, 10, "µs"), nil},
+		"legend": {axes + `<path d="M60,255L78,255" style="fill:none;stroke:#0072B2;stroke-width:1.75" />` +
+			text(82, 251, "olaf"), nil},
+		"cut":  {axes + text(380, 10, "seconds"), []string{"label cut by the edge"}},
+		"over": {axes + text(60, 10, "time") + text(70, 12, "age"), []string{`labels over each other: "time" and "age"`}},
+		"turned": {axes + `<g transform="rotate(90)">` + text(100, -20, "age") + text(110, -20, "time") + `</g>`,
+			[]string{"labels over each other"}},
 		"data":   {axes + text(100, 100, "olaf"), []string{`label over the data: "olaf"`}},
 		"beyond": {axes + line(3, "M50,60L350,260"), []string{"a mark outside of its axes"}},
 		"lost":   {axes + line(3, "M60,255L78,255"), []string{"a mark outside of its axes"}},
 		"empty":  {strings.Split(axes, "\n")[0] + strings.Split(axes, "\n")[1], []string{"panel 1 is empty"}},
 		"none":   {text(60, 10, "time"), []string{"no axes"}},
-		"flat":   {strings.ReplaceAll(axes, "M50,40L50,240", "M50,40L50,100") + text(60, 10, "x"), []string{"panel 1 is pressed together", "panel 1 is empty", "a mark outside of its axes"}},
-		"many":   {many, []string{"panel 1 shows 7 series"}},
-		"units":  {axes + text(60, 251, "olaf µs") + text(160, 251, "olaf %"), []string{"2 units on one axis"}},
+		"flat": {strings.ReplaceAll(axes, "M50,40L50,240", "M50,40L50,100") + text(60, 10, "x"),
+			[]string{"panel 1 is pressed together", "panel 1 is empty", "a mark outside of its axes"}},
+		"many":  {many, []string{"panel 1 shows 7 series"}},
+		"units": {axes + text(60, 251, "olaf µs") + text(160, 251, "olaf %"), []string{"2 units on one axis"}},
 	} {
 		expect(t, name, paged(c.svg), c.want)
 	}
 }
 
 func TestWhatIsNoFigureIsAnError(t *testing.T) {
-	for _, svg := range []string{"", "<svg", `<svg viewBox="0 0 x 1"></svg>`, paged(`<path d="Mx,1"/>`), paged(`<text x="1">a</text>`), paged(`<g transform="scale(z)"></g>`)} {
+	for _, svg := range []string{"", "<svg", `<svg viewBox="0 0 x 1"></svg>`, paged(`<path d="Mx,1"/>`),
+		paged(`<text x="1">a</text>`), paged(`<g transform="scale(z)"></g>`)} {
 		if _, err := figuretest.FindFaults(strings.NewReader(svg)); err == nil {
 			t.Errorf("%q: no error", svg)
 		}

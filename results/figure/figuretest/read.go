@@ -64,7 +64,8 @@ type page struct {
 type affine struct{ a, b, c, d, e, f float64 }
 
 func (m affine) then(o affine) affine {
-	return affine{m.a*o.a + m.c*o.b, m.b*o.a + m.d*o.b, m.a*o.c + m.c*o.d, m.b*o.c + m.d*o.d, m.a*o.e + m.c*o.f + m.e, m.b*o.e + m.d*o.f + m.f}
+	return affine{m.a*o.a + m.c*o.b, m.b*o.a + m.d*o.b, m.a*o.c + m.c*o.d, m.b*o.c + m.d*o.d, m.a*o.e + m.c*o.f +
+		m.e, m.b*o.e + m.d*o.f + m.f}
 }
 
 func (m affine) at(x, y float64) (float64, float64) {
