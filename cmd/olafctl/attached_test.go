@@ -66,7 +66,7 @@ func pushUpdates(c *attach.Client) error {
 		if _, err := c.Push(update, 0.5); err != nil {
 			return err
 		}
-		m, _, err := c.Pull(after + 1)
+		m, _, err := c.Pull(after, true)
 		if err != nil {
 			return err
 		}

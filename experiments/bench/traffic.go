@@ -32,13 +32,19 @@ type TraceTraffic struct {
 // workers, clusters, frame, rate and updates.
 func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) {
 	d := trace.DefaultScaling()
-	t = &TraceTraffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter, MaxDeparture: 2 * olaf.Microsecond}
+	t = &TraceTraffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter,
+		MaxDeparture: 2 * olaf.Microsecond}
 	reader, closer, err := trace.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	h := reader.Header()
+	if h.Lanes > olaf.MaxLanes {
+		return nil, fmt.Errorf("%w: %s: its updates have %d values, and a frame holds %d; bench replays traces whose "+
+			"updates fit into one frame",
+			ErrSpec, name, h.Lanes, olaf.MaxLanes)
+	}
 	if h.Scaled == nil {
 		if t.recording, err = trace.Load(reader); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -95,7 +101,8 @@ func (t *TraceTraffic) find() error {
 		return err
 	}
 	if now.Digest != t.Digest || now.Updates != t.Updates {
-		return fmt.Errorf("%w: %s has the digest %s now, the specification was made with %s", ErrSpec, t.Name, now.Digest, t.Digest)
+		return fmt.Errorf("%w: %s has the digest %s now, the specification was made with %s", ErrSpec, t.Name, now.Digest,
+			t.Digest)
 	}
 	t.recording = now.recording
 	return nil

@@ -317,7 +317,7 @@ func TestPushAndPull(t *testing.T) {
 	if c.Flags != FlagModelDue || c.Frame != 3 || s.Role != RoleServer {
 		t.Errorf("the greetings are %+v and %+v", c.Greeting, s.Greeting)
 	}
-	if m, values, err := c.Pull(0); err != nil || m.Version != 0 || len(values) != 0 {
+	if m, values, err := c.Pull(0, false); err != nil || m.Version != 0 || len(values) != 0 {
 		t.Errorf("before any answer the model is %+v %v, %v", m, values, err)
 	}
 	push := func(values []float32, want uint32) []uint32 {
@@ -357,7 +357,7 @@ func TestPushAndPull(t *testing.T) {
 		<-done
 		w.Apply(a)
 	}
-	m, values, err := c.Pull(0)
+	m, values, err := c.Pull(0, false)
 	if err != nil || m.Version != 2 || m.Oldest != 1 || !reflect.DeepEqual(values, []float32{-1, -2, 0, -1, -2, -1}) {
 		t.Errorf("the model is %+v %v, %v", m, values, err)
 	}

@@ -118,9 +118,13 @@ func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
 	return p, err
 }
 
-// Pull returns the newest model at a worker that does not wait. It waits for a version above after; 0 does not wait.
-func (c *Client) Pull(after uint32) (Model, []float32, error) {
-	m, err := c.ask(KindPull, Pull{After: after}, nil, KindModel)
+// Pull returns the newest model at a worker that does not wait. With wait it waits for a version above after.
+func (c *Client) Pull(after uint32, wait bool) (Model, []float32, error) {
+	p := Pull{After: after}
+	if wait {
+		p.Wait = 1
+	}
+	m, err := c.ask(KindPull, p, nil, KindModel)
 	var model Model
 	values, err := decode(m, err, &model)
 	return model, values, err

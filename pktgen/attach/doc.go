@@ -43,6 +43,15 @@ type Config struct {
 	Largest int     // values of the longest vector
 	Lanes   int     // int32 of a frame, values and Overhead
 	Scale   float64 // lanes per unit
+	// Seen gets every vector when it arrives, before its client has an answer; nil for none.
+	Seen func(*Seen)
+}
+
+// Seen is a vector that arrived from a client.
+type Seen struct {
+	Values  []byte // little-endian float32, valid during the call
+	Reward  float32
+	Version uint32 // of the model that the client pulled last
 }
 
 // Overhead is how many lanes of a frame carry the scale's code and the version, in front of the values.

@@ -115,8 +115,8 @@ type Pushed struct {
 
 // Pull asks for the model.
 type Pull struct {
-	After uint32 // wait for a version above this one; 0 does not wait
-	_     uint32
+	After uint32
+	Wait  uint32 // 1 waits for a version above After
 }
 
 // Model is the newest model at a worker, followed by its values; none before the first answer of the server.

@@ -32,7 +32,7 @@ const pageTail = `
 ## Rules
 
 * A vector may have another length each round, up to ` + "`Largest`" + `. A server's client answers each update before it takes the next.
-* ` + "`pull`" + ` waits for a version above ` + "`After`" + `; 0 does not wait. Version 0 is no model.
+* Version 0 of a model: the server has not answered yet, and there are no values.
 * After ` + "`bye`" + ` the daemon ends. A connection that closes without it leaves the daemon waiting for the next client, whose greeting
   has the round that is due.
 * Error codes: 1 protocol, 2 version, 3 another client is attached, 4 this vector cannot be sent (the connection goes on), 5 the

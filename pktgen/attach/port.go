@@ -59,8 +59,8 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	return &Port{path: path, listener: l, say: say, ended: make(chan struct{})}, nil
 }
 
-// handler serves one client after its Hello, until the client ends. requests closes when the connection does.
-type handler interface {
+// Handler serves one client after its Hello, until the client ends: Rounds, Pushes or Updates.
+type Handler interface {
 	greeting() Greeting
 	serve(s *session) error
 }
@@ -74,7 +74,7 @@ type session struct {
 }
 
 // Serve answers clients until the port is closed.
-func (p *Port) Serve(h handler) {
+func (p *Port) Serve(h Handler) {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
@@ -116,7 +116,7 @@ func turnAway(c net.Conn, code uint32, text string) {
 }
 
 // session serves one client.
-func (p *Port) session(c net.Conn, h handler) {
+func (p *Port) session(c net.Conn, h Handler) {
 	stop := make(chan struct{})
 	s := &session{conn: c, done: p.ended}
 	err := greet(c, h)
@@ -150,7 +150,7 @@ func (p *Port) reason() string {
 }
 
 // greet reads a client's Hello and answers it.
-func greet(c net.Conn, h handler) error {
+func greet(c net.Conn, h Handler) error {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	var buffer []byte
 	m, err := Read(io.LimitReader(c, headSize+int64(sizes[KindHello].size)), &buffer)

@@ -98,6 +98,9 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	w.mu.Lock()
 	h := handed{round: w.accepted, values: values, reward: v.Reward, version: w.pulled, answer: make(chan []byte, 1)}
 	w.mu.Unlock()
+	if w.config.Seen != nil {
+		w.config.Seen(&Seen{Values: values, Reward: v.Reward, Version: h.version})
+	}
 	if err := s.offer(w.vectors, h); err != nil {
 		return false, err
 	}
@@ -123,7 +126,7 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	for {
 		w.mu.Lock()
 		model, values := w.current()
-		changed, newer := w.changed, p.After == 0 || model.Version > p.After
+		changed, newer := w.changed, p.Wait == 0 || model.Version > p.After
 		if newer {
 			w.pulled = model.Version
 		}

@@ -110,6 +110,9 @@ func (r *Rounds) serve(s *session) error {
 
 // exchange hands a vector over and sends its sum to the client.
 func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
+	if r.config.Seen != nil {
+		r.config.Seen(&Seen{Values: h.values, Reward: h.reward})
+	}
 	r.mu.Lock()
 	h.round = r.accepted
 	r.mu.Unlock()

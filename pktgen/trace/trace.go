@@ -87,6 +87,9 @@ type Scaled struct {
 	Seed        uint64    `json:"seed"`
 }
 
+// MaxLanes bounds the values of an update in a trace. More than olaf.MaxLanes take several frames.
+const MaxLanes = 1 << 24
+
 // Check validates h. The error matches ErrFormat.
 func (h *Header) Check() error {
 	switch {
@@ -95,8 +98,8 @@ func (h *Header) Check() error {
 	case h.Clusters < 1 || h.Clusters > h.Workers:
 		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters,
 			h.Workers)
-	case h.Lanes < 0 || h.Lanes > olaf.MaxLanes:
-		return fmt.Errorf("%w: updates of %d lanes; a frame has %d", ErrFormat, h.Lanes, olaf.MaxLanes)
+	case h.Lanes < 0 || h.Lanes > MaxLanes:
+		return fmt.Errorf("%w: updates of %d lanes; a trace holds up to %d", ErrFormat, h.Lanes, MaxLanes)
 	case h.Clock != Virtual && h.Clock != Wall:
 		return fmt.Errorf("%w: unknown clock %q; there are %s and %s", ErrFormat, h.Clock, Virtual, Wall)
 	}

@@ -295,9 +295,9 @@ class Worker(_Connection):
         self._count(self.last.numbers)
         return self.last
 
-    def pull(self, after: int = 0) -> Model:
-        """Return the newest model. It waits for a version above ``after``; 0 does not wait."""
-        fields, values = self._ask(MODEL, PULL, struct.pack("<I4x", after))
+    def pull(self, after: Optional[int] = None) -> Model:
+        """Return the newest model. It waits for a version above ``after``; None does not wait."""
+        fields, values = self._ask(MODEL, PULL, struct.pack("<II", after or 0, after is not None))
         return Model(fields[0], fields[1], values, Queue(*fields[2:5]), fields[5])
 
 

@@ -47,6 +47,7 @@ type traceRecordFlags struct {
 	payload bool
 	force   bool
 	quiet   bool
+	own     traceProgramFlags
 }
 
 func newTraceRecordCmd(env *cli.Env) *cobra.Command {
@@ -56,14 +57,21 @@ func newTraceRecordCmd(env *cli.Env) *cobra.Command {
 		Short: "Train LunarLander with many workers and record their updates",
 		Long: `Train LunarLander with asynchronous PPO and record every worker's updates. In virtual time (the default) the same options
 give the same bytes; on the wall clock the trace shows what this machine did. An interrupt ends the recording early and keeps
-what was recorded.`,
+what was recorded. With --program your own command trains, over an ideal network (docs/guide/own-training.md).`,
 		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
+  olafctl trace record --program 'python3 mlp_async.py' --values 608 --workers 8 -w mlp.trace
   olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.own.command != "" {
+				return f.recordProgram(cmd, env)
+			}
+			return f.run(cmd.Context(), env)
+		},
 	}
 	cli.AddTrainingFlags(cmd, &f.config)
 	flags := cmd.Flags()
+	f.own.add(cmd)
 	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (all workers wait)", rl.Async, rl.Periodic, rl.Sync)
 	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates averaged in periodic mode")
 	f.clock = trace.Virtual
@@ -215,7 +223,13 @@ func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
 func origin(h *trace.Header) string {
 	parts := []string{h.Clock + " clock"}
 	if h.Env != "" {
-		parts = append(parts, h.Env, fmt.Sprintf("seed %d", h.Seed), h.GOOS+"/"+h.GOARCH+" "+h.GOAMD64, "box2d "+h.Box2D)
+		parts = append(parts, h.Env, fmt.Sprintf("seed %d", h.Seed))
+		if h.GOOS != "" {
+			parts = append(parts, strings.TrimSpace(h.GOOS+"/"+h.GOARCH+" "+h.GOAMD64))
+		}
+		if h.Box2D != "" {
+			parts = append(parts, "box2d "+h.Box2D)
+		}
 	} else {
 		parts = append(parts, "made by "+h.Tool)
 	}
@@ -285,6 +299,9 @@ func openSource(name string) (trace.Source, io.Closer, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
 		return openCSV(name)
+	case trace.RecordSuffix:
+		source, err := trace.OpenRecords(name)
+		return source, io.NopCloser(nil), err
 	case ".pcap", ".pcapng":
 		source, err := collectCapture(name)
 		return source, io.NopCloser(nil), err
@@ -379,9 +396,9 @@ func newTraceConvertCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "convert FROM TO",
-		Short: "Convert between trace, CSV and capture files",
+		Short: "Convert between trace, CSV, capture and record files",
 		Long: `Read a .trace, .csv, .pcap or .pcapng file and write a .trace or .csv file. A CSV needs the columns gen_ns, worker, cluster
-and reward. A truncated trace is converted up to the cut, with exit code 2.`,
+and reward. A Python program's records (olaf.Recorder) are named by worker 0's file: NAME.0.olafrec. A truncated trace is converted up to the cut, with exit code 2.`,
 		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -55,19 +56,22 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseFlags(cmd, programForeign, "--program"); err != nil {
 		return err
 	}
-	if f.field.device == "" {
-		return cli.UsageError("--program: its packets are real; add -d and a device, such as -d xdp:")
-	}
 	sums, needs := f.waits(), testbed.HasHosts
-	if sums {
-		needs |= testbed.AddsModels
-	}
-	if err := env.Devices.Check(f.field.device, needs); err != nil {
-		return fmt.Errorf("--device: %w", err)
-	}
 	p, err := f.program(cmd, sums)
 	if err != nil {
 		return err
+	}
+	real := slices.ContainsFunc(p.Systems, func(name string) bool { return name != rl.Ideal })
+	if real && f.field.device == "" {
+		return cli.UsageError("--program: its packets are real; add -d and a device, such as -d xdp:")
+	}
+	if sums {
+		needs |= testbed.AddsModels
+	}
+	if real {
+		if err := env.Devices.Check(f.field.device, needs); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
 	}
 	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.Check(env)); err != nil {
 		return err
@@ -83,6 +87,9 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		})
 	}
 	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (_ *onwire.ProgramReport, err error) {
+		if !real {
+			return p.RunQueues(ctx, nil)
+		}
 		access, err := env.Access()
 		if err != nil {
 			return nil, err
@@ -116,7 +123,7 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, er
 	if f.field.versus != "" {
 		p.Systems = append(p.Systems, strings.Split(f.field.versus, ",")...)
 	}
-	known := engine.DisciplineNames()
+	known := append(engine.DisciplineNames(), rl.Ideal)
 	if sums {
 		if p.Values == 0 {
 			p.Values = programSums

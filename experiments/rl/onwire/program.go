@@ -99,6 +99,10 @@ type stand struct {
 	ps       []string
 	computes bool // at the server
 	end      func(context.Context) (counts map[string]uint64, err error)
+
+	// Of an ideal network, which has no daemons: whether workers wait for sums, and what gets every vector.
+	ideal, waits bool
+	seen         func(worker int, v *attach.Seen)
 }
 
 // attempt is a training that runs.
@@ -143,7 +147,13 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 		a.kill()
 		err = errors.Join(err, remove())
 	}()
-	if err := a.startDaemons(ctx); err != nil {
+	if s.ideal {
+		n, err := a.startIdeal(ctx, s.waits, s.seen)
+		defer n.end()
+		if err != nil {
+			return nil, err
+		}
+	} else if err := a.startDaemons(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.startPrograms(ctx); err != nil {
@@ -302,6 +312,9 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	}
 	r := &ProgramRun{System: a.system, Seed: a.seed, TookNS: time.Since(a.began).Nanoseconds(), Points: a.points}
 	r.rebase()
+	if a.ideal {
+		return r, nil
+	}
 	for _, d := range a.daemons[1:] {
 		report, err := a.stopDaemon(ctx, d)
 		if err != nil {
@@ -349,11 +362,15 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 		}()
 	}
 	for i, c := range workers {
+		var over <-chan struct{} // the worker ended
+		if !a.ideal {
+			over = a.daemons[1+i].process.Done()
+		}
 		go func() {
 			select {
 			case <-c.done:
 				failed <- c.ended()
-			case <-a.daemons[1+i].process.Done(): // the program ended first, unless its worker failed
+			case <-over: // the program ended first, unless its worker failed
 				failed <- errors.Join(a.daemons[1+i].ended(), c.outlives(within))
 			case <-within.Done():
 			}
@@ -469,6 +486,9 @@ func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 // fate summarises what became of the updates.
 func (r *ProgramRun) fate() string {
 	c := r.Counts
+	if c == nil {
+		return "an ideal network: nothing is lost or late"
+	}
 	if _, queue := c["delivered_updates"]; queue {
 		return fmt.Sprintf("%d frames sent, %d delivered in %d, %d dropped, %d replaced, %d lanes saturated",
 			c["in"], c["delivered_updates"], c["delivered_frames"], c["dropped"], c["replaced"], c["lane_saturations"])

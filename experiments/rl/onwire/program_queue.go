@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -14,13 +15,16 @@ import (
 )
 
 // RunQueues trains through every queue under every seed, on a testbed that was opened for Workers hosts with Frames
-// addresses each.
+// addresses each. An ideal network needs no testbed, which may be nil for it.
 func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*ProgramReport, error) {
 	var runs []*ProgramRun
 	for _, system := range p.Systems {
 		for _, seed := range p.Seeds {
-			p.Say("%s, seed %d: %d workers and a server as processes on %s", system, seed, p.Workers, p.Device)
-			s, err := p.queueStand(ctx, bed, system)
+			p.Say("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
+			s, err := &stand{computes: true, ideal: true}, error(nil)
+			if system != rl.Ideal {
+				s, err = p.queueStand(ctx, bed, system)
+			}
 			if err != nil {
 				return nil, err
 			}

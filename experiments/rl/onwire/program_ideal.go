@@ -1,0 +1,219 @@
+package onwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// ideal is a network in this process that loses nothing and takes no time: programs attach to it as they do to daemons.
+type ideal struct {
+	*Program
+	ctx     context.Context
+	fail    context.CancelCauseFunc
+	ports   []*attach.Port
+	rounds  []*attach.Rounds
+	pushes  []*attach.Pushes
+	updates *attach.Updates
+	server  sync.Mutex // takes frames one by one
+	tasks   sync.WaitGroup
+}
+
+// startIdeal opens the sockets of an ideal network, for workers that wait for sums or for workers that do not and a
+// server. seen gets every vector; nil for none.
+func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker int, v *attach.Seen)) (*ideal, error) {
+	n := &ideal{Program: a.Program}
+	n.ctx, n.fail = context.WithCancelCause(ctx)
+	c := attach.Config{System: a.system, Waits: waits, Workers: a.Workers, Largest: a.Values, Lanes: a.Lanes,
+		Scale: a.Scale}
+	if !waits {
+		server := c
+		server.Server = true
+		var err error
+		if n.updates, err = attach.NewUpdates(server, n.ended(-1), a.Say); err != nil {
+			return n, err
+		}
+		if err := n.listen(a.socket(-1), n.updates); err != nil {
+			return n, err
+		}
+	}
+	for k := range a.Workers {
+		c.Worker = k
+		if seen != nil {
+			c.Seen = func(v *attach.Seen) { seen(k, v) }
+		}
+		if err := n.startWorker(c, a.socket(k)); err != nil {
+			return n, err
+		}
+	}
+	if waits {
+		n.tasks.Go(n.sum)
+	}
+	return n, nil
+}
+
+// startWorker opens the socket of one worker.
+func (n *ideal) startWorker(c attach.Config, socket string) error {
+	if c.Waits {
+		w, err := attach.NewRounds(c, n.ended(c.Worker))
+		if err != nil {
+			return err
+		}
+		n.rounds = append(n.rounds, w)
+		return n.listen(socket, w)
+	}
+	w, err := attach.NewPushes(c, nil, n.ended(c.Worker))
+	if err != nil {
+		return err
+	}
+	n.pushes = append(n.pushes, w)
+	n.tasks.Go(func() { n.push(w) })
+	return n.listen(socket, w)
+}
+
+// listen opens a socket and serves its client.
+func (n *ideal) listen(socket string, h attach.Handler) error {
+	port, err := attach.Listen(socket, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	n.ports = append(n.ports, port)
+	n.tasks.Go(func() { port.Serve(h) })
+	return nil
+}
+
+// ended returns what a worker or the server is told to do when its program ends. The others go on, but not with sums
+// that need its vectors.
+func (n *ideal) ended(worker int) context.CancelCauseFunc {
+	return func(why error) {
+		switch {
+		case !errors.Is(why, attach.ErrBye):
+			n.fail(why)
+		case len(n.rounds) > 0:
+			n.fail(fmt.Errorf("%w: worker %d ended, and no more sums come without it", attach.ErrBye, worker))
+		}
+	}
+}
+
+// push carries a worker's updates to the server and the answers back.
+func (n *ideal) push(w *attach.Pushes) {
+	for vector := uint32(0); n.ctx.Err() == nil; vector++ {
+		c := w.Compute(n.ctx, vector)
+		if n.ctx.Err() != nil {
+			return
+		}
+		lanes := append([]uint32(nil), c.Values...)
+		reward := c.Reward
+		w.Sends(0)
+		n.tasks.Go(func() { n.deliver(w, lanes, reward) })
+	}
+}
+
+// deliver has the server answer an update, frame by frame.
+func (n *ideal) deliver(w *attach.Pushes, lanes []uint32, reward int32) {
+	n.server.Lock()
+	defer n.server.Unlock()
+	for at := 0; at < len(lanes); at += n.Lanes {
+		a := &endpoint.Aggregate{Vectors: 1, First: at, Reward: reward, Values: lanes[at:min(len(lanes), at+n.Lanes)]}
+		done := make(chan struct{})
+		n.updates.ApplyLater(a, func() { close(done) })
+		select {
+		case <-done:
+			w.Apply(a)
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// sum adds the vectors of all workers, round by round. Lanes saturate as in the kernel.
+func (n *ideal) sum() {
+	for round := uint32(0); ; round++ {
+		var sum []uint32
+		for i, w := range n.rounds {
+			c := w.Compute(n.ctx, round)
+			switch {
+			case n.ctx.Err() != nil:
+				n.close(context.Cause(n.ctx))
+				return
+			case i == 0:
+				sum = append(sum, c.Values...)
+			case len(c.Values) != len(sum):
+				n.fail(fmt.Errorf("%w: workers 0 and %d have vectors of another length in round %d", attach.ErrDisagree, i, round))
+			default:
+				for k, v := range c.Values {
+					sum[k] = uint32(int32(max(-math.MaxInt32, min(math.MaxInt32, int64(int32(sum[k]))+int64(int32(v))))))
+				}
+			}
+		}
+		for _, w := range n.rounds {
+			if n.ctx.Err() == nil {
+				w.Apply(&endpoint.Aggregate{Number: round, Vectors: uint32(n.Workers), Values: sum})
+			}
+		}
+	}
+}
+
+// close ends all sockets with a reason.
+func (n *ideal) close(why error) {
+	for _, p := range n.ports {
+		_ = p.Close(why) // their folder is removed anyway
+	}
+}
+
+// end ends the network and waits for it.
+func (n *ideal) end() {
+	n.fail(nil)
+	n.close(nil)
+	n.tasks.Wait()
+}
+
+// Record runs the programs over an ideal network and writes every vector into a trace: when it was ready, on the wall
+// clock, and what it was. With waits the workers wait for sums. The error matches ErrProgram if a program fails.
+func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) error {
+	var mu sync.Mutex
+	next := make([]uint32, p.Workers)
+	began, answered := time.Now(), make([]time.Duration, p.Workers)
+	var failed error
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	seen := func(worker int, v *attach.Seen) {
+		mu.Lock()
+		defer mu.Unlock()
+		values, err := attach.Floats(v.Values)
+		at := time.Since(began)
+		if err == nil && len(values) != p.Values {
+			err = fmt.Errorf("%w: worker %d has a vector of %d values, and all of a trace have --values, %d", attach.ErrConfig,
+				worker, len(values), p.Values)
+		}
+		if err == nil {
+			u := trace.Update{GenNS: at.Nanoseconds(), CostNS: max(0, (at - answered[worker]).Nanoseconds()),
+				BaseVersion: uint64(v.Version),
+				Digest:      trace.Digest(values), Reward: float64(v.Reward), Seq: next[worker], GradNorm: trace.Norm(values),
+				Worker: olaf.WorkerID(worker), Cluster: p.cluster(worker)}
+			next[worker]++
+			answered[worker] = at
+			err = file.Append(&u, values)
+		}
+		if err != nil && failed == nil {
+			failed = err
+			stop(err)
+		}
+	}
+	s := &stand{computes: !waits, waits: waits, ideal: true, seen: seen}
+	_, err := p.run(ctx, s, "ideal", p.Seeds[0])
+	mu.Lock()
+	defer mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// RecordSuffix ends the names of files that the Python package's Recorder writes: NAME.RANK.olafrec, one for each worker.
+const RecordSuffix = ".olafrec"
+
+// recordMagic begins such a file. Everything in it is little-endian: the header, and a record with its values for each update.
+const recordMagic = "olafrec1"
+
+// recordHeader is behind the magic.
+type recordHeader struct {
+	Worker, Workers, Cluster, Lanes uint32
+	Name                            [32]byte // padded with zeros
+}
+
+// record is in front of the values of an update.
+type record struct {
+	AtNS    uint64 // since 1970
+	CostNS  uint64
+	Reward  float64
+	Version uint32
+	Loss    float32
+}
+
+// Records reads the updates of all workers' record files in the order of their times. It implements Source.
+type Records struct {
+	header Header
+	rows   []Update
+	at     int
+	order  *order
+}
+
+// OpenRecords reads NAME.RANK.olafrec and the other workers' files beside it. The error matches ErrFormat, also if a worker's file is
+// missing or the files disagree.
+func OpenRecords(path string) (*Records, error) {
+	base := strings.TrimSuffix(path, RecordSuffix)
+	base = strings.TrimSuffix(base, filepath.Ext(base))
+	r := &Records{header: Header{Tool: "olafrec", Clock: Wall}}
+	clusters := uint32(0)
+	for k := 0; k == 0 || k < r.header.Workers; k++ {
+		name := fmt.Sprintf("%s.%d%s", base, k, RecordSuffix)
+		h, err := r.read(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		env := string(bytes.TrimRight(h.Name[:], "\x00"))
+		switch {
+		case h.Worker != uint32(k):
+			return nil, fmt.Errorf("%w: %s is of worker %d", ErrFormat, name, h.Worker)
+		case k == 0:
+			r.header.Workers, r.header.Lanes, r.header.Env = int(h.Workers), int(h.Lanes), env
+		case int(h.Workers) != r.header.Workers || int(h.Lanes) != r.header.Lanes:
+			return nil, fmt.Errorf("%w: %s has %d workers and %d values an update, and worker 0's file %d and %d", ErrFormat,
+				name, h.Workers, h.Lanes,
+				r.header.Workers, r.header.Lanes)
+		}
+		clusters = max(clusters, h.Cluster+1)
+	}
+	r.header.Clusters = int(clusters)
+	if err := r.header.Check(); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(r.rows, func(a, b Update) int { return cmp.Compare(a.GenNS, b.GenNS) })
+	if len(r.rows) > 0 {
+		first := r.rows[0].GenNS
+		for i := range r.rows {
+			r.rows[i].GenNS -= first
+		}
+	}
+	r.order = newOrder(&r.header)
+	return r, nil
+}
+
+// read reads one worker's file.
+func (r *Records) read(name string) (h recordHeader, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	in := bufio.NewReaderSize(file, 1<<20)
+	magic := make([]byte, len(recordMagic))
+	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != recordMagic {
+		return h, fmt.Errorf("%w: it does not begin with %q", ErrFormat, recordMagic)
+	}
+	if err := binary.Read(in, binary.LittleEndian, &h); err != nil {
+		return h, fmt.Errorf("%w: it ends in its header", ErrFormat)
+	}
+	if h.Workers < 1 || h.Workers > 1<<16 || h.Worker >= h.Workers || h.Cluster >= 1<<16 || h.Lanes > MaxLanes {
+		return h, fmt.Errorf("%w: worker %d of %d in cluster %d, with %d values", ErrFormat, h.Worker, h.Workers, h.Cluster,
+			h.Lanes)
+	}
+	values, gradients := make([]byte, 4*h.Lanes), make([]float32, h.Lanes)
+	for seq := uint32(0); ; seq++ {
+		var one record
+		if err := binary.Read(in, binary.LittleEndian, &one); err == io.EOF {
+			return h, nil
+		} else if err != nil {
+			return h, fmt.Errorf("%w: it ends within update %d", ErrFormat, seq)
+		}
+		if _, err := io.ReadFull(in, values); err != nil {
+			return h, fmt.Errorf("%w: it ends within update %d", ErrFormat, seq)
+		}
+		for i := range gradients {
+			gradients[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
+		}
+		r.rows = append(r.rows, Update{
+			GenNS: int64(one.AtNS), CostNS: int64(one.CostNS), BaseVersion: uint64(one.Version), Reward: one.Reward, Seq: seq,
+			Digest: Digest(gradients), GradNorm: Norm(gradients), Worker: olaf.WorkerID(h.Worker), Cluster: olaf.ClusterID(h.Cluster),
+		})
+	}
+}
+
+// Norm returns the length of gradients.
+func Norm(gradients []float32) float32 {
+	sum := 0.0
+	for _, v := range gradients {
+		square := float64(v) * float64(v)
+		sum += square
+	}
+	return float32(math.Sqrt(sum))
+}
+
+// Header implements Source.
+func (r *Records) Header() *Header { return &r.header }
+
+// Next implements Source.
+func (r *Records) Next(u *Update) error {
+	if r.at == len(r.rows) {
+		return io.EOF
+	}
+	*u = r.rows[r.at]
+	r.at++
+	return r.order.admit(u)
+}
