@@ -1,5 +1,5 @@
-// Command olafctl-queue is the work queue of sweeps over several machines: a NATS server with JetStream and nothing else. 'olafctl
-// sweep serve' starts it; it ends when its standard input does.
+// Command olafctl-queue is the work queue for sweeps on several machines: a NATS server with JetStream. 'olafctl sweep
+// serve' starts it; it ends when its standard input does.
 package main
 
 import (
@@ -22,21 +22,22 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ready is how long the server may take to listen.
+// ready is the time limit for the server to listen.
 const ready = 20 * time.Second
 
-// largest is the longest result that is taken, in bytes: trainings have curves of every worker.
-const largest = 8 << 20
+// maxResult is the size limit of a result in bytes; trainings contain curves of every worker.
+const maxResult = 8 << 20
 
-// wholeDisk is the limit of what is stored, in bytes: none but the disk's own, which is the only one that is told of.
+// wholeDisk is a storage limit in bytes that is never reached, so that a full disk is the only limit and its error is
+// reported.
 const wholeDisk = 1 << 60
 
 func main() { os.Exit(begin(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// begin is the program with its exit code: 2 where the command line makes no sense, as of olafctl.
+// begin runs the program and returns its exit code: 2 for a usage error, as in olafctl.
 func begin(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var s settings
-	err := s.parse(args, stderr)
+	err := s.parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -50,13 +51,13 @@ func begin(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// settings are what the command line says.
+// settings are the values of the flags.
 type settings struct {
 	listen, folder, cert, key, clients, token string
 }
 
-// parse reads the command line; what is wrong with it is said on stderr, and so is what --help asks for.
-func (s *settings) parse(args []string, stderr io.Writer) error {
+// parseFlags parses the command line. Errors and the help are printed to stderr.
+func (s *settings) parseFlags(args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("olafctl-queue", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
@@ -68,11 +69,11 @@ func (s *settings) parse(args []string, stderr io.Writer) error {
 	err := flags.Parse(args)
 	switch {
 	case err != nil:
-		return err // it has been said
+		return err // already printed
 	case flags.NArg() > 0:
-		err = fmt.Errorf("%q: it takes flags only; --help lists them", flags.Arg(0))
+		err = fmt.Errorf("unexpected argument %q; --help lists the flags", flags.Arg(0))
 	case s.folder == "":
-		err = errors.New("say with -store which folder is for jobs and results")
+		err = errors.New("name the folder for jobs and results with -store")
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "olafctl-queue:", err)
@@ -80,13 +81,13 @@ func (s *settings) parse(args []string, stderr io.Writer) error {
 	return err
 }
 
-// serve serves until stdin ends, and says on stdout where.
+// serve serves until stdin ends, and prints its address to stdout.
 func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
-	options, err := s.options()
+	options, err := s.serverOptions()
 	if err != nil {
 		return err
 	}
-	unlock, err := s.claim()
+	unlock, err := s.claimFolder()
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	defer n.WaitForShutdown()
 	defer n.Shutdown()
 	if !n.ReadyForConnections(ready) {
-		return fmt.Errorf("nothing listens at %s after %v", s.listen, ready)
+		return fmt.Errorf("the server does not listen at %s after %v", s.listen, ready)
 	}
 	fmt.Fprintf(stdout, "%s\n", n.Addr())
 	ended := make(chan error, 1)
@@ -113,18 +114,20 @@ func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	case err := <-ended:
 		return err
 	case <-full:
-		return fmt.Errorf("the disk of %s is full; free space and start it again: whoever works for it waits, and what is stored stays", s.folder)
+		return fmt.Errorf("the disk of %s is full; free space and start it again: workers wait for it, and stored "+
+			"results stay", s.folder)
 	}
 }
 
-// complaints hears of what the server logs only that its disk is full, after which it stores nothing until it is started again.
+// complaints receives a signal when the server logs that its disk is full. It stores nothing after that until it is
+// restarted.
 type complaints chan struct{}
 
 func (c complaints) Errorf(format string, v ...any) {
 	if strings.Contains(fmt.Sprintf(format, v...), syscall.ENOSPC.Error()) {
 		select {
 		case c <- struct{}{}:
-		default: // once is enough
+		default: // one signal is enough
 		}
 	}
 }
@@ -134,14 +137,14 @@ func (complaints) Noticef(string, ...any)           {}
 func (complaints) Debugf(string, ...any)            {}
 func (complaints) Tracef(string, ...any)            {}
 
-// leaving is how long a server that was killed may take to be gone.
+// leaving is the time that a killed server may take to exit.
 const leaving = 2 * time.Second
 
-// claim takes folder and port for this server alone, of which a second one would make havoc of the jobs. One that is about to be
-// gone is waited for.
-func (s *settings) claim() (unlock func(), err error) {
+// claimFolder reserves the folder and the port for this server, because two servers would corrupt the jobs. It waits a
+// while for one that is about to exit.
+func (s *settings) claimFolder() (unlock func(), err error) {
 	for until := time.Now().Add(leaving); ; time.Sleep(leaving / 100) {
-		unlock, err = s.take()
+		unlock, err = s.tryClaim()
 		taken := errors.Is(err, lockfile.ErrHeld) || errors.Is(err, syscall.EADDRINUSE)
 		if !taken || time.Now().After(until) {
 			return unlock, err
@@ -149,14 +152,14 @@ func (s *settings) claim() (unlock func(), err error) {
 	}
 }
 
-// take is claim at once, or not.
-func (s *settings) take() (unlock func(), err error) {
+// tryClaim is claim without waiting.
+func (s *settings) tryClaim() (unlock func(), err error) {
 	if err := os.MkdirAll(s.folder, 0o755); err != nil {
 		return nil, err
 	}
 	lock, err := lockfile.Take(filepath.Join(s.folder, "lock"), 0o644)
 	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, fmt.Errorf("another server has its jobs in %s (%w); end it, or give this one another --store", s.folder, err)
+		return nil, fmt.Errorf("another server uses %s (%w); stop it, or use another --store", s.folder, err)
 	}
 	if err != nil {
 		return nil, err
@@ -166,13 +169,13 @@ func (s *settings) take() (unlock func(), err error) {
 		err = l.Close()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("it can't listen at %s: %w", s.listen, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("cannot listen at %s: %w", s.listen, err), lock.Close())
 	}
 	return func() { _ = lock.Close() }, nil
 }
 
-// options are the server's.
-func (s *settings) options() (*server.Options, error) {
+// serverOptions returns the server's options.
+func (s *settings) serverOptions() (*server.Options, error) {
 	host, port, err := net.SplitHostPort(s.listen)
 	if err != nil {
 		return nil, fmt.Errorf("-listen %s: use HOST:PORT", s.listen)
@@ -184,7 +187,8 @@ func (s *settings) options() (*server.Options, error) {
 	if number == 0 {
 		number = server.RANDOM_PORT
 	}
-	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, JetStreamMaxStore: wholeDisk, NoSigs: true, ServerName: "olafctl-queue", MaxPayload: largest}
+	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, JetStreamMaxStore: wholeDisk,
+		NoSigs: true, ServerName: "olafctl-queue", MaxPayload: maxResult}
 	if s.token != "" {
 		text, err := os.ReadFile(s.token)
 		if err != nil {
@@ -210,9 +214,10 @@ func (s *settings) options() (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.TLSConfig.ClientCAs, o.TLSConfig.ClientAuth, o.TLSVerify = x509.NewCertPool(), tls.RequireAndVerifyClientCert, true
+	o.TLSConfig.ClientCAs, o.TLSConfig.ClientAuth, o.TLSVerify = x509.NewCertPool(), tls.RequireAndVerifyClientCert,
+		true
 	if !o.TLSConfig.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, errors.New(s.clients + " holds no certificate in PEM form")
+		return nil, errors.New(s.clients + " contains no certificate in PEM form")
 	}
 	return o, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What makes no sense ends the program with the code of that and a word about it, and asking for help with none.
+// TestCommandLine checks exit codes and messages for invalid command lines and for --help.
 func TestCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	for _, c := range []struct {
@@ -16,8 +16,8 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"--help", "folder for jobs and results", 0},
 		{"--folder " + folder, "flag provided but not defined: -folder", 2},
-		{"--store " + folder + " more", `"more": it takes flags only`, 2},
-		{"--listen 127.0.0.1:0", "say with -store which folder", 2},
+		{"--store " + folder + " more", `unexpected argument "more"; --help lists`, 2},
+		{"--listen 127.0.0.1:0", "name the folder for jobs and results with -store", 2},
 		{"--store " + folder + " --listen 4222", "-listen 4222: use HOST:PORT", 1},
 		{"--store " + folder + " --listen 127.0.0.1:x", "-listen 127.0.0.1:x: use HOST:PORT", 1},
 		{"--store " + folder + " --token-file " + filepath.Join(folder, "none"), "none: no such file", 1},
@@ -29,7 +29,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// A server begins, says where, and ends with its input.
+// TestServesUntilItsInputEnds checks that a server prints its address and ends with its input.
 func TestServesUntilItsInputEnds(t *testing.T) {
 	var out, said bytes.Buffer
 	if code := begin([]string{"--store", t.TempDir(), "--listen", "127.0.0.1:0"}, strings.NewReader("ignored"), &out, &said); code != 0 || !strings.HasPrefix(out.String(), "127.0.0.1:") || said.Len() > 0 {

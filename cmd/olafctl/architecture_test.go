@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 )
 
-// alike are the commands whose output must have the same bytes on every architecture.
+// alike lists commands whose output must have the same bytes on every architecture.
 var alike = []string{
 	"bench --runs 2 --updates 40 -q -o json",
 	"bench --cluster-sigma 0.5 --clusters 5 --runs 2 --updates 40 -q -o json",
@@ -45,14 +45,14 @@ const (
 	archSweep  = "command: bench\nruns: 3\noptions: {updates: 30}\nsweep:\n  - slots=4,8\n"
 )
 
-// volatile matches lines that differ between two runs of one build, and those that name the build: instants, durations, a
-// run's id, and the keys of a sweep's cells, which a build's own results have.
+// volatile matches lines that differ between two runs of one build or that name the build: instants, durations, a run's
+// id, and the keys of a sweep's cells.
 var volatile = regexp.MustCompile(`(?m)^ *("(started|finished|seconds|id|commit|system)": .*|"[0-9a-f]{64}",?)\n`)
 
-// An otherBuild is olafctl for another processor, and how to start it here.
+// otherBuild is olafctl for another processor, and how to run it here.
 type otherBuild struct {
 	name    string
-	build   []string // environment of go build; none takes the reference
+	build   []string // environment of go build; nil for the reference
 	run     []string // environment of each run
 	through func(*testing.T) []string
 }
@@ -103,7 +103,7 @@ func TestSameBytesOnEveryArchitecture(t *testing.T) {
 			}
 			for _, line := range lines {
 				if line == sweepLine && p.through != nil {
-					continue // its worker processes are not started through the emulator
+					continue // worker processes are not started through the emulator
 				}
 				if have := p.output(t, line); !bytes.Equal(have, want[line]) {
 					t.Errorf("olafctl %s prints other bytes than on the reference: %s", line, firstDifference(have, want[line]))
@@ -129,7 +129,7 @@ func buildFor(t *testing.T, env ...string) string {
 	return binary
 }
 
-// A builtOlafctl is a program with its store, which is also its folder.
+// builtOlafctl is a program with its store, which is also its folder.
 type builtOlafctl struct {
 	binary, store string
 	through, env  []string
@@ -155,7 +155,7 @@ func (p *builtOlafctl) output(t *testing.T, line string) []byte {
 	return volatile.ReplaceAll(out, nil)
 }
 
-// kept lists the runs of the store.
+// kept returns the ids of the runs in the store.
 func (p *builtOlafctl) kept(t *testing.T) (runs []string) {
 	t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.store, "runs", "2*"))

@@ -25,7 +25,8 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// cable is a pair of interfaces, worker and server, and somebody who sees what arrives after the command did.
+// cable is a pair of interfaces, worker and server, with a second socket that reports arrivals later than the command
+// sees them.
 type cable struct {
 	t       *testing.T
 	tx      *livetest.Transmitter
@@ -46,7 +47,7 @@ func newCable(t *testing.T) *cable {
 	return &cable{t: t, tx: livetest.NewSender(t, "worker"), witness: witness}
 }
 
-// arrived returns when n more packets arrived.
+// arrived returns when n more packets have arrived.
 func (c *cable) arrived(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -66,7 +67,7 @@ func (c *cable) arrived(n int) {
 	}
 }
 
-// run runs the command on this thread; traffic flows once it captures, with a way to interrupt it.
+// run runs the command on this thread. Traffic starts once the command captures, and can interrupt it.
 func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, report capturecmd.Report) {
 	c.stdout.Reset()
 	c.stderr = &signalWriter{text: "capturing from", seen: make(chan struct{})}
@@ -93,7 +94,7 @@ func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, r
 	return code, report
 }
 
-// send sends n updates of worker 5 and something that is not OLAF.
+// send sends n updates of worker 5 and a packet that is not OLAF.
 func (c *cable) send(n int) {
 	c.tx.Send(c.t, append(bytes.Repeat([]byte{0xff}, 12), 0x88, 0xb5, 1, 2))
 	for i := range n {
@@ -120,7 +121,7 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureTellsAges holds that updates stamped by this host's clock have ages, and others a reason for having none.
+// TestCaptureTellsAges checks that updates stamped by this host's clock have ages, and others a reason for having none.
 func TestCaptureTellsAges(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
@@ -163,12 +164,12 @@ func TestCaptureLimits(t *testing.T) {
 		r.Close()
 	}
 	code, r = c.run(func(func()) {}, "--duration", "20ms")
-	if code != cli.ExitDone || r.Partial || r.Capture.Packets != 0 || !strings.Contains(c.stderr.all.String(), "not one OLAF frame came") {
+	if code != cli.ExitDone || r.Partial || r.Capture.Packets != 0 || !strings.Contains(c.stderr.all.String(), "no OLAF frame arrived") {
 		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
 	}
 }
 
-// TestCaptureThatLost holds that losses are counted to the packet, stand in the file, and decide the exit code.
+// TestCaptureThatLost checks that losses are counted exactly, are in the file, and decide the exit code.
 func TestCaptureThatLost(t *testing.T) {
 	c := newCable(t)
 	const sent = 20_000
@@ -188,7 +189,7 @@ func TestCaptureThatLost(t *testing.T) {
 	}
 	for _, words := range [][]string{
 		{"-r", file, "-T", "fields", "-e", "frame.interface_name", "-c", "1"},
-		{"-r", file, "-X", `read_format:MIME Files Format`, "-V"}, // the file as what it is made of
+		{"-r", file, "-X", `read_format:MIME Files Format`, "-V"}, // print the file's metadata
 	} {
 		text := tshark(t, words...)
 		if want := fmt.Sprintf("Number of Dropped Packets: %d", r.Dropped); !strings.Contains(text, "server") || len(words) == 5 && !strings.Contains(text, want) {
@@ -197,7 +198,7 @@ func TestCaptureThatLost(t *testing.T) {
 	}
 }
 
-// TestCaptureFullDisk holds that a file that cannot be written leaves what was there, and says so once.
+// TestCaptureFullDisk checks that a file that cannot be written leaves an existing one, with a single error.
 func TestCaptureFullDisk(t *testing.T) {
 	c := newCable(t)
 	dir := t.TempDir()
@@ -214,7 +215,7 @@ func TestCaptureFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, r := c.run(func(interrupt func()) { c.send(2000); interrupt() }, "--force", "-w", file)
-	if text := c.stderr.all.String(); code != cli.ExitFailed || !strings.HasSuffix(text, "olafctl: write "+file+": no space left on device; nothing of the file was kept\n") {
+	if text := c.stderr.all.String(); code != cli.ExitFailed || !strings.HasSuffix(text, "olafctl: write "+file+": no space left on device; the file was not kept\n") {
 		t.Errorf("exit code %d, %s", code, text)
 	}
 	if r.Valid || !r.Partial || r.File != "" || r.Capture.Updates == 0 || !strings.Contains(r.Reason, "no space left") {
@@ -226,7 +227,7 @@ func TestCaptureFullDisk(t *testing.T) {
 	}
 }
 
-// TestCaptureIsKeptBesideAnother holds that a file that came to the same place meanwhile costs nothing.
+// TestCaptureIsKeptBesideAnother checks that a capture is kept when another file appears at its path.
 func TestCaptureIsKeptBesideAnother(t *testing.T) {
 	c := newCable(t)
 	dir := t.TempDir()
@@ -246,7 +247,7 @@ func TestCaptureIsKeptBesideAnother(t *testing.T) {
 	}
 }
 
-// dropsIn is what a capture file says was lost.
+// dropsIn returns the number of dropped packets in a capture file.
 func dropsIn(t *testing.T, file string) int64 {
 	t.Helper()
 	r, err := capture.Open(file)
@@ -269,11 +270,11 @@ func tshark(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestCaptureInterfaceVanishes holds that what came before is kept.
+// TestCaptureInterfaceVanishes checks that the packets before the interface vanished are kept.
 func TestCaptureInterfaceVanishes(t *testing.T) {
 	c := newCable(t)
 	file := filepath.Join(t.TempDir(), "run.pcapng")
-	// The thread of the traffic is in another namespace than the command's; the command's own thread must remove the interface.
+	// The thread with the traffic is in another namespace than the command's, which must remove the interface.
 	env, stdout := testEnvironment(&c.stdout, &removing{t: t, c: c}), &c.stdout
 	code := run(t.Context(), env, []string{"capture", "-i", "server", "-o", "json", "-w", file})
 	var r capturecmd.Report
@@ -288,7 +289,7 @@ func TestCaptureInterfaceVanishes(t *testing.T) {
 	}
 }
 
-// removing sends and removes the interface when the command says that it captures.
+// removing sends packets and then removes the interface, when the command prints that it captures.
 type removing struct {
 	t    *testing.T
 	c    *cable
@@ -304,7 +305,7 @@ func (w *removing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// interrupter interrupts a command once its output has a text.
+// interrupter interrupts a command when its output contains a text.
 type interrupter struct {
 	bytes.Buffer
 	text string
@@ -323,7 +324,7 @@ func (u *interrupter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestCaptureProgressCountsUpdates holds that updates are counted while the capture goes on, and not only at its end.
+// TestCaptureProgressCountsUpdates checks that updates are counted during the capture, not only at its end.
 func TestCaptureProgressCountsUpdates(t *testing.T) {
 	c := newCable(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

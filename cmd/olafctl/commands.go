@@ -11,12 +11,14 @@ import (
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 )
 
-// sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
+// sweepCommands returns the commands whose runs can be swept. Their options are those of the command line.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
-	return experimentsweep.Commands{benchcmd.SweepCommand(env), simulatecmd.SweepCommand(env), simulatecmd.JobSweepCommand(env.Systems), traincmd.SweepCommand(env.Systems), schedulecmd.SweepCommand(), verifycmd.SweepCommand()}
+	return experimentsweep.Commands{benchcmd.SweepCommand(env), simulatecmd.SweepCommand(env),
+		simulatecmd.JobSweepCommand(env.Systems), traincmd.SweepCommand(env.Systems), schedulecmd.SweepCommand(),
+		verifycmd.SweepCommand()}
 }
 
-// workCommands are all commands whose jobs workers carry out.
+// workCommands returns all commands whose jobs workers run.
 func workCommands(env *cli.Env) experimentsweep.Commands {
 	return append(sweepCommands(env), experimentcmd.WorkCommand(env.Published))
 }

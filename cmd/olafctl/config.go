@@ -34,7 +34,7 @@ func newConfigShowCmd(env *cli.Env) *cobra.Command {
   OLAFCTL_THEME=light olafctl config show -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, file, err := cli.Settings(env, cmd.Root())
+			all, file, err := cli.ListSettings(env, cmd.Root())
 			if err != nil {
 				return err
 			}

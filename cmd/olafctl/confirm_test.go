@@ -33,7 +33,7 @@ func TestDestructiveWritesAskAtATerminal(t *testing.T) {
 		{"tables clear", "", false, 0, "", 0},
 		{"cluster add 10.1.0.1=1 --cluster 3", "", true, 0, "", 1},
 		{"tables clear --yes", "no\n", true, 0, "", 0},
-		{"tables clear", "no\n", true, 0, "", 0}, // nothing is there to lose
+		{"tables clear", "no\n", true, 0, "", 0}, // nothing to lose
 	} {
 		var stdout, stderr bytes.Buffer
 		env := testEnvironment(&stdout, &stderr)

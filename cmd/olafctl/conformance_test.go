@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestConformance compares docs/reference/p4runtime-conformance.md with what the command reports about a fresh 'olafctl device serve'.
+// TestConformance compares docs/reference/p4runtime-conformance.md with the command's report about a fresh 'olafctl
+// device serve'.
 func TestConformance(t *testing.T) {
 	target := startServe(t)
 	var stdout, stderr bytes.Buffer
@@ -46,10 +47,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// otherServer names a P4Runtime server that runs somewhere; nothing here starts one.
+// otherServer is the variable that names a running P4Runtime server of another project.
 const otherServer = "OLAFCTL_TEST_P4RUNTIME_SERVER"
 
-// TestConformanceOfAnother asks somebody else's server, and wants a verdict on every clause, whatever it is.
+// TestConformanceOfAnother tests such a server and expects some verdict on every clause.
 func TestConformanceOfAnother(t *testing.T) {
 	target := os.Getenv(otherServer)
 	if target == "" {
@@ -67,8 +68,8 @@ func TestConformanceOfAnother(t *testing.T) {
 	}
 }
 
-// TestConformanceVerdicts is the command beside a live primary, with a pipeline that the server refuses, and with flags that
-// make no sense.
+// TestConformanceVerdicts runs the command next to a live primary, with a pipeline that the server refuses, and with
+// invalid flags.
 func TestConformanceVerdicts(t *testing.T) {
 	target := startServe(t)
 	info := p4.Twin().Info()
@@ -89,7 +90,7 @@ func TestConformanceVerdicts(t *testing.T) {
 		{"tables conformance -d TARGET -o json", 0, `"schema": "olafctl.check/v1"`, ""},
 		{"tables conformance -d TARGET --write --p4info BEYOND", 4, "(?m)^C5 +failed .*the pipeline is refused", "clauses failed"},
 		{"tables conformance -d TARGET --p4info UNLIKE", 2, "^$", "no table with exact keys"},
-		{"tables conformance -d TARGET --p4info JUNK", 2, "^$", "is no P4Info"},
+		{"tables conformance -d TARGET --p4info JUNK", 2, "^$", "is not a P4Info"},
 		{"tables conformance -d TARGET --p4-config JUNK", 2, "^$", "goes with --p4info"},
 		{"tables conformance -d TARGET --device-id 7", 3, "^$", "no P4Runtime server for this device"},
 		{"tables conformance -d GONE", 3, "^$", "no P4Runtime server for this device"},

@@ -20,8 +20,8 @@ var (
 	namedElection = regexp.MustCompile(`use (--election-id \d+:\d+) or higher`)
 )
 
-// TestNotPrimaryNamesWhatWorks meets another controller in every way there is, does what the refusal names, as it is printed,
-// and then the command again.
+// TestNotPrimaryNamesWhatWorks meets another controller in every possible way, runs the remedy as printed, and then the
+// command again.
 func TestNotPrimaryNamesWhatWorks(t *testing.T) {
 	const gone = true
 	dir := laboratory(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// csvReaders lists the commands that read comma-separated text of other programs, with a file that each accepts.
+// csvReaders lists the commands that read comma-separated text from other programs, with a file that each accepts.
 var csvReaders = []struct {
 	name string
 	args []string
@@ -21,7 +21,7 @@ var csvReaders = []struct {
 		"rx_ns,worker,seq,gen_ns\n900,0,0,100\n"},
 }
 
-// TestCSVReadersShareOneOpening feeds each reader what spreadsheets and compressors make of the same file.
+// TestCSVReadersShareOneOpening gives each reader the variants of a file that spreadsheets and compressors produce.
 func TestCSVReadersShareOneOpening(t *testing.T) {
 	gzipped := func(text string) string {
 		var b bytes.Buffer
@@ -48,7 +48,7 @@ func TestCSVReadersShareOneOpening(t *testing.T) {
 	}
 }
 
-// TestCSVTraceShowsTheFirstError checks files whose first mistake is followed by, or causes, another one.
+// TestCSVTraceShowsTheFirstError checks files whose first mistake is followed by another one, or causes it.
 func TestCSVTraceShowsTheFirstError(t *testing.T) {
 	const header = "gen_ns,worker,cluster,reward\n"
 	for name, c := range map[string]struct{ text, want string }{

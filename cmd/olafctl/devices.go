@@ -5,10 +5,11 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// devices are what this program opens, with the programs of its systems; the first is the default.
-func devices(systems system.Set) testbed.Devices {
+// listDevices returns the devices that this program opens, with the programs of its systems; the first is the default.
+func listDevices(systems system.Set) testbed.Devices {
 	all, open := systems.Programs(), systems.Open().Programs()
 	return testbed.Devices{
-		testbed.Twin(all...), testbed.PCI(), testbed.Kernel(), testbed.Host(all...), testbed.Agent(open...), testbed.RTL(), testbed.Playback(),
+		testbed.Twin(all...), testbed.PCI(), testbed.Kernel(), testbed.Host(all...), testbed.Agent(open...),
+		testbed.RTL(), testbed.Playback(),
 	}
 }

@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// neededProgram matches the remark by which a page names a program that its commands need.
+// neededProgram matches the comment with which a page names a program that its commands need.
 var neededProgram = regexp.MustCompile(`<!-- needs: (\w+) -->`)
 
 // consoleScript turns a page into a test script. Each "$ " line of a console block is a command, and the lines below it are its
@@ -242,7 +242,7 @@ func commandLines(page string) (lines []string) {
 	return lines
 }
 
-// unknownIn returns what a command line names that the tree lacks, or "".
+// unknownIn returns the command or flag of a command line that does not exist, or "".
 func unknownIn(root *cobra.Command, line string) string {
 	words := strings.Fields(line)
 	cmd, rest, err := root.Find(words)

@@ -31,13 +31,13 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// faulted are the commands that scripts of faults are played to, on a card that has done a run.
+// faulted lists the commands for scripts of faults, on a card that has done a run.
 var faulted = []struct {
 	args  string
-	lab   bool                        // it needs a laboratory: tables and a capture
-	sums  bool                        // a program in front of the queue holds partial sums
-	lent  bool                        // 'olafctl device serve' has the card, and the command asks it
-	holds func(*pcietest.Card) string // what the card holds when the command is done
+	lab   bool                        // needs tables and a capture
+	sums  bool                        // a program in front of the queue has partial sums
+	lent  bool                        // the command reaches the card through 'olafctl device serve'
+	holds func(*pcietest.Card) string // returns the card's state after the command
 	want  string
 }{
 	{args: "device doctor"},
@@ -68,19 +68,19 @@ func register(addr uint32) func(*pcietest.Card) string {
 	return func(c *pcietest.Card) string { return fmt.Sprintf("%#x", c.Load32(addr)) }
 }
 
-// world is where cards are found, and what one that was healthy showed.
+// world contains the bus with the cards, and the output of a healthy one.
 type world struct {
 	bus    pcie.Bus
-	before string // registers that were kept
+	before string // stored registers
 }
 
-// patient is a card, and the world in which a command meets it.
+// patient is a card, and the environment in which a command finds it.
 type patient struct {
 	card *pcietest.Card
 	env  *cli.Env
 }
 
-// played is how a command ended.
+// played is the outcome of a command.
 type played struct {
 	code           int
 	stdout, stderr string
@@ -88,7 +88,7 @@ type played struct {
 	script         *pcietest.Script
 }
 
-// play runs a command while things go wrong.
+// play runs a command while faults occur.
 func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	c := &faulted[command]
 	p := newPatient(t, w.bus, c.lab, c.sums)
@@ -112,8 +112,8 @@ func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	return out
 }
 
-// borrow lends the card for as long as a command takes that asks for it there. What ends the lending is how the command ends, where that did
-// not fail itself.
+// borrow serves the card while a command uses it there. The outcome is the server's if that failed and the command did
+// not.
 func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int {
 	target := "unix:" + filepath.Join(t.TempDir(), "s")
 	said := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
@@ -141,7 +141,8 @@ func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int 
 	return code
 }
 
-// newPatient is a card that has done a run of a few updates, with a queue of 6 slots, and with frames lost in its adapters.
+// newPatient returns a card that has done a run of a few updates, with a queue of 6 slots, and with frames lost in its
+// adapters.
 func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	env := testEnvironment(nil, nil)
 	if lab {
@@ -167,7 +168,7 @@ func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	return &patient{card, env}
 }
 
-// withCard opens a testbed with what stands behind its card.
+// withCard wraps open to add the devices behind a card.
 func withCard(open func(context.Context, string, testbed.OpenOptions) (*testbed.Testbed, error), card testbed.CardAccess) func(context.Context, string, testbed.OpenOptions) (*testbed.Testbed, error) {
 	return func(ctx context.Context, name string, o testbed.OpenOptions) (*testbed.Testbed, error) {
 		o.Card = card
@@ -175,7 +176,7 @@ func withCard(open func(context.Context, string, testbed.OpenOptions) (*testbed.
 	}
 }
 
-// countSomething lets a card count something.
+// countSomething makes a card count some packets.
 func countSomething(t *testing.T, card *pcietest.Card) error {
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Slots, spec.Workload.UpdatesPerWorker = 1, 6, 2
@@ -201,7 +202,7 @@ func countSomething(t *testing.T, card *pcietest.Card) error {
 	return rig.Close()
 }
 
-// everybody are the tables of three workers a cluster, at the addresses that a bench gives them.
+// everybody contains the tables of three workers per cluster, at the addresses of a bench.
 type everybody struct{}
 
 func (everybody) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -215,7 +216,7 @@ func (everybody) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, fal
 
 func (everybody) Version() uint64 { return 1 }
 
-// holdSums sends five updates of the run again, to a program that waits for many more, and has its queue stand.
+// holdSums sends five updates of the run again to a program that needs many more, and stops its queue.
 func holdSums(t *testing.T, card *pcietest.Card) error {
 	for _, w := range []struct{ at, value uint32 }{
 		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200}, {regmap.QueueControl, regmap.QueueControlEnable},
@@ -234,10 +235,10 @@ func holdSums(t *testing.T, card *pcietest.Card) error {
 	return card.Twin().Write32(regmap.QueueControl, 0)
 }
 
-// failedRun says that a run was not used, and why.
+// failedRun matches the error of a run that was not used.
 var failedRun = regexp.MustCompile(`^olafctl: (invalid run|run failed): `)
 
-// times are numbers that a delay may change; addresses are those of sockets.
+// times matches numbers that a delay may change; addresses matches those of sockets.
 var times = regexp.MustCompile(`(?m)^((?:common\.cycles|queue\.snapshot_cycle|queue\.covered_cycles),0x[0-9a-f]+,).*$|^()\d+`)
 
 var (
@@ -249,7 +250,8 @@ func timeless(s string) string {
 	return addresses.ReplaceAllString(keptTimes.ReplaceAllString(times.ReplaceAllString(s, "${1}T"), "${1}T"), "unix:S")
 }
 
-// right says whether an answer is one of the true ones, number by number: somebody's reset may come between two of them.
+// right reports whether the answer is true, number by number; the truth may change between two of them, by another
+// session's reset.
 func (p played) right(truths []played) bool {
 	got := cells(p.stdout)
 	shapes := slices.DeleteFunc(slices.Clone(truths), func(w played) bool { return w.code != p.code || len(cells(w.stdout)) != len(got) })
@@ -265,18 +267,18 @@ func cells(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == '\n' || r == ' ' })
 }
 
-// others are the faults after which something else is true than before.
+// others reports whether a fault changes what is true.
 func others(m pcietest.Met) bool {
 	return slices.Contains([]pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms}, m.Kind)
 }
 
-// unwitnessed says that a fault flips a bit of an answer to which there is no second one: of the shell, whose registers we do
-// not know well enough to ask twice, and of the clock, where nanoseconds matter.
+// unwitnessed reports whether a fault flips a bit of an answer that cannot be read twice: of the shell, whose registers
+// we do not know well enough, and of the clock, which changes every nanosecond.
 func unwitnessed(m pcietest.Met) bool {
 	return m.Kind == pcietest.Flip && !m.Write && (m.Offset < regmap.CommonBase || m.Offset == regmap.CommonCycles || m.Offset == regmap.CommonCycles+4)
 }
 
-// agreeing finds two faults that are wrong in the same way at the same register, one of which was the other's witness.
+// agreeing returns two faults that change the same register in the same way, so that one confirms the other.
 func agreeing(met []pcietest.Met) int {
 	for i, a := range met {
 		for _, b := range met[:i] {
@@ -288,7 +290,7 @@ func agreeing(met []pcietest.Met) int {
 	return -1
 }
 
-// truths are what a command says on a card to which nothing happens, or something before it starts.
+// truths returns the command's outcomes on a card without faults, or with a fault before the command starts.
 func truths(t *testing.T, w world, command int) []played {
 	all := []played{play(t, w, command, nil)}
 	for _, kind := range []pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms} {
@@ -297,13 +299,13 @@ func truths(t *testing.T, w world, command int) []played {
 	return all
 }
 
-// campaign plays scripts and counts how they ended.
+// campaign runs scripts and counts their outcomes.
 type campaign struct {
 	world
 	truths [][]played
 	right  int
 	typed  int
-	passed map[string]int // wrong answers that nothing contradicted, by register
+	passed map[string]int // wrong answers without a contradiction, by register
 }
 
 func newCampaign(t *testing.T) *campaign {
@@ -328,7 +330,7 @@ func newCampaign(t *testing.T) *campaign {
 	return c
 }
 
-// judge plays one script and says what is wrong with how it ended; empty where nothing is.
+// judge runs one script and returns what is wrong with its outcome; empty if nothing is.
 func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) string {
 	p := play(t, c.world, command, faults)
 	met, can := p.script.Met, c.truths[command][:1]
@@ -341,7 +343,7 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 		c.right++
 	case p.code == cli.ExitDevice && strings.Count(p.stderr, "\n") == 1, p.code == cli.ExitFailed && failedRun.MatchString(p.stderr):
 		c.typed++
-	case p.code == cli.ExitDone && strings.Contains(p.stdout, "  refused  "): // a list marks the card and goes on
+	case p.code == cli.ExitDone && strings.Contains(p.stdout, "  refused  "): // a list marks the card and continues
 		c.typed++
 	case slices.ContainsFunc(met, unwitnessed):
 		c.passed[met[slices.IndexFunc(met, unwitnessed)].Where()]++
@@ -353,8 +355,8 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 	return ""
 }
 
-// drawFaults draws a script for a command. Every access is as likely as every other one in half of the draws; the other half
-// is for the writes, of which there are few and on which more hangs.
+// drawFaults draws a script for a command. In half of the draws every access is equally likely; the other half prefers
+// writes, which are few but matter more.
 func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
 	well := c.truths[command][0].script
 	fault := rapid.Map(rapid.Uint64(), func(seed uint64) pcietest.Fault {
@@ -368,11 +370,11 @@ func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
 	return rapid.SliceOfN(fault, 1, 3).Draw(r, "faults")
 }
 
-// TestFaultsThatWereTakenForAnswers plays scripts again that were right in nobody's eyes once.
+// TestFaultsThatWereTakenForAnswers runs scripts that once produced wrong answers.
 func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 	c := newCampaign(t)
 	for _, s := range []struct {
-		args   string // the beginning
+		args   string // beginning of the command line
 		faults []pcietest.Fault
 	}{
 		{"device doctor", []pcietest.Fault{{Access: 6, Kind: pcietest.Flip}}},
@@ -394,8 +396,8 @@ func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 	}
 }
 
-// TestFaults holds that no command hands out what is not so, whatever goes wrong at any of its accesses to a card: it ends with
-// the right answer, or with an error that has a kind. `make faults` plays 10,000 scripts.
+// TestFaults checks that every command ends with the right answer or with an error of some kind, whatever goes wrong in
+// its accesses to a card. `make faults` runs 10,000 scripts.
 func TestFaults(t *testing.T) {
 	raced.Skip(t)
 	c := newCampaign(t)

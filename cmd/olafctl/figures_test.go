@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// checkFigures draws the figures of some sheets, and reports labels that are cut or overlap, and series of different units
-// on one axis.
+// checkFigures draws the figures of some sheets, and reports labels that are cut or overlap, and series of different
+// units on one axis.
 func checkFigures(t *testing.T, of string, all []table.Sheet) {
 	t.Helper()
 	for i := range all {
@@ -44,13 +44,13 @@ func checkFigures(t *testing.T, of string, all []table.Sheet) {
 	}
 }
 
-// TestFiguresOfExperiments checks the figures of every experiment, of one short run each. Those of trainings are
-// checked with made-up curves where the paper's figures are drawn.
+// TestFiguresOfExperiments checks the figures of every experiment from a short run, and those of trainings from made-up
+// curves.
 func TestFiguresOfExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	for _, e := range published(system.All()) {
+	for _, e := range listExperiments(system.All()) {
 		if e.Long || e.Timed {
 			continue
 		}

@@ -30,7 +30,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// kept is one run in a store of its own, to be looked at in several ways.
+// kept is a run in its own store.
 type kept struct {
 	t      *testing.T
 	env    *cli.Env
@@ -38,7 +38,7 @@ type kept struct {
 	stdout bytes.Buffer
 }
 
-// newKept returns an empty store of its own.
+// newKept returns an empty store.
 func newKept(t *testing.T) *kept {
 	k := &kept{t: t, env: process(), dir: t.TempDir()}
 	k.env.Stdout, k.env.Stderr, k.env.Terminal, k.env.Interactive = &k.stdout, new(bytes.Buffer), false, false
@@ -48,7 +48,7 @@ func newKept(t *testing.T) *kept {
 	return k
 }
 
-// keepOne runs a command, which keeps its run.
+// keepOne runs a command that keeps its run.
 func keepOne(t *testing.T, args ...string) *kept {
 	k := newKept(t)
 	k.olafctl(args...)
@@ -65,11 +65,11 @@ func (k *kept) olafctl(args ...string) string {
 	return k.stdout.String()
 }
 
-// quantity is a printed number with its unit, in which it is compared with what it should be.
+// quantity matches a printed number with its unit.
 var quantity = regexp.MustCompile(`^(−?[0-9.]+)(?: ± [0-9.]+)? ?([a-zµ%]*)$`)
 
-// same says whether a screen shows a value to the last digit that it shows. Ages are in ns, and unit is theirs where the
-// screen has it in a header.
+// same reports whether a screen shows a value to its last printed digit. Ages are in ns; unit is the unit in a table's
+// header.
 func same(shown, unit string, value float64) bool {
 	m := quantity.FindStringSubmatch(shown)
 	if m == nil {
@@ -80,13 +80,13 @@ func same(shown, unit string, value float64) bool {
 	}
 	value /= map[string]float64{"": 1, "%": 1, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
 	_, decimals, _ := strings.Cut(m[1], ".")
-	// A screen may round what another has rounded already: half a digit more is the same number.
+	// A screen may round a rounded number: half a digit more counts as the same.
 	got, err := strconv.ParseFloat(strings.Replace(m[1], "−", "-", 1), 64)
 	return err == nil && math.Abs(got-value) <= 0.5*math.Pow10(-len(decimals))*(1+1e-9)
 }
 
-// TestFiveScreensShowOneRun holds that table, plain stream, the dashboard's last frame, report and workbook show the same
-// losses, counts and ages of one kept run, to the last digit that each shows.
+// TestFiveScreensShowOneRun checks that the table, the plain stream, the dashboard's last frame, the report and the
+// workbook show the same losses, counts and ages of one kept run, to the last digit that each prints.
 func TestFiveScreensShowOneRun(t *testing.T) {
 	raced.Skip(t)
 	k := keepOne(t, "bench", "--runs", "1", "--out-rate", "20G", "-q")
@@ -125,7 +125,7 @@ func TestFiveScreensShowOneRun(t *testing.T) {
 	}
 }
 
-// exports writes the report.
+// exports writes the report and returns it.
 func (k *kept) exports() string {
 	page := filepath.Join(k.dir, "page.html")
 	k.olafctl("export", "last", "--report", page, "--xlsx", filepath.Join(k.dir, "book.xlsx"))
@@ -136,7 +136,7 @@ func (k *kept) exports() string {
 	return string(html)
 }
 
-// workbook reads the means of every system from the exported workbook.
+// workbook returns the means of every system in the exported workbook.
 func (k *kept) workbook() map[string]map[string]string {
 	book, err := excelize.OpenFile(filepath.Join(k.dir, "book.xlsx"))
 	if err != nil {
@@ -164,7 +164,8 @@ func (k *kept) workbook() map[string]map[string]string {
 		case screenMetrics[at("name")]:
 			mean := at("mean")
 			if cell, err := excelize.CoordinatesToCellName(index(header, "mean")+1, n+1); mean == "" && err == nil {
-				mean, _ = book.CalcCellValue("Statistics", cell, excelize.Options{RawCellValue: true}) // it computes its own
+				// a computed cell
+				mean, _ = book.CalcCellValue("Statistics", cell, excelize.Options{RawCellValue: true})
 			}
 			if means[at("queue")] == nil {
 				means[at("queue")] = map[string]string{}
@@ -184,10 +185,10 @@ func index(list []string, of string) int {
 	return -1
 }
 
-// screenMetrics are the numbers that are compared.
+// screenMetrics are the metrics to compare.
 var screenMetrics = map[string]bool{"received": true, "aggregated": true, "lost": true, "lost_pct": true, "aom_cluster_ns": true, "aom_worker_ns": true}
 
-// lastFrame is the page of results of a dashboard whose run is over.
+// lastFrame returns the results page of a dashboard whose run is over.
 func (k *kept) lastFrame() string {
 	k.t.Helper()
 	var where cli.StoreFlag
@@ -218,7 +219,7 @@ func (k *kept) lastFrame() string {
 			k.t.Error(err)
 		}
 	}()
-	if err := (&watch.Dashboard{Env: k.env}).Tell(ctx, player); err != nil { // until it is over
+	if err := (&watch.Dashboard{Env: k.env}).PrintStates(ctx, player); err != nil { // until the run is over
 		k.t.Fatal(err)
 	}
 	var clock tuitest.Clock
@@ -231,7 +232,7 @@ func (k *kept) lastFrame() string {
 
 var gaps = regexp.MustCompile(` {2,}`)
 
-// tableRow finds a system in the printed table of configurations.
+// tableRow returns a system's row of the printed table of configurations.
 func tableRow(page, queue string) map[string]string {
 	row := map[string]string{}
 	var header []string
@@ -252,7 +253,7 @@ func tableRow(page, queue string) map[string]string {
 	return row
 }
 
-// tableUnit is the unit of ages in the header.
+// tableUnit returns the unit of ages in the header.
 func tableUnit(page string) string {
 	if m := regexp.MustCompile(`AOM/CLUSTER, (\S+)`).FindStringSubmatch(page); m != nil {
 		return m[1]
@@ -260,7 +261,7 @@ func tableUnit(page string) string {
 	return ""
 }
 
-// plainRow finds a system in the last lines of the plain stream.
+// plainRow returns a system's row in the last lines of the plain stream.
 func plainRow(page, queue string) map[string]string {
 	line := regexp.MustCompile(`  ` + queue + ` out at .* merged (\d+), delivered (\d+), lost (\d+), age of model per cluster average (.*?); per worker average (.*)`)
 	all := line.FindAllStringSubmatch(page, -1)
@@ -271,7 +272,7 @@ func plainRow(page, queue string) map[string]string {
 	return map[string]string{"aggregated": m[1], "received": m[2], "lost": m[3], "aom_cluster_ns": m[4], "aom_worker_ns": m[5]}
 }
 
-// frameRow finds a system in the dashboard's results.
+// frameRow returns a system's row in the dashboard's results.
 func frameRow(frame, queue string) map[string]string {
 	m := regexp.MustCompile(queue + ` +\d+Gbps +(\S+ %) +(\d+) +(\d+) +\S+ +(\S+ [µnm]?s) +(\S+ [µnm]?s)`).FindStringSubmatch(frame)
 	if m == nil {
@@ -280,7 +281,7 @@ func frameRow(frame, queue string) map[string]string {
 	return map[string]string{"lost_pct": m[1], "aggregated": m[2], "received": m[3], "aom_cluster_ns": m[4], "aom_worker_ns": m[5]}
 }
 
-// reportRow finds a system's means in the report.
+// reportRow returns a system's means in the report.
 func reportRow(html, queue string) map[string]string {
 	row := map[string]string{}
 	for name := range screenMetrics {

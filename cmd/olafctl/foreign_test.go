@@ -18,21 +18,21 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Other people's controllers are not installed by anything here. These variables name them.
+// Variables that name controllers of other projects, which nothing here installs.
 const (
-	shellPython = "OLAFCTL_TEST_P4RUNTIME_SHELL" // a Python that imports p4lang's p4runtime_sh
+	shellPython = "OLAFCTL_TEST_P4RUNTIME_SHELL" // a Python that can import p4lang's p4runtime_sh
 	zhhP4ctl    = "OLAFCTL_TEST_P4CTL"           // p4ctl of zhh2001/p4runtime-go-controller
 	goExample   = "OLAFCTL_TEST_GO_EXAMPLE"      // cmd/example of antoninbas/p4runtime-go-client
 )
 
-// foreign is another controller and what it needs: a fresh agent, and the pipeline as files.
+// foreign is another controller with what it needs: a fresh agent, and the pipeline as files.
 type foreign struct {
 	program, address, info, config string
 }
 
 var servingAt = regexp.MustCompile(` at (\S+) \(Ctrl-C`)
 
-// newForeign starts an agent for a controller, or skips the test by its name.
+// newForeign starts an agent for a controller, or skips the test if the variable is not set.
 func newForeign(t *testing.T, variable, what string) foreign {
 	t.Helper()
 	f := foreign{program: os.Getenv(variable)}
@@ -46,7 +46,7 @@ func newForeign(t *testing.T, variable, what string) foreign {
 	return f
 }
 
-// TestForeignShell is a whole session of p4runtime-shell, which is primary with (0, 1) at once.
+// TestForeignShell runs a session of p4runtime-shell, which becomes primary with (0, 1) immediately.
 func TestForeignShell(t *testing.T) {
 	f := newForeign(t, shellPython, "p4lang/p4runtime-shell")
 	cmd := exec.Command(f.program, "testdata/foreign/session.py", f.address, f.info, f.config)
@@ -58,8 +58,8 @@ func TestForeignShell(t *testing.T) {
 
 var theTime = regexp.MustCompile(`time="[^"]*" `)
 
-// transcript compares what a controller said with what is printed in docs/reference/p4runtime.md, without the time, the places of this run,
-// and the second spaces that protobuf puts in by chance.
+// transcript compares a controller's output with docs/reference/p4runtime.md, without the time, the paths of this run,
+// and the random double spaces of protobuf.
 func (f foreign) transcript(t *testing.T, name, said string) {
 	t.Helper()
 	said = strings.NewReplacer(f.address, "ADDRESS", f.info, "INFO", f.config, "CONFIG", "  ", " ").Replace(said)
@@ -75,7 +75,7 @@ func (f foreign) transcript(t *testing.T, name, said string) {
 	}
 }
 
-// TestForeignTranscripts holds that the page prints what the controllers said.
+// TestForeignTranscripts checks that the page shows the controllers' output.
 func TestForeignTranscripts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/p4runtime.md")
 	ok(t, err)
@@ -88,7 +88,7 @@ func TestForeignTranscripts(t *testing.T) {
 	}
 }
 
-// TestForeignP4ctl is a session of another p4ctl, one process a step, each with the same election id again.
+// TestForeignP4ctl runs a session of another p4ctl, with a new process for each step and the same election id.
 func TestForeignP4ctl(t *testing.T) {
 	f := newForeign(t, zhhP4ctl, "zhh2001/p4runtime-go-controller's p4ctl")
 	var session strings.Builder
@@ -105,7 +105,7 @@ func TestForeignP4ctl(t *testing.T) {
 		{"table insert" + worker + " --action vnp4_1.set_worker --param cluster_id=1 --param worker_id=5", true, "has an entry for 10.0.0.1"},
 		{"table modify" + worker + " --action vnp4_1.set_worker --param cluster_id=2 --param worker_id=6", false, ""},
 		{"table read --p4info INFO --table vnp4_1.workers", false, `value:"\\x02"} .*value:"\\x06"}`},
-		{"packet send --p4info INFO --hex 00 --port 1", false, ""}, // which does not wait for the answer
+		{"packet send --p4info INFO --hex 00 --port 1", false, ""}, // it does not wait for the answer
 	} {
 		args := strings.Fields(strings.NewReplacer("INFO", f.info, "CONFIG", f.config).Replace(s.args))
 		out, err := exec.Command(f.program, append(args, "--addr", f.address)...).CombinedOutput()
@@ -117,7 +117,8 @@ func TestForeignP4ctl(t *testing.T) {
 	f.transcript(t, "p4ctl", session.String())
 }
 
-// TestForeignExample is the example of p4runtime-go-client, which has (0, 1) built in: it becomes primary, pushes, and waits.
+// TestForeignExample runs the example of p4runtime-go-client with its fixed election id (0, 1): it becomes primary,
+// pushes, and waits.
 func TestForeignExample(t *testing.T) {
 	f := newForeign(t, goExample, "antoninbas/p4runtime-go-client's example")
 	cmd := exec.Command(f.program, "-addr", f.address, "-device-id", "1", "-bin", f.config, "-p4info", f.info)

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// TestHandedSystems runs commands in a world that has a system of its own, and not one that this build has: everything that finds a
-// system by its name, also in files and in what was kept, has the set that it was handed.
+// TestHandedSystems runs commands in an environment with an additional system and without a built-in one: everything
+// that looks up a system by name, also in files and kept runs, must use the set that it was given.
 func TestHandedSystems(t *testing.T) {
 	store := t.TempDir()
 	topology := filepath.Join(t.TempDir(), "net.yaml")
@@ -29,7 +29,7 @@ func TestHandedSystems(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		env := testEnvironment(&out, &errs)
-		env.Systems, env.Declared, env.Published = systems, systems.Declared, published(systems)
+		env.Systems, env.Declared, env.Published = systems, systems.Declared, listExperiments(systems)
 		args := strings.Fields(strings.NewReplacer("STORE", store, "NET", topology).Replace(line))
 		if code := run(t.Context(), env, args); code != want {
 			t.Errorf("%s: exit code %d\n%s%s", line, code, &out, &errs)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// tree is every command that a user can call, with its path.
+// tree returns the root and every command that a user can call.
 func tree(t *testing.T) (root *cobra.Command, all []*cobra.Command, out *bytes.Buffer) {
 	t.Helper()
 	env := process()
@@ -37,7 +37,8 @@ func tree(t *testing.T) (root *cobra.Command, all []*cobra.Command, out *bytes.B
 func TestEveryCommandHasAnExample(t *testing.T) {
 	_, all, _ := tree(t)
 	for _, cmd := range all {
-		if cmd.HasSubCommands() || strings.HasPrefix(cmd.CommandPath(), "olafctl completion") { // whose parts have them, and which is cobra's
+		// a group's subcommands have examples, and completion is cobra's
+		if cmd.HasSubCommands() || strings.HasPrefix(cmd.CommandPath(), "olafctl completion") {
 			continue
 		}
 		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
@@ -70,8 +71,8 @@ func TestExamplesAreOfFlagsThatExist(t *testing.T) {
 	}
 }
 
-// TestHelp holds the help of every command to the width of a page, but for examples, and looks for every flag in it. Flags
-// are folded by a library that allows itself five characters more.
+// TestHelp checks that the help of every command fits the page, except examples, and contains every flag. The library
+// that folds flags allows five characters more.
 func TestHelp(t *testing.T) {
 	_, all, out := tree(t)
 	for _, cmd := range all {
@@ -105,7 +106,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// unfoldable words are lists without a space.
+// unfoldable reports whether a word is a long list without spaces.
 func unfoldable(word string) bool { return len(word) > 40 }
 
 // TestHelpOfTheRootIsAPage checks that a user sees at most 20 commands, in five groups, and that all others still work.
@@ -151,7 +152,7 @@ func TestBenchHidesWhatIsForCards(t *testing.T) {
 		{[]string{"bench", "--help-all"}, true},
 		{[]string{"bench", "-d", "pci:0000:3b:00.0", "--help"}, true},
 		{[]string{"help", "bench"}, false},
-		{[]string{"serve", "--help"}, true}, // few flags are not worth hiding
+		{[]string{"serve", "--help"}, true}, // too few flags to hide any
 	} {
 		env := process()
 		var out bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	tablescmd "github.com/olafctl/olaf/cmd/olafctl/tables"
 )
 
-// FuzzWords reads anything as the short values of flags: what is refused is the user's mistake, what is taken is within its range.
+// FuzzWords checks that short flag values are usage errors or within their range.
 func FuzzWords(f *testing.F) {
 	for _, seed := range []string{"30d", "12h", "0.5d", "200000d", "1h2d", "1e-300d", "nand", "10.0.0.1", "::1", "1/3", "3/1", "0x8204", "0x8204=7", "0x8203=7", "1/500", "1%", "99.9%", "nan%"} {
 		f.Add(seed)
@@ -39,7 +39,7 @@ func FuzzWords(f *testing.F) {
 		if by, err := cli.TimeScale(text); !refused(err) && by < 1 {
 			t.Errorf("%q divides by %d", text, by)
 		}
-		if v, err := schedulecmd.Percent(text); err == nil && !(v >= 0 && v < 1) {
+		if v, err := schedulecmd.ParsePercent(text); err == nil && !(v >= 0 && v < 1) {
 			t.Errorf("%q is a share of %v", text, v)
 		}
 	})

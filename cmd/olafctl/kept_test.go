@@ -15,11 +15,11 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keptRuns holds runs of every kind that the build of fd5604d1 kept. The frames of its table2 were left out for their size, as
-// that build leaves them out of large simulations.
+// keptRuns contains runs of every kind that the build of fd5604d1 kept. The frames of its table2 were left out because
+// of their size, as that build does for large simulations.
 const keptRuns = "testdata/kept"
 
-// earlierStore copies the runs of an earlier build into a fresh store and returns their ids.
+// earlierStore copies the runs of an earlier build into a new store and returns their ids.
 func earlierStore(t *testing.T) (*kept, []string) {
 	t.Helper()
 	k := newKept(t)
@@ -82,7 +82,7 @@ func (k *kept) manifest(id string) (m store.Manifest) {
 	return m
 }
 
-// showsAsPrinted checks that a run with a document of its own is shown in the words that it was printed with.
+// showsAsPrinted checks that a run with its own document is shown as it was printed.
 func (k *kept) showsAsPrinted(id string) {
 	k.t.Helper()
 	shown := k.olafctl("runs", "show", id)
@@ -92,7 +92,7 @@ func (k *kept) showsAsPrinted(id string) {
 	}
 }
 
-// comparable reports whether a run can be compared: it holds single runs or a sweep's cells.
+// comparable reports whether a run can be compared: it has single runs or a sweep's cells.
 func (k *kept) comparable(id string) bool {
 	k.t.Helper()
 	ok := false
@@ -108,8 +108,8 @@ func (k *kept) comparable(id string) bool {
 	return ok
 }
 
-// TestComparingDefinitionsNamesThem compares a simulation of an earlier build with the same one of this build: what both define is
-// equal, and what only one defines is named with its side.
+// TestComparingDefinitionsNamesThem compares a simulation of an earlier build with the same one of this build: metrics
+// that both define are equal, and those of only one are listed with their side.
 func TestComparingDefinitionsNamesThem(t *testing.T) {
 	raced.Skip(t)
 	k, ids := earlierStore(t)

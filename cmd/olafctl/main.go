@@ -1,5 +1,5 @@
-// Command olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, fires the
-// packet generator, captures what reaches the parameter server, and prints AoM, loss and aggregation beside the
+// Command olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the
+// packet generator, captures what reaches the parameter server, and prints AoM, loss and aggregation next to the
 // published numbers.
 package main
 
@@ -23,18 +23,19 @@ func main() {
 	os.Exit(code)
 }
 
-// start runs a command line. What a terminal shows needs the terminal itself.
+// start runs a command line, through a pipe unless the output is a terminal.
 func start(ctx context.Context, env *cli.Env, args []string) int {
 	if env.Terminal {
 		return run(ctx, env, args)
 	}
-	return piped(ctx, env, args)
+	return runPiped(ctx, env, args)
 }
 
-// process is the world of this process, and what the program was built of.
+// process returns the environment of this process with everything that the program contains.
 func process() *cli.Env {
 	env := cli.System()
 	env.Systems, env.Programs = system.All(), programs.AllPrograms()
-	env.Devices, env.Published, env.Declared, env.Layouts = devices(env.Systems), published(env.Systems), env.Systems.Declared, layouts()
+	env.Devices, env.Published, env.Declared, env.Layouts = listDevices(env.Systems), listExperiments(env.Systems),
+		env.Systems.Declared, layouts()
 	return env
 }

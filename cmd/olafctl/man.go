@@ -27,7 +27,7 @@ func newManCmd(env *cli.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if folder == "" {
-				return cli.UsageError("say where to write them: -w FOLDER")
+				return cli.UsageError("name the folder to write to: -w FOLDER")
 			}
 			if err := os.MkdirAll(folder, 0o755); err != nil {
 				return err
@@ -40,9 +40,9 @@ func newManCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// writeManual writes a page for every command of the tree, or none where one exists.
+// writeManual writes a page for every command of the tree. It writes nothing if one of the pages exists.
 func writeManual(env *cli.Env, root *cobra.Command, folder string, force bool) error {
-	pages, err := manual(root, cli.ThisBuild().Date)
+	pages, err := makeManual(root, cli.ThisBuild().Date)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,9 @@ type manPage struct {
 	text []byte
 }
 
-// manual makes the pages of a command and of all below it. The date is the build's, so that equal programs have equal pages.
-func manual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
+// makeManual returns the pages of a command and those below it. The date is the build's, so that equal programs have
+// equal pages.
+func makeManual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
 	if !cmd.IsAvailableCommand() && cmd.HasParent() || cmd.IsAdditionalHelpTopicCommand() {
 		return nil, nil
 	}
@@ -76,13 +77,14 @@ func manual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
 	cmd.DisableAutoGenTag = true
 	var text bytes.Buffer
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "olafctl", Manual: "olafctl", Date: &date}
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "olafctl", Manual: "olafctl",
+		Date: &date}
 	if err := doc.GenMan(cmd, header, &text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	pages := []manPage{{name + ".1", text.Bytes()}}
 	for _, sub := range cmd.Commands() {
-		below, err := manual(sub, date)
+		below, err := makeManual(sub, date)
 		if err != nil {
 			return nil, err
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// scraper is the standard error of a command that says where it tells metrics: whenever it prints, they are fetched.
+// scraper is the standard error of a command with a metrics server: it fetches the metrics on every write.
 type scraper struct {
 	mu   sync.Mutex
 	t    *testing.T
 	at   string
 	told strings.Builder // all scrapes
 	said strings.Builder
-	seen func(told string) // nil, or called after each scrape
+	seen func(told string) // called after each scrape; may be nil
 }
 
 var servedAt = regexp.MustCompile(`metrics: (http://127\.0\.0\.1:[0-9]+/metrics)`)
@@ -43,7 +43,7 @@ func (s *scraper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// scrape fetches the metrics once; it is empty when the command is over.
+// scrape fetches the metrics once; it returns "" when the command is over.
 func (s *scraper) scrape() string {
 	answer, err := http.Get(s.at)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *scraper) scrape() string {
 	return string(body)
 }
 
-// TestCommandsTellPrometheus scrapes commands while they work.
+// TestCommandsTellPrometheus scrapes commands while they run.
 func TestCommandsTellPrometheus(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -90,7 +90,7 @@ func TestCommandsTellPrometheus(t *testing.T) {
 	}
 }
 
-// TestServeTellsOfItsCalls looks at an agent while a client talks to it.
+// TestServeTellsOfItsCalls scrapes an agent while a client uses it.
 func TestServeTellsOfItsCalls(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -112,7 +112,7 @@ func TestServeTellsOfItsCalls(t *testing.T) {
 	if code := run(ctx, client, []string{"tables", "show", "--target", socket}); code != cli.ExitDone {
 		t.Fatalf("tables show: exit code %d", code)
 	}
-	// A call has ended for its client a moment before the server counts it.
+	// The client sees the end of a call before the server counts it.
 	const want = `olafctl_calls_total{code="OK",method="/p4.v1.P4Runtime/Read"}`
 	told := ""
 	for looked := time.Now(); !strings.Contains(told, want); told = out.scrape() {

@@ -18,8 +18,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestPairIsOne holds that a kept run of real packets beside the twin shows the same ages wherever it is shown: in its document, as text,
-// in a comparison, in the workbook and in the report. What is withheld is missing in all of them.
+// TestPairIsOne checks that a kept run of real packets next to the twin has the same ages everywhere: in its document,
+// as text, in a comparison, in the workbook and in the report. What is withheld is missing in all of them.
 func TestPairIsOne(t *testing.T) {
 	raced.Skip(t)
 	if !canReal() {
@@ -61,7 +61,7 @@ func TestPairIsOne(t *testing.T) {
 			if pairs++; !inBook(cells, r.Queue, s.Beside) {
 				t.Errorf("%s of %s is not in the workbook: %v", s.Name, r.Queue, cells)
 			}
-			if s.Unit != "ns" { // no age, but made of ages
+			if s.Unit != "ns" { // not an age, but computed from ages
 				continue
 			}
 			if s.Column != "" && !holds(shown, s.Column, r.Queue, text.Duration(s.Beside.Plan), text.Duration(s.Beside.Twin), text.Duration(s.Beside.Measured)) {
@@ -83,7 +83,7 @@ func TestPairIsOne(t *testing.T) {
 	}
 }
 
-// holds says whether a line of a text has all words in their order.
+// holds reports whether a line of the page contains all words in this order.
 func holds(page string, words ...string) bool {
 	for line := range strings.Lines(page) {
 		for n, word := range words {
@@ -99,7 +99,7 @@ func holds(page string, words ...string) bool {
 	return false
 }
 
-// inBook says whether a line of a sheet has a queue's ages, to the last digit.
+// inBook reports whether a row of a sheet contains a queue's ages, to the last digit.
 func inBook(cells [][]string, queue string, b *results.Beside) bool {
 	return slices.ContainsFunc(cells, func(line []string) bool {
 		has := func(age results.Float) bool {

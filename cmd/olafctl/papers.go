@@ -23,12 +23,14 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// published are the experiments of every paper that this program reproduces, and the comparisons between them, with systems of a set.
-func published(set system.Set) experiments.Set {
-	return slices.Concat(olaf.Experiments(set), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
+// listExperiments returns the experiments of every paper that this program reproduces, and the comparisons between the
+// papers.
+func listExperiments(set system.Set) experiments.Set {
+	return slices.Concat(olaf.Experiments(set), iswitch.Experiments(set), switchml.Experiments(set),
+		atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
-// readers read the documents of every kind of measurement. Those of earlier versions had a schema each.
+// readers returns functions that read the documents of every kind of measurement. Earlier versions had a schema each.
 func readers() result.Readers {
 	return result.Readers{
 		"olafctl.simulate":        simulatecmd.ReadBrief,
@@ -43,7 +45,7 @@ func readers() result.Readers {
 	}
 }
 
-// layouts make tables and figures of the documents of kept experiments.
+// layouts returns functions that turn documents of kept experiments into tables and figures, by kind of document.
 func layouts() archive.Layouts {
 	all := archive.Layouts{}
 	for name, read := range readers() {

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// exitPipe is what a shell shows of a program whose reader went away: 128 and the signal's number.
+// exitPipe is a shell's exit code for a program whose reader closed the pipe: 128 plus the number of SIGPIPE.
 const exitPipe = 141
 
-// pipe stands between the program and whoever reads its results. A reader that leaves, as head does, ends the work as Ctrl-C
-// does, so that nothing is left behind, and without a word: nobody asked for more.
+// pipe is standard output when another program may read it. A reader that closes it, such as head, ends the work like
+// Ctrl-C, so that it is cleaned up, but without a message.
 type pipe struct {
 	io.Writer
 	gone    func()
@@ -37,33 +37,34 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// piped runs a command line whose results somebody reads.
-func piped(ctx context.Context, env *cli.Env, args []string) int {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // which would end the process where it stands
+// runPiped runs a command line whose standard output may be a pipe.
+func runPiped(ctx context.Context, env *cli.Env, args []string) int {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the default action would end the process at once
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
 	out := &pipe{Writer: env.Stdout, gone: gone}
 	said := env.Stderr
 	file, ok := env.Stdout.(*os.File)
 	lost := ok && perhapsClosed(file)
-	env.Stdout, env.Stderr = out, hushed{said, out}
+	env.Stdout, env.Stderr = out, silencer{said, out}
 	code := run(ctx, env, args)
 	if out.broken.Load() {
 		return exitPipe
 	}
 	if lost && out.written.Load() {
-		fmt.Fprintln(said, "note: nobody reads the results: standard output is closed, or is /dev/null opened for reading too")
+		fmt.Fprintln(said, "note: the results are lost: standard output is closed, or is /dev/null opened for "+
+			"reading too")
 	}
 	return code
 }
 
-// hushed lets nothing through once the reader is gone.
-type hushed struct {
+// silencer discards output after the reader is gone.
+type silencer struct {
 	io.Writer
 	of *pipe
 }
 
-func (q hushed) Write(b []byte) (int, error) {
+func (q silencer) Write(b []byte) (int, error) {
 	if q.of.broken.Load() {
 		return len(b), nil
 	}

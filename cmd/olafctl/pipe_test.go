@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReaderThatLeaves holds that a command whose reader went away ends with a shell's code for that, in silence, and with
-// nothing left behind.
+// TestReaderThatLeaves checks that a command whose reader left exits with a shell's code for that, without output, and
+// cleans up after itself.
 func TestReaderThatLeaves(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -22,7 +22,7 @@ func TestReaderThatLeaves(t *testing.T) {
 		reader.Close()
 		var stderr bytes.Buffer
 		env := testEnvironment(writer, &stderr)
-		if code := piped(t.Context(), env, args); code != exitPipe {
+		if code := runPiped(t.Context(), env, args); code != exitPipe {
 			t.Errorf("%v: exit code %d", args, code)
 		}
 		writer.Close()
@@ -32,8 +32,7 @@ func TestReaderThatLeaves(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsClosed holds that a command says so where its results went nowhere, and is silent where somebody threw
-// them away on purpose.
+// TestOutputThatIsClosed checks that a command reports lost results, unless they were discarded on purpose.
 func TestOutputThatIsClosed(t *testing.T) {
 	for how, flags := range map[string]int{"closed": os.O_RDWR, "thrown away": os.O_WRONLY} {
 		null, err := os.OpenFile(os.DevNull, flags, 0)
@@ -41,9 +40,9 @@ func TestOutputThatIsClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stderr bytes.Buffer
-		code := piped(t.Context(), testEnvironment(null, &stderr), []string{"version"})
+		code := runPiped(t.Context(), testEnvironment(null, &stderr), []string{"version"})
 		null.Close()
-		if said := strings.Contains(stderr.String(), "nobody reads the results"); code != 0 || said != (how == "closed") {
+		if said := strings.Contains(stderr.String(), "the results are lost"); code != 0 || said != (how == "closed") {
 			t.Errorf("%s: exit code %d, %q", how, code, &stderr)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perhapsClosed says that an output may have been closed when the process began. Go puts /dev/null, opened for reading and
-// writing, in the place of such files before a program's first line; some programs start others with the same, so that it
-// can't be called a failure.
+// perhapsClosed reports whether an output may have been closed when the process began. Go replaces such a file by
+// /dev/null, opened for reading and writing. Some programs start others with that on purpose, so this is not an error.
 func perhapsClosed(f *os.File) bool {
 	var own, null unix.Stat_t
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 		return false
 	}
-	return unix.Fstat(int(f.Fd()), &own) == nil && unix.Stat(os.DevNull, &null) == nil && own.Mode&unix.S_IFMT == unix.S_IFCHR && own.Rdev == null.Rdev
+	return unix.Fstat(int(f.Fd()), &own) == nil && unix.Stat(os.DevNull, &null) == nil &&
+		own.Mode&unix.S_IFMT == unix.S_IFCHR && own.Rdev == null.Rdev
 }

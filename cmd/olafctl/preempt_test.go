@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// signalWriter closes seen at the first write that holds text, and keeps everything.
+// signalWriter keeps all output and closes seen at the first write that contains text.
 type signalWriter struct {
 	text string
 	seen chan struct{}
@@ -37,14 +37,14 @@ func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	systems := system.All()
 	return &cli.Env{
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Systems: systems, Programs: programs.AllPrograms(),
-		Devices: devices(systems), Published: published(systems), Declared: systems.Declared,
+		Devices: listDevices(systems), Published: listExperiments(systems), Declared: systems.Declared,
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil }, Executable: os.Executable,
 	}
 }
 
-// TestSecondController holds that a running bench keeps its tables against lower and equal election ids, and stops with
-// exit code 3 when a higher one takes over.
+// TestSecondController checks that a running bench keeps its tables against lower and equal election ids, and stops
+// with exit code 3 when a higher one takes over.
 func TestSecondController(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
 	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}
@@ -90,10 +90,10 @@ func TestSecondController(t *testing.T) {
 	}
 }
 
-// TestInterrupt holds that a signal after some runs stops a bench, prints what there is, marked partial, names the files
-// that were not written, and exits with 130.
+// TestInterrupt checks that a signal after some runs stops a bench, prints its results marked as partial, lists the
+// files that were not written, and exits with 130.
 func TestInterrupt(t *testing.T) {
-	// Shown is what every configuration has run; ten times the configurations are more than are under way at a time.
+	// Only complete rounds are shown; ten times the number of configurations exceeds the runs in progress.
 	stdout := &signalWriter{text: `"done":40,`, seen: make(chan struct{})}
 	stderr := new(signalWriter)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -12,12 +12,12 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// canReal says whether this process may make namespaces and load programs.
+// canReal reports whether this process may create namespaces and load programs.
 func canReal() bool {
 	return netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...) == nil
 }
 
-// TestInterruptedDemo ends a demo that has nothing to show yet, and says so.
+// TestInterruptedDemo checks the message of a demo that is interrupted before it has results.
 func TestInterruptedDemo(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")

@@ -22,10 +22,10 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// realRights are what real packets take of a process.
+// realRights are the rights that real packets require.
 var realRights = slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)
 
-// without runs this program in a process that can't have some rights, and returns what it printed.
+// without runs this program in a process that lacks some rights, and returns its output.
 func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	self, err := exec.LookPath("olafctl") // this program, as scripts run it
@@ -36,7 +36,7 @@ func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stder
 	cmd := &exec.Cmd{Path: self, Args: append([]string{"olafctl"}, args...), Stdout: &out, Stderr: &said, Env: append(os.Environ(), "OLAFCTL_HOME="+t.TempDir())}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends, and what it gave up with it
+		runtime.LockOSThread() // never unlocked, so that the thread ends together with its lost rights
 		for _, r := range rights {
 			if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(r.Number), 0, 0, 0); err != nil {
 				started <- err
@@ -50,15 +50,16 @@ func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stder
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the code says how it ended
+	_ = cmd.Wait() // the exit code is returned
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// setcapAll is the doctor's command for any right that is missing: it names all, as one that names some takes the others away.
+// setcapAll is the doctor's command for any missing right. It lists all of them, because each call replaces earlier
+// ones.
 const setcapAll = `: sudo setcap cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin,cap_net_raw,cap_sys_nice+ep $(command -v olafctl)"`
 
-// TestWithoutRights takes each right away from a process that wants real packets, and all of them together: a line for each says what is
-// missing, what for, and what to do, and nothing is begun. The doctor says the same.
+// TestWithoutRights removes each right of a process that uses real packets, and all together: the error names the
+// right, its use and a remedy, and nothing is started. The doctor reports the same.
 func TestWithoutRights(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for real packets that could be given up")
@@ -67,7 +68,8 @@ func TestWithoutRights(t *testing.T) {
 	for _, r := range realRights {
 		held[r.Name] = []netlab.Right{r}
 	}
-	t.Run("priority doctor", func(t *testing.T) { // testbeds do without, and carry less: on a busy machine too little
+	// testbeds work without it but carry less, on a busy machine too little
+	t.Run("priority doctor", func(t *testing.T) {
 		stdout, _, code := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor", "-o", "json")
 		var doctor struct{ Checks []testbedcmd.Ability }
 		if err := json.Unmarshal([]byte(stdout), &doctor); err != nil {
@@ -162,7 +164,7 @@ func (old) Helper(_ ebpf.ProgramType, f asm.BuiltinFunc) error {
 
 func (old) BTF() error { return nil }
 
-// TestDoctorOfOldKernel holds that the doctor has a line for each thing that a kernel lacks, and none of one that lacks nothing.
+// TestDoctorOfOldKernel checks that the doctor lists each feature that a kernel lacks, and none for a complete kernel.
 func TestDoctorOfOldKernel(t *testing.T) {
 	all := testbedcmd.FeatureAbilities(old{})
 	if len(all) != 2 || all[0].Name != "ring buffers" || all[1].Name != "bpf_loop" {

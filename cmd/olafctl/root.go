@@ -33,7 +33,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// run executes one command line and returns its exit code. Everything it prints goes through env.
+// run executes a command line and returns its exit code. All output goes through env.
 func run(ctx context.Context, env *cli.Env, args []string) int {
 	started := false
 	env.Args = args
@@ -45,13 +45,13 @@ func run(ctx context.Context, env *cli.Env, args []string) int {
 	if err == nil {
 		return cli.ExitDone
 	}
-	err = env.TLS.Advise(cli.Stopped(ctx, err))
+	err = env.TLS.Advise(cli.ShortenInterrupt(ctx, err))
 	code := cli.ExitCode(err)
 	if !started && code == cli.ExitFailed {
-		code = cli.ExitUsage // cobra's own complaints: unknown command, missing argument
+		code = cli.ExitUsage // cobra's own errors: unknown command, missing argument
 	}
 	if exit, ok := err.(*cli.Exit); !ok || exit.Err != nil {
-		for _, line := range cli.Lines(err) {
+		for _, line := range cli.ErrorLines(err) {
 			fmt.Fprintf(env.Stderr, "olafctl: %s\n", line)
 		}
 	}
@@ -85,7 +85,7 @@ folder of stored runs, --keep=false not to store a run.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.UsageError("%s%s; see '%s --help'", flagMistake(err), meantFlag(cmd, err), cmd.CommandPath())
+		return cli.UsageError("%s%s; see '%s --help'", flagMistake(err), suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -101,7 +101,7 @@ folder of stored runs, --keep=false not to store a run.`,
 		root.AddCommand(cmd)
 	}
 	root.SetCompletionCommandGroupID(groups[len(groups)-1].title)
-	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
+	root.InitDefaultCompletionCmd() // cobra would add its own too late for the changes below
 	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
 	cli.AddClientTLS(root, &env.TLS, env.Devices)
 	completeTree(root)
@@ -110,8 +110,8 @@ folder of stored runs, --keep=false not to store a run.`,
 	return root
 }
 
-// completeTree gives every command what holds for all of them: a command that only groups others refuses what it does
-// not know, wrong arguments are answered with the form of the command, and a default of nothing is not shown.
+// completeTree applies the rules that hold for every command: a command that only groups others rejects unknown
+// commands, wrong arguments are answered with the command's form, and zero defaults are not shown.
 func completeTree(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(hideZero)
@@ -120,7 +120,8 @@ func completeTree(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
-				return cli.UsageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given), cmd.CommandPath())
+				return cli.UsageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given),
+					cmd.CommandPath())
 			}
 			return nil
 		}
@@ -135,7 +136,7 @@ func completeTree(cmd *cobra.Command) {
 	}
 }
 
-// onStart calls started before any command does its work, when flags and arguments were accepted.
+// onStart calls started before a command does its work, after its flags and arguments were accepted.
 func onStart(cmd *cobra.Command, started func()) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -148,23 +149,24 @@ func onStart(cmd *cobra.Command, started func()) {
 	}
 }
 
-// hideZero keeps "(default 0ps)" out of the help; flags of plain numbers do so by themselves.
+// hideZero removes "(default 0ps)" from the help; pflag does so for plain numbers.
 func hideZero(f *pflag.Flag) {
 	if slices.Contains([]string{olaf.Rate(0).String(), olaf.Size(0).String(), olaf.Duration(0).String()}, f.DefValue) {
 		f.DefValue = ""
 	}
 }
 
-// knownCommand refuses the arguments of a command that only groups others.
+// knownCommand rejects the arguments of a command that only groups others.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return cli.UsageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), meant(cmd, args[0]), cmd.CommandPath())
+	return cli.UsageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(),
+		suggestCommands(cmd, args[0]), cmd.CommandPath())
 }
 
-// meant names the commands of cmd that a mistyped one may stand for.
-func meant(cmd *cobra.Command, typed string) string {
+// suggestCommands returns a remark with the commands that a mistyped one resembles.
+func suggestCommands(cmd *cobra.Command, typed string) string {
 	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
 	names := cmd.SuggestionsFor(typed)
 	if len(names) == 0 {
@@ -173,8 +175,8 @@ func meant(cmd *cobra.Command, typed string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
-// meantFlag names the flag of cmd that is spelled most like an unknown one.
-func meantFlag(cmd *cobra.Command, err error) string {
+// suggestFlag returns a remark with the flag that resembles an unknown one most.
+func suggestFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return ""
@@ -191,19 +193,19 @@ func meantFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// argumentMistake says what arguments a command takes, and what it was given.
+// argumentMistake describes which arguments a command takes and what it was given.
 func argumentMistake(cmd *cobra.Command, given []string) string {
 	_, form, some := strings.Cut(cmd.Use, " ")
 	switch {
 	case !some && cmd.HasSubCommands():
-		return fmt.Sprintf("no argument, and has no command %q%s", given[0], meant(cmd, given[0]))
+		return fmt.Sprintf("no argument, and has no command %q%s", given[0], suggestCommands(cmd, given[0]))
 	case !some:
 		return fmt.Sprintf("no argument, but was given %q", given)
 	}
 	return fmt.Sprintf("%s, but was given %d of them", form, len(given))
 }
 
-// flagMistake says a flag's mistake in words that name no function of a library.
+// flagMistake describes a flag's error without names of library functions.
 func flagMistake(err error) string {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
@@ -212,12 +214,13 @@ func flagMistake(err error) string {
 		return fmt.Sprintf("--%s: %v", value.GetFlag().Name, choice)
 	}
 	if errors.As(err, &value) && value.GetValue() == "" {
-		return fmt.Sprintf("--%s is empty; give it a value, or leave the option out", value.GetFlag().Name)
+		return fmt.Sprintf("--%s is empty; give it a value, or leave it out", value.GetFlag().Name)
 	}
 	if !errors.As(err, &value) || !errors.As(err, &number) {
 		return err.Error()
 	}
-	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(), cli.Wanted(value.GetFlag(), number))
+	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(),
+		cli.DescribeValues(value.GetFlag(), number))
 }
 
 // groups lists the commands that the root's help shows, in its order.
@@ -228,7 +231,8 @@ var groups = []struct {
 	{"Measure", []func(*cli.Env) *cobra.Command{
 		benchcmd.New, simulatecmd.New, traincmd.New, sweepcmd.New, schedulecmd.New, verifycmd.New, tuicmd.New,
 	}},
-	{"Compare with the papers", []func(*cli.Env) *cobra.Command{experimentcmd.New, experimentcmd.NewReproduce, systemcmd.New}},
+	{"Compare with the papers", []func(*cli.Env) *cobra.Command{experimentcmd.New, experimentcmd.NewReproduce,
+		systemcmd.New}},
 	{"Keep and share results", []func(*cli.Env) *cobra.Command{runscmd.New, exportcmd.New, tracecmd.New}},
 	{"Devices and real packets", []func(*cli.Env) *cobra.Command{
 		devicecmd.New, tablescmd.New, testbedcmd.New, capturecmd.New, capturecmd.NewReplay,
@@ -236,9 +240,10 @@ var groups = []struct {
 	{"Set up", []func(*cli.Env) *cobra.Command{newConfigCmd}},
 }
 
-// unlisted are commands that work and are not in the help: former names of commands that moved under a noun, the version,
-// which --version prints as well, and the manual pages, which packagers want.
+// unlisted are commands that work but are not in the help: former names of commands that moved below another, the
+// version, which --version prints too, and the manual pages, which packagers need.
 var unlisted = []func(*cli.Env) *cobra.Command{
-	devicecmd.NewReg, devicecmd.NewServe, tablescmd.NewCluster, testbedcmd.NewWorker, testbedcmd.NewPS, systemcmd.NewProgram,
+	devicecmd.NewReg, devicecmd.NewServe, tablescmd.NewCluster, testbedcmd.NewWorker, testbedcmd.NewPS,
+	systemcmd.NewProgram,
 	simulatecmd.NewTopology, newMetricsCmd, newManCmd, newVersionCmd,
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEverySchemaIsOnThePage holds docs/reference/output.md to the schemas that the code names.
+// TestEverySchemaIsOnThePage compares docs/reference/output.md with the schemas in the code.
 func TestEverySchemaIsOnThePage(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "output.md"))

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// numbersShown are those that one output shows of a run, by configuration and metric.
+// numbersShown are the numbers in one output of a run, by configuration and metric.
 type numbersShown map[string]map[string]float64
 
 func (s numbersShown) add(configuration, metric string, v results.Float) {
@@ -30,7 +30,7 @@ func (s numbersShown) add(configuration, metric string, v results.Float) {
 	s[configuration][metric] = float64(v)
 }
 
-// screenKinds are a run of every kind, each with how its document names numbers.
+// screenKinds lists a run of every kind, and how its document names metrics.
 var screenKinds = []struct {
 	name    string
 	command []string
@@ -44,8 +44,8 @@ var screenKinds = []struct {
 	{"job", []string{"simulate", "--preset", "isw-lab", "--updates", "2", "--runs", "2"}, jobScreen, 10},
 }
 
-// TestEveryScreenShowsOneNumber runs one of every kind, and compares its document with the comparison of the run with itself, the
-// exported statistics and the list of runs: a metric of one name has one value on all of them.
+// TestEveryScreenShowsOneNumber runs one of every kind, and checks that a metric has one value in its document, in the
+// comparison of the run with itself, in the exported statistics and in the list of runs.
 func TestEveryScreenShowsOneNumber(t *testing.T) {
 	raced.Skip(t)
 	for _, kind := range screenKinds {
@@ -54,7 +54,7 @@ func TestEveryScreenShowsOneNumber(t *testing.T) {
 			k.listAgrees(k.screensAgree("last", kind.read, kind.least))
 		})
 	}
-	k, ids := earlierStore(t) // a sweep hands its cells to processes, which a test of this program has not
+	k, ids := earlierStore(t) // a sweep starts processes, which is not possible in this test
 	for _, id := range ids {
 		if strings.Contains(id, "-sweep-") {
 			t.Run(id, func(t *testing.T) {
@@ -76,7 +76,7 @@ func (k *kept) screensAgree(id string, read func(*testing.T, []byte) numbersShow
 	return document
 }
 
-// agrees compares two screens by configuration and metric, and returns how many numbers both show.
+// agrees compares two outputs by configuration and metric, and returns how many numbers both contain.
 func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (shared int) {
 	t.Helper()
 	for configuration, numbers := range other {
@@ -94,7 +94,7 @@ func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (sha
 	return shared
 }
 
-// compareScreen reads what a comparison of the run with itself shows.
+// compareScreen returns the numbers in a comparison of the run with itself.
 func (k *kept) compareScreen(id string) numbersShown {
 	k.t.Helper()
 	var d compare.Document
@@ -108,7 +108,7 @@ func (k *kept) compareScreen(id string) numbersShown {
 	return s
 }
 
-// statisticsScreen reads the exported statistics; nothing where a kind has no such file.
+// statisticsScreen returns the exported statistics; nil for a kind without such a file.
 func (k *kept) statisticsScreen(id string) numbersShown {
 	k.t.Helper()
 	dir := filepath.Join(k.dir, "csv-"+id)
@@ -131,7 +131,7 @@ func (k *kept) statisticsScreen(id string) numbersShown {
 	return s
 }
 
-// lossInList finds what the list of runs says was lost.
+// lossInList matches a loss in the list of runs.
 var lossInList = regexp.MustCompile(`(\S+(?: tc)?) lost ([0-9.]+) %`)
 
 // listAgrees compares the loss in the list of runs with the document's.
@@ -166,7 +166,7 @@ func rowScreen(t *testing.T, raw []byte) numbersShown {
 	return s
 }
 
-// simulationScreen takes the means over the runs of every network.
+// simulationScreen returns the means over the runs of every network.
 func simulationScreen(t *testing.T, raw []byte) numbersShown {
 	type network struct {
 		Name string           `json:"name"`

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// find GLOB VAR waits until just one path matches and sets VAR to its name, to the id where it is a run's folder.
+// find GLOB VAR waits until exactly one path matches and sets VAR to its name, or to the id for a run's folder.
 func find(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: find GLOB VAR")
@@ -30,11 +30,11 @@ func find(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("%s matches %v", args[0], found)
 		}
-		time.Sleep(time.Millisecond) // another process makes it
+		time.Sleep(time.Millisecond) // another process creates it
 	}
 }
 
-// until COMMAND… runs a command again until it succeeds: another process is about to notice something.
+// until COMMAND… repeats a command until it succeeds, because another process is about to notice something.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: until COMMAND [ARG…]")
@@ -47,7 +47,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// digest DIR FILE writes name and SHA-256 of every file below DIR into FILE.
+// digest DIR FILE writes the name and SHA-256 of every file below DIR to FILE.
 func digest(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: digest DIR FILE")
@@ -82,7 +82,7 @@ func readonly(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(exec.Command("mount", "-o", "remount,ro", ts.MkAbs(args[0])).Run())
 }
 
-// largedisk DIR gives such a file system room.
+// largedisk DIR adds space to such a file system.
 func largedisk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: largedisk DIR")
@@ -97,7 +97,7 @@ func mountSmall(dir string) error {
 	return exec.Command("mount", "-t", "tmpfs", "-o", "size=192k", "olafctl-test", dir).Run()
 }
 
-// canMount says whether this process may mount, by trying.
+// canMount reports whether this process may mount, by trying.
 func canMount() (bool, error) {
 	dir, err := os.MkdirTemp("", "olafctl-mount-")
 	if err != nil {

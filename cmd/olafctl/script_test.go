@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// unconfigured are the tests of this process, without the configuration of whoever runs them. Those of scripts have a home
-// of their own.
+// unconfigured runs the tests without the user's configuration. Scripts have their own home folder.
 type unconfigured struct{ *testing.M }
 
 func (m unconfigured) Run() int {
@@ -45,7 +44,7 @@ func (m unconfigured) Run() int {
 	return m.M.Run()
 }
 
-// TestScripts runs the commands as a user does: testdata/script holds one story a file.
+// TestScripts runs commands as a user does, with one story per file in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -66,8 +65,8 @@ func TestScripts(t *testing.T) {
 		Condition: condition,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("OLAFCTL_HOME", e.WorkDir+"/store")
-			e.Setenv("GORACE", os.Getenv("GORACE")) // 'make race' has commands end without a second's wait
-			cache, err := os.UserCacheDir()         // what is compiled once is compiled for all scripts
+			e.Setenv("GORACE", os.Getenv("GORACE")) // 'make race' lets commands end without waiting a second
+			cache, err := os.UserCacheDir()         // compile once for all scripts
 			e.Setenv("XDG_CACHE_HOME", cache)
 			return err
 		},
@@ -91,9 +90,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition says whether a real program that a script uses is there: [peer:tshark].
-// [mount] says whether file systems may be mounted, [real] whether namespaces may be made and programs loaded into the kernel, [race] whether the race detector watches, which makes a script many
-// times as slow.
+// condition reports whether a condition of a script is met: [peer:tshark] that the program is installed, [mount] that
+// file systems may be mounted, [real] that namespaces may be created and programs loaded into the kernel, [race] that
+// the race detector is on, which makes a script many times slower.
 func condition(name string) (bool, error) {
 	switch name {
 	case "mount":

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// startServe runs 'olafctl device serve' on a socket of its own until the test ends and returns its address.
+// startServe runs 'olafctl device serve' on a private socket until the test ends and returns its address.
 func startServe(t *testing.T, args ...string) (target string) {
 	t.Helper()
 	target = "unix:" + filepath.Join(t.TempDir(), "s")
@@ -25,13 +25,13 @@ func startServe(t *testing.T, args ...string) (target string) {
 	return target
 }
 
-// serveIn runs 'olafctl device serve' until the test ends, and returns what it said when it was ready.
+// serveIn runs 'olafctl device serve' until the test ends, and returns the line that it prints when it is ready.
 func serveIn(t *testing.T, prepare func(*cli.Env), args ...string) string {
 	t.Helper()
 	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
 	env := testEnvironment(&bytes.Buffer{}, stderr)
 	prepare(env)
-	ctx, cancel := context.WithCancel(context.Background()) // for as long as the test takes
+	ctx, cancel := context.WithCancel(context.Background()) // for the duration of the test
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, env, append([]string{"serve"}, args...)) }()
 	t.Cleanup(func() {
@@ -85,7 +85,7 @@ workers:
   - {address: 10.1.0.2, cluster: 1, worker: 2}
 `
 
-// TestTablesAndClusters is a day with an agent: apply, compare, regroup, take over, clear.
+// TestTablesAndClusters uses an agent for a day: apply, compare, regroup, take over, clear.
 func TestTablesAndClusters(t *testing.T) {
 	target := startServe(t)
 	replace := strings.NewReplacer("TARGET2", target, "TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables),
@@ -129,8 +129,8 @@ func TestTablesAndClusters(t *testing.T) {
 	}
 }
 
-// TestTablesOfSystems tells switch programs about jobs: with tables that the pipeline has from the start, and with such as a
-// controller adds; a bench whose workers they admit, and one after a worker was taken out.
+// TestTablesOfSystems writes the tables of switch programs, those that the pipeline has from the start and those that a
+// controller adds, and runs benches whose workers they admit or no longer admit.
 func TestTablesOfSystems(t *testing.T) {
 	target := startServe(t)
 	const members = "programs:\n  isw.members:\n    - {job: 0, worker: 0, port: 3}\n    - {job: 0, worker: 1, port: 4}\n"
@@ -150,14 +150,15 @@ func TestTablesOfSystems(t *testing.T) {
 		{"tables apply FILE TARGET", 0, "^- isw.members job 0 worker 9  admit port 65535, the switch above", "1 deleted: done as one batch"},
 		{"tables show TARGET", 0, `(?m)^isw.members +job 0, worker 1 +admit\(port=4\)$`, ""},
 		{"tables show TARGET -o json", 0, `"table": "isw.members"`, ""},
-		{"tables show -d grpc:TARGET2", 0, "isw.members", ""}, // which does not touch them
+		{"tables show -d grpc:TARGET2", 0, "isw.members", ""}, // does not touch them
 		{"cluster move --to 1 10.1.0.1 TARGET", 0, `(?m)^\+ isw.members job 1 worker 1  admit port 4$`, "done as one batch"},
 		{"tables get TARGET", 0, `(?m)^    - \{job: 1, worker: 1, port: 4\}$`, ""},
 		{"tables conformance --write -d TARGET2 -o csv", 0, "D6,", "0 failed"},
 		{"bench --system iswitch --h 3 --versus none --runs 1 --out-rate 40G --keep=false -q -o csv -d grpc:TARGET2", 0, "iswitch", ""},
 		{"tables show TARGET", 0, `job 8, worker 26`, ""},
 		{"bench --runs 1 --out-rate 40G --versus none --keep=false -q -o csv -d grpc:TARGET2", 0, "olaf", ""},
-		{"tables show TARGET -o csv", 0, `vnp4_2.cluster_groups,cluster 8,"?set_group\(9\) to workers 24,25,26"?\n$`, ""}, // OLAF's own pipeline
+		// OLAF's own pipeline
+		{"tables show TARGET -o csv", 0, `vnp4_2.cluster_groups,cluster 8,"?set_group\(9\) to workers 24,25,26"?\n$`, ""},
 		{"serve --system xagg", 2, "^$", "XAgg has no tables"},
 		{"serve --system nobody", 2, "^$", "unknown system"},
 		{"serve --system iswitch -d xdp:", 3, "^$", "xdp: can't be told of the jobs of switch programs; twin:, host: can"},
@@ -168,7 +169,7 @@ func TestTablesOfSystems(t *testing.T) {
 	step{"tables show TARGET", 0, "", "the tables are empty"}.run(t, strings.NewReplacer("TARGET", "--target "+begun))
 }
 
-// TestSlotsOfTwoJobs holds that jobs get no slots in common by tables, and that the refusal names both.
+// TestSlotsOfTwoJobs checks that tables cannot give two jobs the same slots, and that the error names both.
 func TestSlotsOfTwoJobs(t *testing.T) {
 	parts := func(name, first, second string) string {
 		return writeFile(t, name, storyTables+"programs:\n  sml.jobs:\n    - {job: 0, first: "+first+", size: 64}\n    - {job: 1, first: "+second+", size: 64}\n")
@@ -186,7 +187,7 @@ func TestSlotsOfTwoJobs(t *testing.T) {
 	}
 }
 
-// TestDeviceBehindAnAgent uses registers and runs a bench through grpc.
+// TestDeviceBehindAnAgent uses registers and runs a bench through gRPC.
 func TestDeviceBehindAnAgent(t *testing.T) {
 	target := startServe(t)
 	replace := strings.NewReplacer("DEVICE", "-d grpc:"+target, "RECORD", filepath.Join(t.TempDir(), "session"))
@@ -209,7 +210,7 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 	}
 }
 
-// TestWatchACardBehindAnAgent holds that its ports are counted there as they are here.
+// TestWatchACardBehindAnAgent checks that the ports of a card are counted as without an agent.
 func TestWatchACardBehindAnAgent(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	if err != nil {
@@ -227,7 +228,7 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 	step{"device watch --count 1 -o csv -d grpc:" + target, 0, `,port0_rx_dropped,.*,port1_foreign_ticks\n.*,4,0,0,0,0,0,0,0,0,0\n$`, ""}.run(t, strings.NewReplacer())
 }
 
-// TestAgentEndsWithItsCard holds that an agent whose card was replaced tells its client, ends, and leaves with exit code 3.
+// TestAgentEndsWithItsCard checks that an agent whose card was replaced informs its client and exits with code 3.
 func TestAgentEndsWithItsCard(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	if err != nil {
@@ -256,7 +257,7 @@ func TestAgentEndsWithItsCard(t *testing.T) {
 	}
 }
 
-// TestAgentOfACardHasNoTables lends registers alone and says so.
+// TestAgentOfACardHasNoTables serves only registers, and checks the errors.
 func TestAgentOfACardHasNoTables(t *testing.T) {
 	session := writeFile(t, "card.session", "olafctl.register-session/v1\nidentity {\"kind\":\"pcie\"}\nr 101034 8\n")
 	target := startServe(t, "-d", "playback:"+session)
@@ -272,7 +273,7 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	}
 }
 
-// TestInterruptedInOneWord holds what Ctrl-C says of commands that were waiting for an agent, here one that never answers.
+// TestInterruptedInOneWord checks the message after Ctrl-C of commands that wait for an agent that never answers.
 func TestInterruptedInOneWord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	silent, err := net.Listen("unix", path)
@@ -291,7 +292,7 @@ func TestInterruptedInOneWord(t *testing.T) {
 	}
 }
 
-// TestServeRefuses what cannot be lent, or not there.
+// TestServeRefuses checks the errors for devices and addresses that cannot be served.
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	journal := filepath.Join(dir, "journal")

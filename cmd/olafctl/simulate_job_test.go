@@ -10,7 +10,7 @@ import (
 	simulatecmd "github.com/olafctl/olaf/cmd/olafctl/simulate"
 )
 
-// TestJobSchema holds that what is printed as a file is one by the schema for editors, and that an option nobody has is none.
+// TestJobSchema checks printed job files against the schema for editors, which rejects unknown options.
 func TestJobSchema(t *testing.T) {
 	ask := func(args ...string) []byte {
 		var stdout, stderr bytes.Buffer

@@ -12,15 +12,15 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestInterruptedBeforeARunWasDone holds that nothing is called partial where nothing is shown, and that no folder is left
-// for captures that do not come.
+// TestInterruptedBeforeARunWasDone checks that no partial result is announced without any result, and that the folder
+// for captures is removed.
 func TestInterruptedBeforeARunWasDone(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	folder := filepath.Join(t.TempDir(), "captures")
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, testEnvironment(&stdout, &stderr), []string{"simulate", "--preset", "multihop", "--keep=false", "-q", "--pcap", folder})
-	want := "not written: " + folder + "\nolafctl: interrupted before a run was complete; there is nothing to show\n"
+	want := "not written: " + folder + "\nolafctl: interrupted before the first run was complete; there is nothing to show\n"
 	if code != cli.ExitInterrupted || stdout.Len() > 0 || stderr.String() != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// slurm is a cluster of this machine alone, from the Debian packages slurmctld, slurmd, slurm-client and munge.
+// slurm is a cluster on this machine, from the Debian packages slurmctld, slurmd, slurm-client and munge.
 type slurm struct{ dir string }
 
 var slurmConf = `ClusterName=olaf
@@ -41,7 +41,7 @@ NodeName=HOST NodeAddr=127.0.0.1 CPUs=CORES State=UNKNOWN
 PartitionName=all Nodes=HOST Default=YES MaxTime=INFINITE State=UP
 `
 
-// startSlurm starts one that ends with the test, or skips it where the programs or the rights are missing.
+// startSlurm starts a cluster until the end of the test, or skips the test if the programs or rights are missing.
 func startSlurm(t *testing.T) *slurm {
 	t.Helper()
 	if testing.Short() {
@@ -81,7 +81,7 @@ func startSlurm(t *testing.T) *slurm {
 	return s
 }
 
-// port is one of this host where nobody listens.
+// port returns a free port of this host.
 func port(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +92,7 @@ func port(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// daemon starts a program and waits until it has said something.
+// daemon starts a program and waits until it prints ready.
 func (s *slurm) daemon(t *testing.T, ready, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -105,7 +105,7 @@ func (s *slurm) daemon(t *testing.T, ready, program string, args ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may be gone
+		_ = cmd.Process.Signal(os.Interrupt) // it may have exited
 		_ = cmd.Wait()
 	})
 	var said strings.Builder
@@ -114,7 +114,7 @@ func (s *slurm) daemon(t *testing.T, ready, program string, args ...string) {
 			t.Fatalf("%s ended: %s", program, &said)
 		}
 		if fmt.Fprintln(&said, lines.Text()); strings.Contains(lines.Text(), ready) {
-			go func() { // what else it says is nobody's
+			go func() { // discard further output
 				for lines.Scan() {
 				}
 			}()
@@ -127,7 +127,7 @@ func (s *slurm) environment() []string {
 	return append(os.Environ(), "SLURM_CONF="+s.dir+"/slurm.conf", "OLAFCTL_HOME="+s.dir+"/store", "PATH="+s.dir+":"+os.Getenv("PATH"))
 }
 
-// run runs a program in the cluster's folder and returns all that it says.
+// run runs a program in the cluster's folder and returns its output.
 func (s *slurm) run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -139,8 +139,8 @@ func (s *slurm) run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestSlurm hands a sweep to a real Slurm as the array that 'sweep export' writes: it is taken by sbatch --test-only, all of its
-// tasks come to their end, and what they stored is the sweep that this machine makes by itself. Submitted again, it does nothing anew.
+// TestSlurm runs a sweep on a real Slurm with the array from 'sweep export': sbatch --test-only accepts it, all tasks
+// end, and their results are those of the same sweep on this machine. Submitting it again computes nothing.
 func TestSlurm(t *testing.T) {
 	s := startSlurm(t)
 	if err := os.Link(linkedProgram(t), filepath.Join(s.dir, "olafctl")); err != nil {

@@ -31,10 +31,11 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 )
 
-// built is where 'make' puts olafctl and olafctl-queue. What is killed here are these programs, and not their code in a test.
+// built is the folder in which 'make' puts olafctl and olafctl-queue. The tests kill these programs, not the code in
+// the test binary.
 var built = flag.String("built", "", "folder of the programs that make builds, for the campaigns that kill them ('make sweeps')")
 
-// disturbed is the sweep that the campaigns disturb: 96 cells of 30 runs, 288 results.
+// disturbed is the sweep for these tests: 96 cells of 30 runs, 288 results.
 const (
 	disturbed = `command: bench
 options: {updates: 200}
@@ -45,16 +46,16 @@ runs: 30
 	disturbedResults = 6 * 8 * 2 * 3
 )
 
-// plant is a folder in which the built programs work on that sweep.
+// plant is a folder in which the built programs run this sweep.
 type plant struct {
 	t       *testing.T
 	dir     string
 	starts  chan func()
 	address string
-	secure  []string // what clients say beside the address
+	secure  []string // flags of clients besides the address
 }
 
-// newPlant skips the test where nobody says where the programs are.
+// newPlant skips the test without --built.
 func newPlant(t *testing.T) *plant {
 	t.Helper()
 	if *built == "" {
@@ -62,7 +63,7 @@ func newPlant(t *testing.T) *plant {
 	}
 	p := &plant{t: t, dir: t.TempDir(), starts: make(chan func()), address: "127.0.0.1:" + port(t)}
 	p.must(os.WriteFile(filepath.Join(p.dir, "sweep.yaml"), []byte(disturbed), 0o644))
-	go func() { // one thread as long as the test lasts: when it ends, so does what it started
+	go func() { // one thread for the whole test, because the processes that it starts end with it
 		runtime.LockOSThread()
 		for start := range p.starts {
 			start()
@@ -79,7 +80,7 @@ func (p *plant) must(err error) {
 	}
 }
 
-// path is one of the programs.
+// path returns the path of one of the programs.
 func (p *plant) path(program string) string {
 	path, err := filepath.Abs(filepath.Join(*built, program))
 	p.must(err)
@@ -93,27 +94,27 @@ func (p *plant) here(cmd *exec.Cmd) (wait func() error, err error) {
 	return cmd.Wait, <-started
 }
 
-// running is a program that runs, with all that it starts, and can be killed and begun again.
+// running is a running program with its child processes, which can be killed and restarted.
 type running struct {
 	*plant
 	kind  string
 	args  []string
-	ready string // what it says once it is of use; empty for nothing
+	ready string // output when it is ready; empty for none
 	start func(*exec.Cmd) (wait func() error, err error)
 
 	cmd   *exec.Cmd
 	out   bytes.Buffer
-	said  bytes.Buffer // to be read once it has ended
+	said  bytes.Buffer // read it only after the end
 	ended chan struct{}
-	err   error // once ended
+	err   error // after the end
 }
 
-// olafctl is a command that has not begun yet.
+// olafctl returns a command that is not yet started.
 func (p *plant) olafctl(kind, ready string, args ...string) *running {
 	return &running{plant: p, kind: kind, args: args, ready: ready, start: p.here}
 }
 
-// begin starts it and waits until it is of use. When the test ends it is killed.
+// begin starts the command and waits until it is ready. It is killed at the end of the test.
 func (r *running) begin() {
 	r.t.Helper()
 	r.out.Reset()
@@ -164,18 +165,18 @@ func begin(all ...*running) {
 	}
 }
 
-// kill kills it and all that it started with SIGKILL, and waits until it is gone.
+// kill sends SIGKILL to the command and its children, and waits until they are gone.
 func (r *running) kill() {
 	select {
-	case <-r.ended: // and its number may be another's
+	case <-r.ended: // its pid may be reused
 		return
 	default:
 	}
-	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have exited
 	<-r.ended
 }
 
-// killChild kills one of the processes that it started, which it has to notice and mend by itself.
+// killChild kills one of the command's child processes, which it must replace.
 func (r *running) killChild() {
 	r.t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.cmd.Process.Pid))
@@ -198,7 +199,7 @@ func (r *running) killChild() {
 
 var digestLine = regexp.MustCompile(`(?m)^digest ([0-9a-f]{64})$`)
 
-// digest waits until a sweep has ended without an error and returns what it printed last.
+// digest waits until a sweep ends without an error and returns the last line of its output.
 func (r *running) digest() string {
 	r.t.Helper()
 	<-r.ended
@@ -209,7 +210,7 @@ func (r *running) digest() string {
 	return found[1]
 }
 
-// alone is the digest of the sweep that this machine makes by itself, undisturbed.
+// alone returns the digest of the undisturbed sweep on this machine.
 func (p *plant) alone() string {
 	p.t.Helper()
 	r := p.olafctl("alone", "", "sweep", "run", "sweep.yaml", "-q", "--store", "alone")
@@ -217,7 +218,7 @@ func (p *plant) alone() string {
 	return r.digest()
 }
 
-// server hands out work, machine takes it, and coordinator carries the sweep out, or goes on with it.
+// server hands out work, machine takes it, and coordinator runs or resumes the sweep.
 func (p *plant) server(flags ...string) *running {
 	return p.olafctl("server", "handing out work at", append([]string{"sweep", "serve", "--listen", p.address, "--store", "queue"}, flags...)...)
 }
@@ -234,16 +235,16 @@ func (p *plant) coordinator(goesOn bool) *running {
 	return p.olafctl("coordinator", "", slices.Concat([]string{"sweep"}, what, []string{"-q", "--store", "lab", "--workers", "nats://" + p.address}, p.secure)...)
 }
 
-// harvest counts the results that are stored, as they come.
+// harvest counts stored results as they appear.
 type harvest struct {
 	n    atomic.Int64
 	more chan struct{}
 }
 
-// isResult is the name of a whole result; files on their way to one have others.
+// isResult matches the name of a complete result.
 var isResult = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// watchResults watches the results of a store that is not there yet.
+// watchResults watches the results of a store that does not exist yet.
 func (p *plant) watchResults(dir string) *harvest {
 	p.t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -285,7 +286,7 @@ func (h *harvest) count(events []byte) {
 	}
 }
 
-// await waits until there are so many results. Whoever brings them must not end before.
+// await waits for a number of results. It fails if the program that produces them ends earlier.
 func (h *harvest) await(n int, by *running) {
 	by.t.Helper()
 	for h.n.Load() < int64(n) {
@@ -299,9 +300,9 @@ func (h *harvest) await(n int, by *running) {
 	}
 }
 
-// TestBuiltKilled kills the built programs with SIGKILL, the server, the coordinator, a machine with its processes, and a process of
-// a machine, in turn, at 30 moments of one sweep: as soon as so many results are stored, numbers that are drawn beforehand. Each is
-// begun again at once. The digest is that of the sweep in one go.
+// TestBuiltKilled kills the built programs with SIGKILL, in turn the server, the coordinator, a machine with its
+// processes, and a process of a machine, at 30 random numbers of stored results. Each is restarted at once. The digest
+// must be that of an undisturbed sweep.
 func TestBuiltKilled(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
@@ -335,8 +336,8 @@ func TestBuiltKilled(t *testing.T) {
 	t.Logf("%v killed at %d results of %d; %v after the last one the digest is the one of one machine: %s", killed, moments, disturbedResults, time.Since(began).Round(time.Second), want)
 }
 
-// TestBuiltMeets lets the built programs meet a machine of another build whose clock is five hours ahead. Coordinator and machine say
-// so, take nothing of it, and go on; a machine that nobody else has work for ends.
+// TestBuiltMeets runs the built programs with a machine of another build whose clock is five hours ahead. Coordinator
+// and machine print a remark, take nothing from it, and continue; a machine that finds only work of another build ends.
 func TestBuiltMeets(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
@@ -356,7 +357,7 @@ func TestBuiltMeets(t *testing.T) {
 	if got := coordinator.digest(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for _, says := range []string{"the clock of far is -5h0m0s off ours; no number depends on it", "far has another build (0123456789ab another riscv) than this"} {
+	for _, says := range []string{"the clock of far differs from ours by -5h0m0s; only the times", "far has another build (0123456789ab another riscv) than this one"} {
 		if !strings.Contains(coordinator.said.String(), says) {
 			t.Errorf("no %q in\n%s", says, coordinator.said.String())
 		}
@@ -370,7 +371,7 @@ func TestBuiltMeets(t *testing.T) {
 	}
 }
 
-// small mounts a file system of a few kB for a folder of the plant, or skips the test. enlarge gives it room.
+// small mounts a file system of a few kB for a folder of the plant, or skips the test. enlarge adds space.
 func (p *plant) small(folder string, kB int) (enlarge func()) {
 	p.t.Helper()
 	dir := filepath.Join(p.dir, folder)
@@ -385,8 +386,8 @@ func (p *plant) small(folder string, kB int) (enlarge func()) {
 	}
 }
 
-// TestBuiltDiskOfCoordinator lets the disk of the coordinator run full in the middle of a sweep over machines. It says what to do,
-// and once there is room 'sweep resume' comes to the digest of a sweep that nothing happened to.
+// TestBuiltDiskOfCoordinator fills the coordinator's disk in the middle of a sweep on machines. The error names a
+// remedy, and with more space 'sweep resume' reaches the digest of an undisturbed sweep.
 func TestBuiltDiskOfCoordinator(t *testing.T) {
 	p := newPlant(t)
 	const kB = 600
@@ -396,7 +397,7 @@ func TestBuiltDiskOfCoordinator(t *testing.T) {
 	begin(server, machine, coordinator)
 	<-coordinator.ended
 	said := coordinator.said.String()
-	for _, says := range []string{"no space left on device; free space", "cells are done, and kept; 'olafctl sweep resume "} {
+	for _, says := range []string{"no space left on device; free space", "cells are done and kept; 'olafctl sweep resume "} {
 		if coordinator.err == nil || !strings.Contains(said, says) {
 			t.Fatalf("no %q: %v\n%s%s", says, coordinator.err, coordinator.out.String(), said)
 		}
@@ -410,8 +411,8 @@ func TestBuiltDiskOfCoordinator(t *testing.T) {
 	t.Logf("full at %d kB: %safterwards the digest of one machine: %s", kB, said, want)
 }
 
-// TestBuiltDiskOfServer lets the disk of the server run full. It says so and ends; machine and coordinator wait, and once there is
-// room and it is started again the sweep goes on by itself to the digest of one that nothing happened to.
+// TestBuiltDiskOfServer fills the server's disk. It reports that and ends; machine and coordinator wait, and when it is
+// restarted with more space the sweep reaches the digest of an undisturbed one.
 func TestBuiltDiskOfServer(t *testing.T) {
 	p := newPlant(t)
 	const kB = 800
@@ -436,8 +437,9 @@ func TestBuiltDiskOfServer(t *testing.T) {
 	t.Logf("full at %d kB: %sthe coordinator said: %sthen the digest of one machine: %s", kB, said, coordinator.said.String(), want)
 }
 
-// TestBuiltPartitions lets two hosts work together, each in a network of its own, over TLS with certificates on both sides. Their
-// cable is dead for 200 ms twenty times, each time after ten more results. One has server and coordinator, the other the only machine.
+// TestBuiltPartitions runs a sweep on two hosts in separate networks, over TLS with certificates on both sides. The
+// cable fails for 200 ms twenty times, each after ten more results. One host has server and coordinator, the other the
+// only machine.
 func TestBuiltPartitions(t *testing.T) {
 	p := newPlant(t)
 	pair := netlabtest.Connect(t)

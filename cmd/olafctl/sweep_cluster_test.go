@@ -22,7 +22,7 @@ import (
 
 var kubernetes = flag.String("kubernetes", "", "folder api/openapi-spec/v3 of Kubernetes' sources, whose schemas what is written for it is held against")
 
-// exported is what 'sweep export --k8s' writes of a sweep, by kind; the sweep reads a specification beside it.
+// exported returns the objects that 'sweep export --k8s' writes, by kind; the sweep reads a specification next to it.
 func exported(t *testing.T, name string) (objects map[string]map[string]any, spec string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,10 +49,10 @@ func exported(t *testing.T, name string) (objects map[string]map[string]any, spe
 	}
 }
 
-// clusterSweep is a sweep of three cells that costs nothing to resolve.
+// clusterSweep is a sweep of three cells that is quick to resolve.
 const clusterSweep = "command: bench\noptions: {updates: 20, versus: none, out-rate: 20G}\nsweep: [slots=2..4]\nruns: 1\n"
 
-// exportScript runs sweep export on a file in a folder of its own, which is the working directory.
+// exportScript runs sweep export on a file in a new folder, which is the working directory.
 func exportScript(t *testing.T, name, text string, flags ...string) (script, stderr string, code int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -68,12 +68,12 @@ func exportScript(t *testing.T, name, text string, flags ...string) (script, std
 	return string(written), said.String(), code
 }
 
-// strangeNames are file names with everything that means something to a shell.
+// strangeNames are file names with every character that a shell interprets.
 var strangeNames = []string{"slots.yaml", "my sweep.yaml", "it's.yaml", "$(touch PWNED).yaml", "`touch PWNED`.yaml", "a\"b\\.yaml",
 	"Größe & Slots.yaml", "-dash.yaml", "#SBATCH --wrap=x.yaml", "a;b|c>d.yaml", "*.yaml", "~.yaml", "x${HOME}y!.yaml"}
 
 // TestSlurmScriptQuotes checks that a share is called with exactly the file's name, whatever its characters, and that
-// the script is clean by shellcheck where that is installed.
+// shellcheck accepts the script, if it is installed.
 func TestSlurmScriptQuotes(t *testing.T) {
 	shellcheck, err := peer.Find("shellcheck")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestSlurmScriptQuotes(t *testing.T) {
 	}
 }
 
-// playScript runs the script in this folder as task 1 of an array and returns the arguments that olafctl was called with.
+// playScript runs the script in this folder as task 1 of an array and returns the arguments of olafctl.
 func playScript(t *testing.T) string {
 	t.Helper()
 	if err := os.WriteFile("olafctl", []byte("#!/bin/sh\nprintf '%s\\0' \"$@\" >called\n"), 0o755); err != nil {
@@ -121,7 +121,8 @@ func playScript(t *testing.T) string {
 	return string(called)
 }
 
-// TestClusterScriptsRefuse checks that values that no script can carry are refused, with the flag or file in question.
+// TestClusterScriptsRefuse checks that values that cannot be written into a script are rejected, with the name of the
+// flag or file.
 func TestClusterScriptsRefuse(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
@@ -142,7 +143,7 @@ func TestClusterScriptsRefuse(t *testing.T) {
 	}
 }
 
-// TestSlurmArrayLimit checks that more shares than Slurm takes by default are stated, in the script and on stderr.
+// TestSlurmArrayLimit checks that the script and stderr mention more shares than Slurm accepts by default.
 func TestSlurmArrayLimit(t *testing.T) {
 	many := strings.Replace(clusterSweep, "slots=2..4", "slots=2..40, burst=1..30", 1)
 	for shards, stated := range map[string]bool{"1000": false, "1001": true} {
@@ -153,7 +154,8 @@ func TestSlurmArrayLimit(t *testing.T) {
 	}
 }
 
-// TestConfigMapKeepsText checks that the files in a ConfigMap are the files on disk, however they begin, indent and end.
+// TestConfigMapKeepsText checks that the files in a ConfigMap equal the files on disk, whatever their indentation and
+// ends.
 func TestConfigMapKeepsText(t *testing.T) {
 	for _, text := range []string{
 		"    # an indented comment\n" + clusterSweep,
@@ -176,7 +178,7 @@ func TestConfigMapKeepsText(t *testing.T) {
 	}
 }
 
-// in follows keys and places of lists.
+// in follows keys and indices.
 func in(t *testing.T, from any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -190,8 +192,8 @@ func in(t *testing.T, from any, path ...any) any {
 	return from
 }
 
-// TestKubernetes holds that what is written for Kubernetes hangs together: every share is given, names are names there, what is
-// mounted is there, and the files that a share reads are those of the sweep.
+// TestKubernetes checks that the objects for Kubernetes are consistent: all shares are run, names are valid, mounts
+// exist, and a share's files are those of the sweep.
 func TestKubernetes(t *testing.T) {
 	for _, name := range []string{"slots.yaml", "Slots_of.2026.yaml", "___.yaml", strings.Repeat("long", 30) + ".yaml"} {
 		objects, spec := exported(t, name)
@@ -228,10 +230,10 @@ func TestKubernetes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	step{"sweep export DIR/a.yaml --k8s DIR/job.yml --shards 1", 2, "^$", "pods find beside it only"}.run(t, strings.NewReplacer("DIR", dir))
+	step{"sweep export DIR/a.yaml --k8s DIR/job.yml --shards 1", 2, "^$", "pods find only in the same folder"}.run(t, strings.NewReplacer("DIR", dir))
 }
 
-// TestKubernetesSchemas holds both objects against the schemas that Kubernetes publishes; a field that these do not have is refused.
+// TestKubernetesSchemas checks both objects against the schemas that Kubernetes publishes, without unknown fields.
 func TestKubernetesSchemas(t *testing.T) {
 	if *kubernetes == "" {
 		t.Skip("without -kubernetes FOLDER there are no schemas; it is api/openapi-spec/v3 of Kubernetes' sources")
@@ -260,7 +262,7 @@ func TestKubernetesSchemas(t *testing.T) {
 	}
 }
 
-// publishedSchema is one schema of a file of Kubernetes' OpenAPI documents, with no fields but its own.
+// publishedSchema returns a schema from Kubernetes' OpenAPI documents, closed for unknown fields.
 func publishedSchema(t *testing.T, file, name string) *jsonschema.Schema {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(*kubernetes, file))
@@ -284,7 +286,7 @@ func publishedSchema(t *testing.T, file, name string) *jsonschema.Schema {
 	return schema
 }
 
-// closeObjects makes every schema of an object with known properties refuse others.
+// closeObjects makes every schema of an object reject unknown properties.
 func closeObjects(part any) {
 	switch p := part.(type) {
 	case map[string]any:

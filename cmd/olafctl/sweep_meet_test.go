@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 )
 
-// TestMeeting holds that a machine whose clock is hours off, or that is of another build, is told of once, and any other never.
+// TestMeeting checks that a machine with a wrong clock or another build is reported exactly once, and any other never.
 func TestMeeting(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	ours, theirs := sweep.Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "amd64"}, sweep.Build{Commit: "fedcba9876543210", Go: "go1.26", Arch: "amd64"}
@@ -22,21 +22,21 @@ func TestMeeting(t *testing.T) {
 	}{
 		{"one of us", queue.Presence{Role: queue.Works, Host: "a", Build: ours.Hash(), At: "2026-03-04T05:06:30Z"}, nil},
 		{"another role", queue.Presence{Role: queue.HandsOut, Host: "b", Build: theirs.Hash(), At: "2020-01-01T00:00:00Z"}, nil},
-		{"hours ahead", queue.Presence{Role: queue.Works, Host: "c", Build: ours.Hash(), At: "2026-03-04T12:06:07Z"}, []string{"the clock of c is -7h0m0s off ours"}},
-		{"hours behind", queue.Presence{Role: queue.Works, Host: "d", Build: ours.Hash(), At: "2026-03-03T05:06:07Z"}, []string{"the clock of d is 24h0m0s off ours"}},
+		{"hours ahead", queue.Presence{Role: queue.Works, Host: "c", Build: ours.Hash(), At: "2026-03-04T12:06:07Z"}, []string{"the clock of c differs from ours by -7h0m0s"}},
+		{"hours behind", queue.Presence{Role: queue.Works, Host: "d", Build: ours.Hash(), At: "2026-03-03T05:06:07Z"}, []string{"the clock of d differs from ours by 24h0m0s"}},
 		{"half an hour", queue.Presence{Role: queue.Works, Host: "e", Build: ours.Hash(), At: "2026-03-04T05:36:07Z"}, nil},
-		{"another build", queue.Presence{Role: queue.Works, Host: "f", Build: theirs.Hash(), Named: theirs.String(), At: "2026-03-04T05:06:07Z"}, []string{"f has another build (fedcba987654 go1.26 amd64) than this (0123456789ab go1.26 amd64): neither takes jobs of the other"}},
+		{"another build", queue.Presence{Role: queue.Works, Host: "f", Build: theirs.Hash(), Named: theirs.String(), At: "2026-03-04T05:06:07Z"}, []string{"f has another build (fedcba987654 go1.26 amd64) than this one (0123456789ab go1.26 amd64): neither takes jobs from the other"}},
 	} {
 		var said bytes.Buffer
 		env := testEnvironment(&said, &said)
 		env.Now = func() time.Time { return now }
 		met := 0
-		see := sweepcmd.Meet(env, queue.Works, ours, func(_ queue.Presence, own bool) {
+		see := sweepcmd.AnnouncePeers(env, queue.Works, ours, func(_ queue.Presence, own bool) {
 			if met++; own != (c.who.Build == ours.Hash()) {
 				t.Errorf("%s: own is %v", c.name, own)
 			}
 		})
-		for range 3 { // he says it every few seconds
+		for range 3 { // repeated every few seconds
 			see(c.who)
 		}
 		if lines := strings.Count(said.String(), "\n"); lines != len(c.wants) {
@@ -53,7 +53,7 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestSweepCertificates holds that a certificate that ran out is refused before anything else, by whoever serves and whoever works.
+// TestSweepCertificates checks that servers and workers reject an expired certificate first.
 func TestSweepCertificates(t *testing.T) {
 	dir := laboratory(t)
 	names := strings.NewReplacer("DIR", dir)
@@ -62,6 +62,6 @@ func TestSweepCertificates(t *testing.T) {
 		"sweep work --from nats://127.0.0.1:1 --tls-ca DIR/lab.pem --tls-cert DIR/late.pem --tls-key DIR/late.key",
 		"reproduce olaf/fig6 --quick --workers nats://127.0.0.1:1 --store DIR/store --tls-ca DIR/lab.pem --tls-cert DIR/late.pem --tls-key DIR/late.key",
 	} {
-		step{args, 2, "^$", "late.pem: it holds from .* to .*, and now is .*; renew it, or set the clock"}.run(t, names)
+		step{args, 2, "^$", "late.pem: it is valid from .* to .*, but now is .*; renew it, or set the clock"}.run(t, names)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestShowcase repeats a showcase of docs/guide/sweeps.md, the fit of Table 1, and holds the digest that the page prints; with
-// OLAF_SHOWCASES=all every one of them.
+// TestShowcase repeats a showcase of docs/guide/sweeps.md, the fit of Table 1, and compares its digest with the page;
+// OLAF_SHOWCASES=all runs all of them.
 func TestShowcase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a sweep of seconds")

@@ -10,8 +10,8 @@ import (
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 )
 
-// TestOwnTokenIsFoundOnThisHostOnly checks that a queue's token is created once, for its owner alone, that commands find it at
-// loopback addresses while the queue serves, and that it is offered to no other address.
+// TestOwnTokenIsFoundOnThisHostOnly checks that a queue's token is created once, readable only by its owner, that
+// commands find it at loopback addresses while the queue serves, and that it is not offered to other addresses.
 func TestOwnTokenIsFoundOnThisHostOnly(t *testing.T) {
 	store, cache := t.TempDir(), t.TempDir()
 	var said bytes.Buffer

@@ -11,10 +11,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// evil is what a stranger would like to write on somebody's terminal.
+// evil is text with escape codes that must not reach a terminal.
 const evil = "x\x1b]0;PWNED\a\x1b[2J\u202e\u009b31m"
 
-// TestStrangersWordsDoNotReachATerminalRaw runs commands over files and names of others, in text, JSON and CSV.
+// TestStrangersWordsDoNotReachATerminalRaw runs commands on files and names with such text, in text, JSON and CSV.
 func TestStrangersWordsDoNotReachATerminalRaw(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {

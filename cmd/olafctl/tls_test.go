@@ -22,17 +22,17 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// signer is an authority of a test.
+// signer is a certificate authority for tests.
 type signer struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 }
 
-// lasts says how long certificates hold.
+// lasts gives the validity of each certificate.
 var lasts = map[string]time.Duration{"lab": time.Hour, "agent": time.Hour, "client": time.Hour, "stranger": time.Hour, "late": -time.Minute}
 
-// issue makes a certificate for a name and writes dir/name.pem and dir/name.key. Without an authority it signs itself and
-// is one.
+// issue creates a certificate for a name and writes dir/name.pem and dir/name.key. Without an authority it is a
+// self-signed authority.
 func (a *signer) issue(t *testing.T, dir, name string) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func (a *signer) issue(t *testing.T, dir, name string) *signer {
 	return &signer{made, key}
 }
 
-// laboratory is a folder with the certificates of an authority, an agent, a client, and of a stranger.
+// laboratory returns a folder with the certificates of an authority, an agent, a client, and an unrelated authority.
 func laboratory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func startNetwork(t *testing.T, args ...string) string {
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(said)
 }
 
-// TestOldTLSIsRefused holds the least version that is spoken.
+// TestOldTLSIsRefused checks the least version of TLS.
 func TestOldTLSIsRefused(t *testing.T) {
 	dir := laboratory(t)
 	address := startNetwork(t, "--tls-cert", filepath.Join(dir, "agent.pem"), "--tls-key", filepath.Join(dir, "agent.key"))
@@ -114,7 +114,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestCertificateRunsOut holds what is said of an agent whose certificate ran out while it was up.
+// TestCertificateRunsOut checks the error for an agent whose certificate expired while it was running.
 func TestCertificateRunsOut(t *testing.T) {
 	dir := laboratory(t)
 	late, err := tls.LoadX509KeyPair(filepath.Join(dir, "late.pem"), filepath.Join(dir, "late.key"))
@@ -129,7 +129,7 @@ func TestCertificateRunsOut(t *testing.T) {
 	step{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.pem", 3, "^$", "renew the agent's certificate"}.run(t, strings.NewReplacer("OPEN", s.Target, "DIR", dir))
 }
 
-// TestTLS uses an agent that shows a certificate, one that wants one too, and one that speaks no TLS.
+// TestTLS uses an agent with a certificate, one that also requires client certificates, and one without TLS.
 func TestTLS(t *testing.T) {
 	dir := laboratory(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -148,11 +148,11 @@ func TestTLS(t *testing.T) {
 		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name agent", 0, "slots", ""},
 
 		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name other", 3, "^$", "not other.*reach the agent by that name"},
-		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
-		{"reg read queue.depth -d grpc://OPEN --tls-ca system", 3, "^$", "does not vouch for the agent"},
-		{"tables get --target OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
-		{"reg read queue.depth -d grpc://OPEN", 3, "^$", "seems to speak TLS: add --tls-ca"},
-		{"tables apply FILE --target OPEN", 3, "^$", "seems to speak TLS: add --tls-ca"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/stranger.pem", 3, "^$", "the agent.s certificate is not signed by --tls-ca"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca system", 3, "^$", "the agent.s certificate is not signed by --tls-ca"},
+		{"tables get --target OPEN --tls-ca DIR/stranger.pem", 3, "^$", "the agent.s certificate is not signed by --tls-ca"},
+		{"reg read queue.depth -d grpc://OPEN", 3, "^$", "seems to use TLS: add --tls-ca"},
+		{"tables apply FILE --target OPEN", 3, "^$", "seems to use TLS: add --tls-ca"},
 		{"reg read queue.depth -d grpc://PLAIN TRUST", 3, "^$", "speaks no TLS"},
 		{"tables apply FILE --target PLAIN TRUST", 3, "^$", "speaks no TLS"},
 		{"reg read queue.depth -d grpc://CLOSED TRUST", 3, "^$", "wants? a certificate of ours"},
@@ -163,11 +163,11 @@ func TestTLS(t *testing.T) {
 		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/client.pem", 2, "^$", "go together"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/nothing.pem", 2, "^$", "no such file"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.key", 2, "^$", "no certificate in PEM form"},
-		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it holds from .*; renew it"},
-		{"reg read queue.depth TRUST", 2, "^$", "--tls-ca is for an agent"},
-		{"bench TRUST", 2, "^$", "--tls-ca is for an agent"},
-		{"tables show TRUST", 2, "^$", "--tls-ca is for an agent"},
-		{"serve --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it holds from .*; renew it"},
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it is valid from .*; renew it"},
+		{"reg read queue.depth TRUST", 2, "^$", "--tls-ca needs an agent"},
+		{"bench TRUST", 2, "^$", "--tls-ca needs an agent"},
+		{"tables show TRUST", 2, "^$", "--tls-ca needs an agent"},
+		{"serve --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it is valid from .*; renew it"},
 		{"serve --tls-cert DIR/agent.pem --tls-key DIR/client.key", 2, "^$", "private key does not match"},
 		{"serve --tls-cert DIR/agent.pem --tls-key DIR/nothing.key", 2, "^$", "no such file"},
 		{"serve --tls-cert DIR/agent.pem", 2, "^$", "go together"},

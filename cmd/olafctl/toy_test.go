@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// toyRows are what the recipes of docs/reference/extending.md ask for beside the files of testdata/toy/toys.txtar and what is
-// generated: a row for each of two queues, of a switch program and of a system.
+// toyRows are the table rows that the recipes of docs/reference/extending.md add, besides the files of
+// testdata/toy/toys.txtar and generated code: for two queues, a switch program and a system.
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
@@ -22,8 +22,8 @@ var toyRows = []struct{ file, after, row string }{
 	{"cmd/olafctl/devices.go", "testbed.RTL(), ", "testbed.Toy(), "},
 }
 
-// TestToys builds the program with queues, a switch program and a system more, without a change to the tree, and takes them
-// through everything: what a new one costs is what this test adds.
+// TestToys builds the program with additional queues, a switch program and a system, without other changes to the tree,
+// and uses them in every command. What this test adds is the cost of a new one.
 func TestToys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program again")
@@ -103,7 +103,7 @@ type builder struct {
 	replace   map[string]string
 }
 
-// insert adds a row to a file, which may have one already.
+// insert adds a row to a file, which may have additions already.
 func (b *builder) insert(name, after, row string) {
 	b.t.Helper()
 	path := filepath.Join(b.root, filepath.FromSlash(name))
@@ -134,7 +134,7 @@ func (b *builder) file(name, text string) {
 	b.put(name)
 }
 
-// put takes a file that is there.
+// put copies an existing file.
 func (b *builder) put(name string) {
 	b.t.Helper()
 	original, err := filepath.Abs(filepath.Join(b.root, filepath.FromSlash(name)))
@@ -144,7 +144,7 @@ func (b *builder) put(name string) {
 	b.replace[original] = filepath.Join(b.dir, filepath.FromSlash(name))
 }
 
-// generate is go generate ./fpga/regmap.
+// generate runs go generate ./fpga/regmap.
 func (b *builder) generate() {
 	b.t.Helper()
 	gen := b.build("./fpga/regmap/gen", "gen")

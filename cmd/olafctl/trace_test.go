@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// An interrupt ends every command that reads a trace, says so, and leaves no file.
+// TestInterruptEndsReadingATrace checks that an interrupt ends every command that reads a trace, with a message and
+// without a file.
 func TestInterruptEndsReadingATrace(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -31,7 +31,7 @@ func newVersionCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// versionLine is what --version prints.
+// versionLine returns the output of --version.
 func versionLine() string {
 	b := cli.ThisBuild()
 	revision := b.Revision

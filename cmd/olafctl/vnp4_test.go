@@ -27,10 +27,10 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// builtStandIn is what the tests compile.
+// builtStandIn contains the programs that the tests compile.
 type builtStandIn struct {
 	program string   // this command, for the driver's child process
-	flags   []string // that name the driver
+	flags   []string // flags that name the driver
 }
 
 // standIn is a card whose tables the stand-in driver writes through their windows.
@@ -51,7 +51,7 @@ func buildStandIn(t *testing.T) (b builtStandIn) {
 	}
 	b.program = filepath.Join(dir, "olafctl")
 	build("go", "build", "-tags", "vnp4", "-o", b.program, ".")
-	for _, n := range []string{"1", "2"} { // one shared object has one set of tables
+	for _, n := range []string{"1", "2"} { // a shared object has one set of tables
 		library := filepath.Join(dir, "driver"+n+".so")
 		build("gcc", "-shared", "-fPIC", "-o", library, "../../p4ctl/vnp4/testdata/standin.c")
 		b.flags = append(b.flags, "--vnp4-"+n, library+":XilVitisNetP4TargetConfig_standin")
@@ -66,7 +66,7 @@ func newStandIn(t *testing.T, b builtStandIn) *standIn {
 	if s.Card, err = pcietest.New(twin.Config{Tables: s.tables, Wire: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context(), olaf.Millisecond); err != nil { // it has been on for a while
+	if err := s.Wait(t.Context(), olaf.Millisecond); err != nil { // the card has been on for a while
 		t.Fatal(err)
 	}
 	s.tables.Attach(s.Card)
@@ -91,7 +91,7 @@ func (s *standIn) Next(p *capture.Packet) error {
 	return nil
 }
 
-// environment is a host with this card in it.
+// environment returns an environment with this card.
 func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer) *cli.Env {
 	t.Helper()
 	env := testEnvironment(stdout, stderr)
@@ -118,7 +118,7 @@ func TestCardWithStandInDriver(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { refuseStandIn(t, newStandIn(t, built)) })
 }
 
-// refuseStandIn names drivers that are none, or not this card's.
+// refuseStandIn uses files that are not drivers, or not for this card.
 func refuseStandIn(t *testing.T, card *standIn) {
 	library := strings.TrimSuffix(card.flags[1], ":XilVitisNetP4TargetConfig_standin")
 	for _, c := range []struct {
@@ -181,8 +181,8 @@ func lendStandIn(t *testing.T, card *standIn) {
 // standInBench fits into the stand-in's tables.
 const standInBench = "bench --runs 2 --out-rate 40G --clusters 3 --workers 6 --updates 100 --keep=false -q -o json"
 
-// benchStandIn is the whole way from a command line to a card: tables through a driver in a child
-// process, and frames through a capture. What is counted is what the twin counts.
+// benchStandIn runs a bench on the card, with tables through a driver in a child process and frames through a capture,
+// and compares the counters with the twin's.
 func benchStandIn(t *testing.T, card *standIn) {
 	dir := t.TempDir()
 	bench := func(env *cli.Env, args ...string) {
@@ -203,7 +203,8 @@ func benchStandIn(t *testing.T, card *standIn) {
 		if *g.Of("received") != *w.Of("received") || *g.Of("aggregated") != *w.Of("aggregated") || got.Rows[i].Runs != 2 {
 			t.Errorf("%s: %+v, want %+v", want.Rows[i].Queue, g.Of("received"), w.Of("received"))
 		}
-		if off := math.Abs(float64(g.Of("aom_cluster_ns").Mean - w.Of("aom_cluster_ns").Mean)); !(off <= 1) { // ns; both have one clock
+		// ns; both have one clock
+		if off := math.Abs(float64(g.Of("aom_cluster_ns").Mean - w.Of("aom_cluster_ns").Mean)); !(off <= 1) {
 			t.Errorf("%s: AoM %v, want %v", want.Rows[i].Queue, g.Of("aom_cluster_ns").Mean, w.Of("aom_cluster_ns").Mean)
 		}
 	}

@@ -58,7 +58,7 @@ func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 		f.Versus = ""
 	}
 	if wrong := Misnamed(f.Queue, versus); given && !whole && wrong != "" {
-		return nil, f.fail(f.lines.Of("versus"), fmt.Sprintf("versus: %s; leave it out, or say %s", wrong, Nobody))
+		return nil, f.fail(f.lines.Of("versus"), fmt.Sprintf("versus: %s; leave it out, or use %s", wrong, Nobody))
 	}
 	switch {
 	case f.Trace != nil:

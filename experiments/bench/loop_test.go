@@ -262,7 +262,7 @@ func TestLoopOptionsInAFile(t *testing.T) {
 			if option == "slots" || option == system.OptionH {
 				line = 2
 			}
-			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s means nothing to %s in mode sync, which takes ", line, option, found.Name)
+			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s does not apply to %s in mode sync, which takes ", line, option, found.Name)
 			if kind, _ := olaf.KindOf(err); err == nil || !strings.HasPrefix(err.Error(), want) || kind != olaf.Usage || strings.Contains(err.Error(), "--h,") {
 				t.Errorf("%v, want %q", err, want)
 			}

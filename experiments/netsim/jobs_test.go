@@ -290,7 +290,7 @@ func TestWaitingInAFile(t *testing.T) {
 		"switchml":                "",
 		"swichml":                 `unknown system "swichml"`,
 		"ring":                    "the sums of ring do not go on to a server above the switches; those of iswitch, switchml, atp do",
-		"switchml\n    h: 3":      "--h means nothing to switchml in mode sync",
+		"switchml\n    h: 3":      "--h does not apply to switchml in mode sync",
 		"switchml\n    mode: any": `switchml has no mode "any"`,
 		"switchml\n    loss: 2":   "a loss of 2; it must be 0 to 1",
 	} {

@@ -182,7 +182,7 @@ func (m *Mode) Refuse(system *System, given []string) error {
 			if len(m.Takes) > 0 {
 				takes = "--" + strings.Join(m.Takes, ", --")
 			}
-			return fmt.Errorf("%w: --%s means nothing to %s in mode %s, which takes %s", ErrOptions, name, system.Name, m.Name, takes)
+			return fmt.Errorf("%w: --%s does not apply to %s in mode %s, which takes %s", ErrOptions, name, system.Name, m.Name, takes)
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func (t *Target) check(force bool) error {
 	}
 	folder := filepath.Dir(t.Path)
 	if _, err := os.Stat(folder); t.Folder == "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s can't be written: the folder %s does not exist: %w", t.Path, folder, fs.ErrNotExist)
+		return fmt.Errorf("%s cannot be written: the folder %s does not exist: %w", t.Path, folder, fs.ErrNotExist)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// Flags are the flags of bench, on top of the defaults of table1.
+// Flags are the flags of bench; the defaults are those of table1.
 type Flags struct {
 	cli.KeepFlags
 	file     specFlags
@@ -43,7 +43,7 @@ type Flags struct {
 	pcap     string
 	prom     string
 	monitor  *monitor.Monitor // nil without prom
-	// recording writes pcap while the bench runs; nil without one.
+	// recording writes pcap while the bench runs; nil without pcap.
 	recording *bench.Recording
 	trace     traceTrafficFlags
 	loop      loopFlags
@@ -54,10 +54,10 @@ type Flags struct {
 	ageError  float64
 	swept     sweepcmd.Flags
 	beside    string
-	rows      *bench.Rows // for a dashboard that sets ages beside the twin's; nil without
+	rows      *bench.Rows // for a dashboard that compares ages with the twin's; nil otherwise
 	timeScale string
 	notes     []string
-	wires     testbed.Wires // of a testbed file
+	wires     testbed.Wires // from a testbed file
 	models    modelFlags
 }
 
@@ -80,8 +80,8 @@ Table 1. Runs with lost or untimed packets are reported as invalid. See docs/gui
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
-	f.add(cmd, env)
-	cmd.SetHelpFunc(cli.PrintHelp(env, f.applies))
+	f.addFlags(cmd, env)
+	cmd.SetHelpFunc(cli.PrintHelp(env, f.appliesTo))
 	return cmd
 }
 
@@ -92,8 +92,8 @@ var rareSystemFlags = []string{
 	"aggregators", "fraction", "spread", "delay", "limit", slotRanges,
 }
 
-// applies reports whether a flag has a meaning for the system that the command line names, so that help lists it.
-func (f *Flags) applies(flag string) bool {
+// appliesTo reports whether a flag has a meaning for the system that the command line names, so that help lists it.
+func (f *Flags) appliesTo(flag string) bool {
 	s, err := f.Spec.Systems.Find(f.Spec.Queue)
 	if err != nil {
 		return true
@@ -102,7 +102,8 @@ func (f *Flags) applies(flag string) bool {
 		return slices.Contains(modelTakes, flag) || flag == "help"
 	}
 	switch closed := !s.Open() || f.loop.Mode != "" && f.loop.Mode != netsim.Open; {
-	case slices.Contains(modelOnly, flag), closed && slices.Contains(openOnly, flag), !closed && slices.Contains(loopOnly, flag):
+	case slices.Contains(modelOnly, flag), closed && slices.Contains(openOnly, flag), !closed &&
+		slices.Contains(loopOnly, flag):
 		return false
 	case flag == modeFlag:
 		return len(s.Modes) > 1
@@ -115,7 +116,7 @@ func (f *Flags) applies(flag string) bool {
 	return true
 }
 
-func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
+func (f *Flags) addFlags(cmd *cobra.Command, env *cli.Env) {
 	f.AddSpec(cmd)
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		f.file.addSchema(cmd)
@@ -123,7 +124,8 @@ func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
 	})
 	f.swept.AddTo(cmd)
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false, "skip the check for long runs, large memory and million-cell sweeps")
+		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false,
+			"skip the check for long runs, large memory and million-cell sweeps")
 	})
 	cli.InGroup(cmd, cli.OutputFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard with one run in slow motion")
@@ -133,8 +135,10 @@ func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
 	f.KeepFlags.Add(cmd)
 	f.Card.Add(cmd)
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
-		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
-		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "withhold ages if the clock error exceeds this percentage of the mean AoM")
+		cmd.Flags().StringVar(&f.listen, "p4rt", "",
+			"also serve P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
+		cmd.Flags().Float64Var(&f.ageError, "age-error", 10,
+			"withhold ages if the clock error exceeds this percentage of the mean AoM")
 	})
 	f.addReal(cmd)
 	f.models.add(cmd)
@@ -144,20 +148,22 @@ func (f *Flags) add(cmd *cobra.Command, env *cli.Env) {
 	cli.MarkRare(cmd, rareSystemFlags...)
 }
 
-// besideTwin is what a measured age can be set beside.
+// besideTwin is the value of --beside for a comparison with the twin.
 const besideTwin = "twin"
 
 // addReal adds the flags of devices in real time.
 func (f *Flags) addReal(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
-		cmd.Flags().StringVar(&f.beside, "beside", "", "compare ages with the twin's, for the plan and for the logged arrivals: twin")
-		cmd.Flags().StringVar(&f.timeScale, "time-scale", "", "divide all rates, such as 1/500; for devices timed by a processor")
+		cmd.Flags().StringVar(&f.beside, "beside", "",
+			"compare ages with the twin's, for the plan and for the logged arrivals: twin")
+		cmd.Flags().StringVar(&f.timeScale, "time-scale", "",
+			"divide all rates, such as 1/500; for devices timed by a processor")
 	})
 	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
 }
 
-// slow scales all rates by --time-scale, and says by what; empty of one that was not given.
-func (f *Flags) slow() (string, error) {
+// scaleRates divides all rates by --time-scale and returns a note about it; empty without the flag.
+func (f *Flags) scaleRates() (string, error) {
 	if f.timeScale == "" {
 		return "", nil
 	}
@@ -166,13 +172,13 @@ func (f *Flags) slow() (string, error) {
 		return "", err
 	}
 	w := &f.Spec.Workload
-	for _, r := range append([]*olaf.Rate{&w.MeanRate, &w.LineRate}, pointers(f.Spec.OutRates)...) {
+	for _, r := range append([]*olaf.Rate{&w.MeanRate, &w.LineRate}, ratePointers(f.Spec.OutRates)...) {
 		*r /= olaf.Rate(by)
 	}
-	return fmt.Sprintf("time scale %s: all rates are those that were asked for, divided by %d", f.timeScale, by), nil
+	return fmt.Sprintf("time scale %s: all rates are the requested ones divided by %d", f.timeScale, by), nil
 }
 
-func pointers(rates []olaf.Rate) []*olaf.Rate {
+func ratePointers(rates []olaf.Rate) []*olaf.Rate {
 	p := make([]*olaf.Rate, len(rates))
 	for i := range rates {
 		p[i] = &rates[i]
@@ -190,7 +196,7 @@ func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// AddSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
+// AddSpec adds the flags of a specification, with f.Spec and f.OutRates as their defaults.
 func (f *Flags) AddSpec(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
@@ -205,7 +211,7 @@ func (f *Flags) AddSpec(cmd *cobra.Command) {
 func (f *Flags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.Spec, cmd.Flags()
 	systems := s.Systems.Benched().Names
-	tested := append(systems(), onServers(s.Systems)...)
+	tested := append(systems(), serverSystems(s.Systems)...)
 	cli.AddSystem(cmd, &s.Queue, "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, or none")
 	flags.IntVar(&f.h, "h", 0, "updates per sum; default a cluster's workers")
@@ -233,14 +239,15 @@ func (f *Flags) addTraffic(cmd *cobra.Command) {
 	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
 	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates per worker")
 	flags.Var(&w.Size, "size", "frame size of an update")
-	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of log-normal cluster weights; 0 for equal")
+	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma,
+		"spread of log-normal cluster weights; 0 for equal")
 	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters in one burst; 0 for all")
 	f.trace.add(flags)
 }
 
-// Resolve turns the file, if there is one, and the flags into a specification.
-func (f *Flags) Resolve(cmd *cobra.Command, env *cli.Env) error {
-	if err := f.file.load(cmd, env, &f.Spec); err != nil {
+// ResolveSpec turns the file, if there is one, and the flags into a specification.
+func (f *Flags) ResolveSpec(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.file.loadFile(cmd, env, &f.Spec); err != nil {
 		return err
 	}
 	given := cmd.Flags().Changed
@@ -249,25 +256,25 @@ func (f *Flags) Resolve(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 	}
-	if err := f.loop.close(cmd, env, f.Device, &f.Spec); err != nil {
+	if err := f.loop.closeLoop(cmd, env, f.Device, &f.Spec); err != nil {
 		return err
 	}
 	if f.Spec.Topology == bench.ToWorkers && !given("versus") && f.file.path == "" {
-		f.Spec.Versus = "" // nothing that only queues answers workers
+		f.Spec.Versus = "" // a system that only queues sends no answers to workers
 	}
 	if f.Spec.Versus == bench.Nobody {
 		f.Spec.Versus = ""
 	}
-	if err := f.override(given); err != nil {
+	if err := f.applyOverrides(given); err != nil {
 		return err
 	}
 	if f.trace.name != "" && given("burst") {
-		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
+		return cli.UsageError("--burst and --trace do not go together: the trace determines when updates leave")
 	}
 	if err := f.checkFiles(); err != nil {
 		return err
 	}
-	return f.trace.resolve(given, &f.Spec)
+	return f.trace.resolveTrace(given, &f.Spec)
 }
 
 func (f *Flags) parseRates() error {
@@ -282,8 +289,8 @@ func (f *Flags) parseRates() error {
 	return nil
 }
 
-// override lets the flags that were given take the place of what a system or a profile says.
-func (f *Flags) override(given func(string) bool) error {
+// applyOverrides sets the fields whose flags are given over the values of a system or a profile.
+func (f *Flags) applyOverrides(given func(string) bool) error {
 	if given("h") {
 		if f.h < 1 || f.h > bench.MaxH {
 			return cli.UsageError("--h %d: use 1 to %d", f.h, bench.MaxH)
@@ -306,18 +313,19 @@ func (f *Flags) override(given func(string) bool) error {
 	return nil
 }
 
-// checkFiles refuses files that cannot be written as they were asked for.
+// checkFiles rejects output files that cannot be written as requested.
 func (f *Flags) checkFiles() error {
-	for _, err := range []error{f.to.Check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.EndsIn("--metrics-file", f.prom, ".prom"), cli.Distinct(f.files()...)} {
+	for _, err := range []error{f.to.CheckNames(), cli.CheckExtension("--pcap", f.pcap, ".pcap", ".pcapng"),
+		cli.CheckExtension("--metrics-file", f.prom, ".prom"), cli.CheckDistinct(f.listFiles()...)} {
 		if err != nil {
 			return err
 		}
 	}
-	return cli.RefuseAnyExisting(f.to.Force, f.files()...)
+	return cli.RefuseAnyExisting(f.to.Force, f.listFiles()...)
 }
 
-// consistent refuses flags that would do nothing and an address that nobody can listen at.
-func (f *Flags) consistent(cmd *cobra.Command, env *cli.Env) error {
+// checkFlags rejects flags that do not apply and an invalid address of --p4rt.
+func (f *Flags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if !f.tui {
 		if err := cli.RefuseViewFlags(cmd); err != nil {
 			return err
@@ -327,7 +335,7 @@ func (f *Flags) consistent(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if wrong := bench.Misnamed(f.Spec.Queue, f.Spec.Versus); cmd.Flags().Changed("versus") && wrong != "" {
-		return cli.UsageError("--versus %q: %s; leave it out, or say %s", f.Spec.Versus, wrong, bench.Nobody)
+		return cli.UsageError("--versus %q: %s; leave it out, or use %s", f.Spec.Versus, wrong, bench.Nobody)
 	}
 	device, _, err := env.Devices.Of(f.Device)
 	if err != nil {
@@ -345,7 +353,7 @@ func (f *Flags) consistent(cmd *cobra.Command, env *cli.Env) error {
 			return fmt.Errorf("--beside: %w", err)
 		}
 	default:
-		return cli.UsageError("--beside %q: there is only %s", f.beside, besideTwin)
+		return cli.UsageError("--beside %q: use %s", f.beside, besideTwin)
 	}
 	switch {
 	case cmd.Flags().Changed("age-error") && device.Can(testbed.VirtualTime):
@@ -366,40 +374,40 @@ func (f *Flags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.file.schema {
 		return cli.PrintText(env, func() ([]byte, error) { return bench.FileSchema(env.Systems) })
 	}
-	if err := f.swept.Settle(); err != nil {
+	if err := f.swept.SettleAddress(); err != nil {
 		return err
 	}
 	if found, err := env.Systems.Find(f.Spec.Queue); err == nil && found.OnServers {
-		return f.models.run(cmd, env, f, found)
+		return f.models.runModels(cmd, env, f, found)
 	}
-	if err := errors.Join(f.models.refuse(cmd, env.Systems), f.settleLab(cmd, env)); err != nil {
+	if err := errors.Join(f.models.refuseFlags(cmd, env.Systems), f.settleLab(cmd, env)); err != nil {
 		return err
 	}
 	if len(f.swept.Axes) > 0 {
-		return f.sweep(cmd, env)
+		return f.sweepSpec(cmd, env)
 	}
-	if err := errors.Join(f.swept.Refuse(cmd), f.consistent(cmd, env)); err != nil {
+	if err := errors.Join(f.swept.RefuseSweepOnly(cmd), f.checkFlags(cmd, env)); err != nil {
 		return err
 	}
-	if err := f.settle(cmd, env); err != nil {
+	if err := f.settleSpec(cmd, env); err != nil {
 		return err
 	}
 	if f.format == cli.YAML {
-		return f.file.print(env, f.Spec, append(f.file.expected(), f.expect.Texts...))
+		return f.file.printFile(env, f.Spec, append(f.file.expectations(), f.expect.Texts...))
 	}
-	return f.measure(cmd, env)
+	return f.measureSpec(cmd, env)
 }
 
-// settle makes file and flags into what runs and what is expected of it, and refuses what cannot be planned.
-func (f *Flags) settle(cmd *cobra.Command, env *cli.Env) error {
-	if err := f.Resolve(cmd, env); err != nil {
+// settleSpec resolves the file and the flags, including expectations, and checks that the bench can be planned.
+func (f *Flags) settleSpec(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.ResolveSpec(cmd, env); err != nil {
 		return err
 	}
-	if err := errors.Join(f.inRealTime(env), f.patience(env, cmd.Flags().Changed("yes"))); err != nil {
+	if err := errors.Join(f.checkRealTime(env), f.checkPatience(env, cmd.Flags().Changed("yes"))); err != nil {
 		return err
 	}
 	watch.PaceLoop(cmd, &f.view, &f.Spec)
-	scaled, err := f.slow()
+	scaled, err := f.scaleRates()
 	if err != nil {
 		return err
 	}
@@ -410,52 +418,52 @@ func (f *Flags) settle(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := f.expect.Resolve(f.file.expected(), plan.Measures(), configurationsOf(plan)); err != nil {
+	if err := f.expect.ResolveRules(f.file.expectations(), plan.Measures(), configurationsOf(plan)); err != nil {
 		return f.file.read.Locate(err)
 	}
 	return nil
 }
 
-// measure carries the specification out, and keeps, prints and judges what came out.
-func (f *Flags) measure(cmd *cobra.Command, env *cli.Env) error {
-	if err := f.Check(env); err != nil {
+// measureSpec runs the specification, and keeps, prints and judges the result.
+func (f *Flags) measureSpec(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.CheckStore(env); err != nil {
 		return err
 	}
-	access, err := f.Card.Access(cmd, env, f.Device)
+	access, err := f.Card.AccessCard(cmd, env, f.Device)
 	if err != nil {
 		return err
 	}
 	access.Wires = f.wires
 	started := env.Now()
-	sinks := f.watchers(cmd, env)
+	sinks := f.eventSinks(cmd, env)
 	if f.pcap != "" {
-		if f.recording, err = f.record(env); err != nil {
+		if f.recording, err = f.startRecording(env); err != nil {
 			return err
 		}
-		defer f.recording.Abandon() // once committed, nothing is left to abandon
+		defer f.recording.Abandon() // does nothing after the commit
 		sinks = append(sinks, f.recording)
 	}
 	if f.prom != "" {
 		f.monitor = cli.NewMonitor()
 	}
-	kept := f.Events(env, started)
+	kept := f.KeepEvents(env, started)
 	stream := bench.NewStream(slices.Concat(sinks, f.monitor.Sinks(), kept.Sinks())...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
-		return errors.Join(cli.NothingToShow(err), kept.Abort())
+		return errors.Join(cli.MarkNothingToShow(err), kept.Abort())
 	}
-	cli.Stamp(env, started, report)
-	return f.conclude(env, report, kept, err)
+	cli.StampProvenance(env, started, report)
+	return f.concludeRun(env, report, kept, err)
 }
 
-// watchers hear of what happens while the bench runs: who reads its events, a dashboard, and whoever waits for the tables.
-func (f *Flags) watchers(cmd *cobra.Command, env *cli.Env) []bench.Sink {
+// eventSinks returns the sinks for a bench's events: event lines, the dashboard, and the announcer of --p4rt.
+func (f *Flags) eventSinks(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 	sinks := cli.EventSinks(env, f.format)
 	if f.tui && f.beside != "" {
 		f.rows = new(bench.Rows)
 		sinks = append(sinks, f.rows)
 		if !cmd.Flags().Changed("speed") {
-			f.view.Speed = "1s" // as fast as what is measured beside it
+			f.view.Speed = "1s" // as fast as the bench
 		}
 	}
 	if f.listen != "" && !f.tui {
@@ -464,14 +472,15 @@ func (f *Flags) watchers(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 	return sinks
 }
 
-// conclude keeps, exports, prints and judges the report of a bench that ended with err. A report that cannot be kept is
-// exported and printed all the same.
-func (f *Flags) conclude(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
+// concludeRun keeps, exports, prints and judges the report of a bench that ended with err. A report that cannot be kept
+// is still exported and printed.
+func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
 	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
-	if err = cli.GeneratorInterrupted(err); err == nil { // before the report is printed, to a reader who may leave early, such as head
-		err = f.export(env, report)
+	// before the report is printed to a reader that may leave early, such as head
+	if err = cli.MarkGeneratorInterrupted(err); err == nil {
+		err = f.writeExports(env, report)
 	} else {
-		f.notWritten(env)
+		f.reportUnwritten(env)
 	}
 	if err := errors.Join(err, unkept, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
@@ -479,19 +488,21 @@ func (f *Flags) conclude(env *cli.Env, report *bench.Measurement, kept *cli.Keep
 	if err := report.Err(); err != nil {
 		return err
 	}
-	if err := f.expect.Judge(env, report.Bench.Rows); err != nil {
+	if err := f.expect.JudgeRows(env, report.Bench.Rows); err != nil {
 		return err
 	}
 	return experiments.Expected(report.Paper())
 }
 
-// inRealTime refuses what hosts that wait have in virtual time alone.
-func (f *Flags) inRealTime(env *cli.Env) error {
+// checkRealTime rejects options that closed-loop workers have only in virtual time.
+func (f *Flags) checkRealTime(env *cli.Env) error {
 	if f.Spec.Loop == nil {
 		return nil
 	}
 	if f.beside != "" {
-		return cli.UsageError("--beside sets ages of a plan's updates beside each other, and hosts that wait send by no plan; bench them with -d %s as well, and 'olafctl runs compare' the two", env.Devices.Default())
+		return cli.UsageError("--beside compares ages of planned updates, but workers that wait for answers do not "+
+			"send by a plan; run the bench with -d %s as well, and compare both with 'olafctl runs "+
+			"compare'", env.Devices.Default())
 	}
 	if f.tui {
 		if err := env.Devices.Check(f.Device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
@@ -501,34 +512,34 @@ func (f *Flags) inRealTime(env *cli.Env) error {
 	return nil
 }
 
-// patience refuses what takes long in virtual time unless it was asked for.
-func (f *Flags) patience(env *cli.Env, asked bool) error {
+// checkPatience rejects a loop that takes long in virtual time, unless --yes is given.
+func (f *Flags) checkPatience(env *cli.Env, asked bool) error {
 	switch {
 	case f.Spec.Loop == nil && asked:
-		return cli.UsageError("--yes is of a sweep, and of workers that wait for answers; leave it out")
+		return cli.UsageError("--yes applies only to a sweep or to workers that wait for answers; leave it out")
 	case asked, env.Devices.Check(f.Device, testbed.VirtualTime) != nil:
 		return nil
 	}
 	return f.Spec.Patience()
 }
 
-// record begins the capture file of --pcap.
-func (f *Flags) record(env *cli.Env) (*bench.Recording, error) {
+// startRecording creates the capture file of --pcap.
+func (f *Flags) startRecording(env *cli.Env) (*bench.Recording, error) {
 	if f.Spec.Loop == nil && env.Devices.Check(f.Device, testbed.ShowsEnds) == nil {
 		return bench.RecordEnds(f.pcap, f.to.Force, testbed.EndNames...)
 	}
 	return f.Spec.Record(f.pcap, f.to.Force)
 }
 
-// sweep varies options instead.
-func (f *Flags) sweep(cmd *cobra.Command, env *cli.Env) error {
+// sweepSpec runs a sweep instead of a bench.
+func (f *Flags) sweepSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err := env.Devices.Check(f.Device, testbed.Repeats); err != nil {
 		return fmt.Errorf("--sweep: %w", err)
 	}
 	if f.format == cli.YAML || f.format == cli.JSONL {
 		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
 	}
-	file, err := f.swept.File(cmd, SweepCommand(env), "xlsx", "report", "device")
+	file, err := f.swept.SweepFile(cmd, SweepCommand(env), "xlsx", "report", "device")
 	if err != nil {
 		return err
 	}
@@ -536,11 +547,12 @@ func (f *Flags) sweep(cmd *cobra.Command, env *cli.Env) error {
 		file.Runs = f.Spec.Runs
 	}
 	s := &f.swept.GridFlags
-	s.Where, s.To, s.Format, s.Quiet, s.Explain, s.Tui, s.View = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain, f.tui, f.view
-	return f.swept.Short(cmd, env, file)
+	s.Where, s.To, s.Format, s.Quiet, s.Explain, s.Tui, s.View = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain,
+		f.tui, f.view
+	return f.swept.RunGrid(cmd, env, file)
 }
 
-// configurationsOf are the points of a plan, as expectations name them.
+// configurationsOf returns the configurations of a plan, as expectations name them.
 func configurationsOf(p *bench.Plan) []expect.Configuration {
 	at := make([]expect.Configuration, len(p.Configs))
 	for i := range p.Configs {
@@ -549,16 +561,18 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 	return at
 }
 
-// carryOut runs the specification beside a dashboard or a progress bar.
-func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
+// carryOut runs the specification with a dashboard or a progress bar.
+func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access,
+	stream *bench.Stream) (*bench.Measurement, error) {
+	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError,
+		Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
 		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
 		shown := &watch.Background{
 			Run: func(ctx context.Context) (bench.Report, error) {
 				report, err := bench.Measure(ctx, f.Spec, options)
 				if report == nil {
-					return nil, err // not a Report that holds nothing
+					return nil, err // not a non-nil Report with a nil pointer
 				}
 				return report, err
 			},
@@ -567,7 +581,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 		if f.rows != nil {
 			shown.Rows = f.rows.Newest
 		}
-		report, err := watch.Beside(ctx, env, d, f.Spec, shown)
+		report, err := watch.RunBeside(ctx, env, d, f.Spec, shown)
 		bench, _ := report.(*bench.Measurement)
 		return bench, err
 	}
@@ -576,7 +590,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 	return bench.Measure(ctx, f.Spec, options)
 }
 
-// announcer tells where a second controller can connect, once the tables are there.
+// announcer prints the address for a second controller once the tables are written.
 type announcer struct {
 	env    *cli.Env
 	listen string
@@ -589,35 +603,35 @@ func (a *announcer) Event(e bench.Event) error {
 	return nil
 }
 
-// files are those that were asked for; empty names stand for none.
-func (f *Flags) files() []string { return []string{f.to.Xlsx, f.to.Report, f.pcap, f.prom} }
+// listFiles returns the requested files; an empty name means none.
+func (f *Flags) listFiles() []string { return []string{f.to.Xlsx, f.to.Report, f.pcap, f.prom} }
 
-// notWritten names the files that were asked for and that an unfinished run does not get.
-func (f *Flags) notWritten(env *cli.Env) {
-	for _, path := range f.files() {
+// reportUnwritten lists the requested files that an unfinished run does not write.
+func (f *Flags) reportUnwritten(env *cli.Env) {
+	for _, path := range f.listFiles() {
 		if path != "" {
 			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
 		}
 	}
 }
 
-// export writes the files that were asked for and says where they are.
-func (f *Flags) export(env *cli.Env, report *bench.Measurement) error {
-	if err := f.to.Write(env, report.Result()); err != nil {
+// writeExports writes the requested files and reports them.
+func (f *Flags) writeExports(env *cli.Env, report *bench.Measurement) error {
+	if err := f.to.WriteFiles(env, report.Result()); err != nil {
 		return err
 	}
 	if f.monitor != nil {
-		f.monitor.Verdicts(report.Bench.Experiment, report.Paper())
+		f.monitor.AddVerdicts(report.Bench.Experiment, report.Paper())
 		if err := f.monitor.WriteFile(f.prom); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "metrics: %s\n", f.prom)
 	}
-	return f.committed(env, fmt.Sprintf("run 1 of %s at %v", f.Spec.Queue, f.Spec.OutRates[0]))
+	return f.commitCapture(env, fmt.Sprintf("run 1 of %s at %v", f.Spec.Queue, f.Spec.OutRates[0]))
 }
 
-// committed lets the capture appear, if there is one, and says what of it is.
-func (f *Flags) committed(env *cli.Env, of string) error {
+// commitCapture completes the capture, if there is one, and reports what it contains.
+func (f *Flags) commitCapture(env *cli.Env, of string) error {
 	if f.recording == nil {
 		return nil
 	}

@@ -17,14 +17,17 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// SweepCommand is what can be varied of a bench on the twin: one system at one output rate a cell.
+// SweepCommand returns the command that sweeps benches on the twin, with one system at one output rate per cell.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	carrier, lots := cells.Carrier{Systems: env.Systems}, new(bench.Lots)
-	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs, Patience: carrier.BenchPatience, Close: lots.Close}
+	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField,
+		Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs,
+		Patience: carrier.BenchPatience, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 		return carrier.Bench(ctx, lots, spec, from, n)
 	}
-	c.Options, c.Fields = sweepcmd.OptionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
+	c.Options, c.Fields = sweepcmd.OptionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"},
+		[]string{"seed", "versus", "queue"})
 	for i := range c.Fields {
 		if c.Fields[i].Name == outRate {
 			c.Fields[i].Type = grid.Rate
@@ -48,12 +51,12 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 
 const outRate = "out-rate"
 
-// benchCells makes specifications of what the flags of bench say.
+// benchCells turns the flags of bench into specifications of cells.
 type benchCells struct {
 	*Flags
 	env  *cli.Env
 	cmd  *cobra.Command
-	base bench.Spec // what all cells share
+	base bench.Spec // shared by all cells
 }
 
 func newBenchCells(env *cli.Env) *benchCells {
@@ -63,18 +66,18 @@ func newBenchCells(env *cli.Env) *benchCells {
 	return b
 }
 
-// begin reads what all cells share.
+// begin reads the options that all cells share.
 func (b *benchCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-	if err := sweepcmd.Give(b.cmd.Flags(), options); err != nil {
+	if err := sweepcmd.SetOptions(b.cmd.Flags(), options); err != nil {
 		return nil, err
 	}
 	b.file.path = file
-	err := b.Resolve(b.cmd, b.env)
-	b.file.path, b.base = "", b.Spec // which need not be read for every cell
+	err := b.ResolveSpec(b.cmd, b.env)
+	b.file.path, b.base = "", b.Spec // read only once, not for every cell
 	return b, err
 }
 
-// Axes are output rates and systems, where there are several and nobody varies them.
+// Axes returns the output rates and the systems, unless the sweep varies them.
 func (b *benchCells) Axes(given []string) (own []grid.Axis) {
 	if !slices.Contains(given, outRate) {
 		a := grid.Axis{Name: outRate}
@@ -89,7 +92,7 @@ func (b *benchCells) Axes(given []string) (own []grid.Axis) {
 	return own
 }
 
-// Cell is the specification of one system at one output rate.
+// Cell returns the specification of one system at one output rate.
 func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	b.Spec = b.base
 	if b.base.Trace != nil {
@@ -109,10 +112,10 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 		}
 		options = append(options, v)
 	}
-	if err := sweepcmd.Give(b.cmd.Flags(), options); err != nil {
+	if err := sweepcmd.SetOptions(b.cmd.Flags(), options); err != nil {
 		return nil, err
 	}
-	if err := b.Resolve(b.cmd, b.env); err != nil {
+	if err := b.ResolveSpec(b.cmd, b.env); err != nil {
 		return nil, err
 	}
 	if slices.Contains(b.Spec.Queues(), of) {

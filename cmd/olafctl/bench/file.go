@@ -10,24 +10,24 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 )
 
-// specFlags let a bench be described in a file.
+// specFlags are the flags for a bench that a file describes.
 type specFlags struct {
 	path   string
 	schema bool
-	read   *bench.File // nil without one
+	read   *bench.File // nil without a file
 }
 
 func (f *specFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.path, "file", "f", "", "bench file to run (- for stdin); flags override")
 }
 
-// addSchema lets a command explain the file.
+// addSchema adds the flag that prints the file's schema.
 func (f *specFlags) addSchema(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
 }
 
-// load puts what the file says below the flags that were given.
-func (f *specFlags) load(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) error {
+// loadFile reads the file. Flags that are given take precedence over it.
+func (f *specFlags) loadFile(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) error {
 	if f.path == "" {
 		return nil
 	}
@@ -45,22 +45,22 @@ func (f *specFlags) load(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) err
 	cmd.Flags().Visit(func(flag *pflag.Flag) { said[flag] = flag.Value.String() })
 	*spec = f.read.Spec
 	for flag, text := range said {
-		if _, list := flag.Value.(pflag.SliceValue); !list { // whose values are not in the specification
+		if _, list := flag.Value.(pflag.SliceValue); !list { // lists are not part of the specification
 			err = errors.Join(err, flag.Value.Set(text))
 		}
 	}
 	return err
 }
 
-// expected are the rules of the file.
-func (f *specFlags) expected() []string {
+// expectations returns the expectations in the file.
+func (f *specFlags) expectations() []string {
 	if f.read == nil {
 		return nil
 	}
 	return f.read.Expect
 }
 
-// print writes what would run, and what would be expected of it.
-func (f *specFlags) print(env *cli.Env, spec bench.Spec, expect []string) error {
+// printFile writes the plan and its expectations as a file.
+func (f *specFlags) printFile(env *cli.Env, spec bench.Spec, expect []string) error {
 	return cli.PrintText(env, bench.File{Spec: spec, Expect: expect}.Text)
 }

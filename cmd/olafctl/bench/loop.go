@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// loopFlags say what hosts do that wait for answers.
+// loopFlags are the flags of closed-loop workers.
 type loopFlags struct {
 	bench.Loop
 	jobs, fan, aggregators int
@@ -25,17 +25,20 @@ type loopFlags struct {
 	ranges                 string
 }
 
-// modeFlag is how workers wait.
+// modeFlag selects how workers wait.
 const modeFlag = "mode"
 
-// slotRanges is the flag of slots that are each job's alone.
+// slotRanges is the flag with the slots that each job has to itself.
 const slotRanges = "slot-ranges"
 
-// loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
+// loopOnly are flags that do not apply to workers that do not wait, openOnly those that do not apply to workers that
+// do.
 var (
-	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "racks", "limit", slotRanges}, waitingOptions()...)
+	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss",
+		"racks", "limit", slotRanges}, waitingOptions()...)
 	openOnly = []string{
-		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
+		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging",
+		"trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "time-scale",
 	}
 )
@@ -59,11 +62,15 @@ func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
 	flags.Var(&f.Packet, system.OptionPacket, "payload of a switchml packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets in flight per worker")
 	flags.Var(&f.Timeout, system.OptionTimeout, "retransmission timeout")
-	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "loss recovery: resend|none for atp, help|fbcast|none for iswitch sync")
-	flags.StringVar(&f.Profile, system.OptionProfile, "", "program variant: p4ml|paper for atp, isw-1|isw-x for iswitch sync")
+	flags.StringVar(&f.Recovery, system.OptionRecovery, "",
+		"loss recovery: resend|none for atp, help|fbcast|none for iswitch sync")
+	flags.StringVar(&f.Profile, system.OptionProfile, "",
+		"program variant: p4ml|paper for atp, isw-1|isw-x for iswitch sync")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "how atp jobs share aggregators: dynamic|static")
-	flags.StringVar(&f.Mode, modeFlag, "", "closed loop ("+strings.Join(modes, "|")+") or "+netsim.Open+" (workers send without waiting)")
-	flags.IntVar(&f.bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S above which gradients are discarded")
+	flags.StringVar(&f.Mode, modeFlag, "",
+		"closed loop ("+strings.Join(modes, "|")+") or "+netsim.Open+" (workers send without waiting)")
+	flags.IntVar(&f.bound, system.OptionBound, system.DefaultBound,
+		"iswitch async: staleness S above which gradients are discarded")
 	flags.StringVar(&f.ranges, slotRanges, "", "slots reserved for each job, such as 0-63,64-127")
 	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: adapt windows to congestion marks")
 	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch sync: let vectors longer than the table wrap around")
@@ -71,12 +78,13 @@ func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
 	cli.Complete(cmd, modeFlag, func() []string { return append([]string{netsim.Open}, modes...) })
 	cli.Complete(cmd, system.OptionPacket, func() []string { return []string{"256B", "1024B"} })
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Dynamic, system.Static} })
-	cli.Complete(cmd, system.OptionRecovery, func() []string { return []string{system.RecoverResend, system.RecoverNone} })
+	cli.Complete(cmd, system.OptionRecovery,
+		func() []string { return []string{system.RecoverResend, system.RecoverNone} })
 	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"p4ml", "paper", "isw-1", "isw-x"} })
 }
 
-// close makes a specification of workers that wait a loop, and refuses what does not go together.
-func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
+// closeLoop turns a specification of closed-loop workers into a loop, and rejects flags that do not go together.
+func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
 	given := cmd.Flags().Changed
 	row, _, err := env.Devices.Of(device)
 	if err != nil {
@@ -84,88 +92,92 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 	}
 	found, err := env.Systems.Find(spec.Queue)
 	if err == nil {
-		if err := f.choose(given, env, device, found, spec); err != nil {
+		if err := f.checkMode(given, env, device, found, spec); err != nil {
 			return err
 		}
 	}
-	loops := spec.Loops() || err == nil && cli.WaitsThere(row, found) || f.waits(given)
+	loops := spec.Loops() || err == nil && cli.WaitsThere(row, found) || f.asksToWait(given)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
-		case !given(name), name == system.OptionH && f.waits(given): // which says itself where it means nothing
+		case !given(name), name == system.OptionH && f.asksToWait(given): // it has its own error where it does not apply
 		case loops:
-			return cli.UsageError("--%s means nothing to %s, whose workers wait for answers", name, spec.Queue)
+			return cli.UsageError("--%s does not apply to %s, whose workers wait for answers", name, spec.Queue)
 		default:
-			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(env.Systems), ", "), waitsWhere(found))
+			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name,
+				strings.Join(loopSystems(env.Systems), ", "), remarkWaiting(found))
 		}
 	}
 	if !loops {
 		if given("values") {
 			if f.Values < 1 {
-				return cli.UsageError("--values %d: use 1 and more", f.Values)
+				return cli.UsageError("--values %d: use 1 or more", f.Values)
 			}
 			spec.Workload.Values = f.Values
 		}
-		if err == nil && found.Adds() && !spec.Accelerator { // which says more of what is missing
+		if err == nil && found.Adds() && !spec.Accelerator { // the accelerator has a more specific error
 			return env.Devices.NotBuilt(device, found.Program)
 		}
 		return nil
 	}
 	said := func(field string) bool { return slices.ContainsFunc(specFields[field], given) }
 	if spec.Loop == nil {
-		if f.waits(given) {
+		if f.asksToWait(given) {
 			spec.Loop = bench.DefaultLoop()
 			spec.Loop.Mode = f.Mode
 		}
 		spec.Close(said, !row.Can(testbed.VirtualTime))
-	} else if f.waits(given) {
+	} else if f.asksToWait(given) {
 		spec.Wait(f.Mode, said)
 	}
 	if err := refuseOptions(given, spec); err != nil {
 		return err
 	}
-	if err := f.place(given, spec); err != nil {
+	if err := f.setSizes(given, spec); err != nil {
 		return err
 	}
-	if err := f.give(given, spec.Loop); err != nil {
+	if err := f.setLoop(given, spec.Loop); err != nil {
 		return err
 	}
-	return loopsOn(env, device, spec)
+	return checkLoopDevice(env, device, spec)
 }
 
-// waits says that workers were asked for that wait for each other.
-func (f *loopFlags) waits(given func(string) bool) bool {
+// asksToWait reports whether the command line asks for workers that wait for each other.
+func (f *loopFlags) asksToWait(given func(string) bool) bool {
 	return given(modeFlag) && f.Mode != netsim.Open
 }
 
-// choose refuses a mode in which workers of a system can't wait, or not on a device.
-func (f *loopFlags) choose(given func(string) bool, env *cli.Env, device string, s *system.System, spec *bench.Spec) error {
+// checkMode rejects a mode that the system or the device does not support.
+func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device string, s *system.System,
+	spec *bench.Spec) error {
 	switch {
-	case !given(modeFlag) || s.OnServers: // which says itself what it takes
+	case !given(modeFlag) || s.OnServers: // such a system has its own check
 		return nil
-	case f.waits(given):
+	case f.asksToWait(given):
 		_, err := env.Systems.Looped().Mode(s, f.Mode)
 		return err
 	case !s.Open():
-		return cli.UsageError("--%s %s: workers of %s wait for each other, in mode %s; those of %s need not", modeFlag, netsim.Open, s.Name,
+		return cli.UsageError("--%s %s: workers of %s always wait for each other, in mode %s; those of %s need not",
+			modeFlag, netsim.Open, s.Name,
 			strings.Join(s.ModeNames(), " or "), strings.Join(env.Systems.Open().Names(), ", "))
 	case spec.Loop != nil:
-		return cli.UsageError("--%s %s: the file has a loop, whose workers wait; leave it out", modeFlag, netsim.Open)
+		return cli.UsageError("--%s %s: the file has a loop, whose workers wait; leave out the loop", modeFlag,
+			netsim.Open)
 	case s.Adds() && !spec.Accelerator:
 		return env.Devices.Check(device, testbed.AddsUpdates)
 	}
 	return nil
 }
 
-// waitsWhere says how workers wait that need not; empty of a system whose can't.
-func waitsWhere(s *system.System) string {
+// remarkWaiting returns a remark on how workers of a system that need not wait can; empty if they cannot.
+func remarkWaiting(s *system.System) string {
 	if s == nil || !s.Looped() {
 		return ""
 	}
 	return "; those of " + s.Name + " do in mode " + strings.Join(s.ModeNames(), " or ") + " (--mode)"
 }
 
-// loopsOn refuses a device on which a specification's workers can't wait, and names those on which they can.
-func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
+// checkLoopDevice rejects a device on which the workers cannot wait, and names those on which they can.
+func checkLoopDevice(env *cli.Env, device string, spec *bench.Spec) error {
 	needs := testbed.ClosesLoop
 	if spec.Loop.Racks > 1 {
 		needs |= testbed.HangsRacks
@@ -174,7 +186,7 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	for _, name := range spec.Queues() {
 		found, err := env.Systems.Find(name)
 		if err != nil || !found.Looped() {
-			continue // the specification says so better
+			continue // the specification has a better error
 		}
 		if !found.Framed() {
 			needs |= testbed.TakesLengths
@@ -194,12 +206,14 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	return nil
 }
 
-// waitingOptions are the options of a system that mean nothing to workers that do not wait: all but slots, which queues have as well, and H.
+// waitingOptions returns the system options that do not apply to workers that do not wait: all but slots, which queues
+// have too, and H.
 func waitingOptions() []string {
-	return slices.DeleteFunc(bench.LoopOptions(), func(o string) bool { return o == system.OptionSlots || o == system.OptionH })
+	return slices.DeleteFunc(bench.LoopOptions(),
+		func(o string) bool { return o == system.OptionSlots || o == system.OptionH })
 }
 
-// refuseOptions refuses those that mean nothing to the systems that run.
+// refuseOptions rejects options that do not apply to the systems that run.
 func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 	for _, o := range bench.LoopOptions() {
 		if !given(o) && !(o == system.OptionSlots && (given(slotRanges) || given("aggregators"))) {
@@ -212,14 +226,15 @@ func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 	return nil
 }
 
-// specFields are the flags that give a field of a specification.
+// specFields lists the flags that set a field of a specification.
 var specFields = map[string][]string{
-	"workload.workers": {"workers"}, "workload.clusters": {"clusters"}, "workload.updates_per_worker": {"updates"}, "out_rates": {"out-rate"},
+	"workload.workers": {"workers"}, "workload.clusters": {"clusters"}, "workload.updates_per_worker": {"updates"},
+	"out_rates":    {"out-rate"},
 	"loop.compute": {"compute"}, "versus": {"versus"}, "slots": {"slots"}, "overhead": {"overhead"}, "runs": {"runs"},
 }
 
-// waitingOnly are the systems of loops alone.
-func waitingOnly(set system.Set) (names []string) {
+// loopSystems returns the systems whose workers always wait.
+func loopSystems(set system.Set) (names []string) {
 	for _, s := range set.Looped() {
 		if !s.Open() {
 			names = append(names, s.Name)
@@ -228,37 +243,38 @@ func waitingOnly(set system.Set) (names []string) {
 	return names
 }
 
-// place says who is of which job, and how long the switch's table is.
-func (f *loopFlags) place(given func(string) bool, spec *bench.Spec) error {
+// setSizes sets the numbers of jobs, workers and slots.
+func (f *loopFlags) setSizes(given func(string) bool, spec *bench.Spec) error {
 	w := &spec.Workload
 	if given("jobs") {
 		if given("clusters") {
-			return cli.UsageError("--jobs and --clusters mean the same; give one of them")
+			return cli.UsageError("--jobs and --clusters set the same value; use one of them")
 		}
 		w.Clusters = f.jobs
 	}
 	switch {
 	case given("fan") && given("workers") && w.Workers != f.fan*w.Clusters:
-		return cli.UsageError("--workers %d in %d jobs are not --fan %d each; leave one of them out", w.Workers, w.Clusters, f.fan)
+		return cli.UsageError("--workers %d in %d jobs contradicts --fan %d; leave one of them out", w.Workers,
+			w.Clusters, f.fan)
 	case given("fan"), given("jobs") && !given("workers"):
 		w.Workers = f.fan * w.Clusters
 	}
 	if given("aggregators") {
 		if given("slots") {
-			return cli.UsageError("--aggregators and --slots mean the same; give one of them")
+			return cli.UsageError("--aggregators and --slots set the same value; use one of them")
 		}
 		if f.aggregators < 1 {
-			return cli.UsageError("--aggregators %d: use 1 and more", f.aggregators)
+			return cli.UsageError("--aggregators %d: use 1 or more", f.aggregators)
 		}
 		spec.Slots = f.aggregators
 	}
 	return nil
 }
 
-// give puts what was given into a loop.
-func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
+// setLoop sets the fields of a loop whose flags are given.
+func (f *loopFlags) setLoop(given func(string) bool, l *bench.Loop) error {
 	if given("loss") && len(f.loss) != 1 {
-		return cli.UsageError("--loss %s: give one share; --sweep loss=… varies it", &f.loss)
+		return cli.UsageError("--loss %s: use a single share; --sweep loss=… varies it", &f.loss)
 	}
 	if given(slotRanges) {
 		ranges, err := system.ParseRanges(f.ranges)
@@ -268,14 +284,20 @@ func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
 		l.Ranges = ranges
 	}
 	if given("fraction") && f.Model == "" || given("values") && given("model") {
-		return cli.UsageError("--values is a number of its own; --fraction is of --model")
+		return cli.UsageError("--values sets the length itself, and --fraction needs --model; do not combine them")
 	}
 	for flag, take := range map[string]func(){
-		"values": func() { l.Values, l.Model = f.Values, "" }, "compute": func() { l.Compute = f.Compute }, "spread": func() { l.Spread = f.Spread },
-		"delay": func() { l.Delay = f.Delay }, "loss": func() { l.Loss = f.loss.First() }, "limit": func() { l.Limit = f.Limit },
+		"values": func() {
+			l.Values, l.Model = f.Values,
+				""
+		}, "compute": func() { l.Compute = f.Compute }, "spread": func() { l.Spread = f.Spread },
+		"delay": func() { l.Delay = f.Delay }, "loss": func() { l.Loss = f.loss.First() },
+		"limit":             func() { l.Limit = f.Limit },
 		system.OptionPacket: func() { l.Packet = f.Packet }, system.OptionWindow: func() { l.Window = f.Window },
-		system.OptionTimeout: func() { l.Timeout = f.Timeout }, system.OptionRecovery: func() { l.Recovery = f.Recovery },
-		"racks": func() { l.Racks = f.Racks }, system.OptionProfile: func() { l.Profile = f.Profile }, system.OptionSharing: func() { l.Sharing = f.Sharing },
+		system.OptionTimeout:  func() { l.Timeout = f.Timeout },
+		system.OptionRecovery: func() { l.Recovery = f.Recovery },
+		"racks":               func() { l.Racks = f.Racks }, system.OptionProfile: func() { l.Profile = f.Profile },
+		system.OptionSharing:    func() { l.Sharing = f.Sharing },
 		system.OptionCongestion: func() { l.Congestion = f.Congestion }, system.OptionWrap: func() { l.Wrap = f.Wrap },
 		system.OptionBound: func() { bound := f.bound; l.Bound = &bound },
 	} {
@@ -291,7 +313,7 @@ func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
 		return err
 	}
 	if !(f.fraction > 0 && f.fraction <= 1) {
-		return cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.fraction)
+		return cli.UsageError("--fraction is %g; it must be above 0 and at most 1", f.fraction)
 	}
 	l.Model, l.Values = model.Name, max(1, int(float64(model.Values)*f.fraction))
 	return nil

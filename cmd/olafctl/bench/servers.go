@@ -22,24 +22,25 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/saturate"
 )
 
-// modelFlags are those of a bench whose system adds whole models up on servers.
+// modelFlags are the flags of a bench whose system sums whole models on servers.
 type modelFlags struct {
 	children, lanes, fragments, vectors int
 }
 
-// modelOnly are the names of these flags, and modelTakes what a bench on servers takes of the others.
+// modelOnly are the names of these flags; modelTakes are all flags that such a bench accepts.
 var (
 	modelOnly  = []string{"children", "lanes", "fragments", "vectors"}
-	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
+	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet",
+		"explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
 )
 
-// What a worker's line carries, and what an aggregator takes of all its children, if nothing is said: what two processors carry in time.
+// Default rates of a worker's line, and of an aggregator for all its children: what two processors can carry in time.
 const (
 	modelLine = 200 * olaf.Mbps
 	modelRate = 400 * olaf.Mbps
 )
 
-// defaultModelRuns are enough for an interval: each takes seconds.
+// defaultModelRuns is enough for a confidence interval; each run takes seconds.
 const defaultModelRuns = 5
 
 func (f *modelFlags) add(cmd *cobra.Command) {
@@ -52,34 +53,36 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// refuse refuses these flags to a bench of queues.
-func (f *modelFlags) refuse(cmd *cobra.Command, set system.Set) error {
+// refuseFlags rejects these flags for a bench of queues.
+func (f *modelFlags) refuseFlags(cmd *cobra.Command, set system.Set) error {
 	for _, name := range modelOnly {
 		if cmd.Flags().Changed(name) {
-			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(set), ", "))
+			return cli.UsageError("--%s is for systems that sum models on servers, such as --system %s", name,
+				strings.Join(serverSystems(set), ", "))
 		}
 	}
 	return nil
 }
 
-// onServers are the systems whose programs run on servers.
-func onServers(set system.Set) []string {
+// serverSystems returns the systems whose programs run on servers.
+func serverSystems(set system.Set) []string {
 	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
 }
 
-// plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.
-func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
+// planTestbed returns the testbed: from a file, whose job the flags change, or a number of workers around one server.
+func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
 	for _, flag := range []struct {
 		name     string
 		is, most int
-	}{{"children", f.children, lab.MaxCables / 2}, {"lanes", f.lanes, lab.MaxLanes}, {"fragments", f.fragments, lab.MaxValues / max(f.lanes, 1)}} {
+	}{{"children", f.children, lab.MaxCables / 2}, {"lanes", f.lanes, lab.MaxLanes},
+		{"fragments", f.fragments, lab.MaxValues / max(f.lanes, 1)}} {
 		if flag.is < 1 || flag.is > flag.most {
 			return nil, cli.UsageError("--%s is %d; use 1 to %d", flag.name, flag.is, flag.most)
 		}
 	}
 	if !isLab(name) {
-		return f.star(name)
+		return f.starTestbed(name)
 	}
 	file, _, err := testbedcmd.ReadLab(env, name)
 	if err != nil {
@@ -96,27 +99,31 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 		return nil, err
 	}
 	if p.Switch != nil {
-		return nil, cli.UsageError("%s has a switch that queues, and nothing that adds; 'olafctl bench -d xdp:%s' without --system benches it", name, name)
+		return nil, cli.UsageError("%s has a queue and no aggregator; use 'olafctl bench -d xdp:%s' without --system",
+			name, name)
 	}
-	if err := allHere(name, p); err != nil {
+	if err := requireLocal(name, p); err != nil {
 		return nil, err
 	}
 	if most := p.Children(); given("children") && most != f.children {
-		return nil, cli.UsageError("--children %d: servers of %s have %d at most; change the file, or leave the flag out", f.children, name, most)
+		return nil, cli.UsageError("--children %d: servers in %s have at most %d; change the file, or leave the "+
+			"flag out", f.children, name, most)
 	}
 	return p, nil
 }
 
-// star is workers around one server, whose kernel meets packets in a mode; empty for the mode that there is.
-func (f *modelFlags) star(mode string) (*lab.Plan, error) {
+// starTestbed returns a testbed of workers around one server. mode is the XDP mode; empty for the best available one.
+func (f *modelFlags) starTestbed(mode string) (*lab.Plan, error) {
 	in := ""
 	switch {
 	case slices.Contains([]string{lab.Native, lab.Generic}, mode):
 		in = ", mode: " + mode
 	case mode != "":
-		return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", mode, lab.Generic)
+		return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", mode,
+			lab.Generic)
 	}
-	text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, in, f.lanes, f.fragments)
+	text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, in,
+		f.lanes, f.fragments)
 	file, err := lab.Parse("bench", []byte(text))
 	if err != nil {
 		return nil, err
@@ -124,9 +131,9 @@ func (f *modelFlags) star(mode string) (*lab.Plan, error) {
 	return file.Resolve()
 }
 
-// run benches a system that adds models up on servers.
-func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
-	if err := f.consistent(cmd, env, b, of); err != nil {
+// runModels benches a system that sums models on servers.
+func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
+	if err := f.checkFlags(cmd, env, b, of); err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("runs") {
@@ -136,32 +143,34 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.
 	if err != nil {
 		return err
 	}
-	p, err := f.plan(cmd, env, name)
+	p, err := f.planTestbed(cmd, env, name)
 	if err != nil {
 		return err
 	}
-	report, err := f.report(cmd, b, of, p)
+	report, err := f.newReport(cmd, b, of, p)
 	if err != nil {
 		return err
 	}
-	if err := b.Check(env); err != nil {
+	if err := b.CheckStore(env); err != nil {
 		return err
 	}
 	if b.pcap != "" {
-		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.Force)); err != nil {
+		if err := errors.Join(cli.CheckExtension("--pcap", b.pcap, ".pcapng"),
+			cli.RefuseExisting(b.pcap, b.to.Force)); err != nil {
 			return err
 		}
 		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, saturate.Ends(p)...); err != nil {
 			return err
 		}
-		defer b.recording.Abandon() // once committed, nothing is left to abandon
+		defer b.recording.Abandon() // does nothing after the commit
 	}
 	return f.carryOut(cmd.Context(), env, b, report)
 }
 
-// report is what runs of a testbed are asked for, without any yet; the rates of the plan's aggregators become those that are asked for.
-func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*saturate.Report, error) {
-	report := &saturate.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs, Config: saturate.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
+// newReport returns a report without runs, and sets the rates of the plan's aggregators.
+func (f *modelFlags) newReport(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*saturate.Report, error) {
+	report := &saturate.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs,
+		Config: saturate.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
 	if cmd.Flags().Changed("line-rate") {
 		report.Config.Line = b.Spec.Workload.LineRate
 	}
@@ -182,12 +191,13 @@ func (f *modelFlags) report(cmd *cobra.Command, b *Flags, of *system.System, p *
 	return report, nil
 }
 
-// consistent refuses flags, devices and formats that a system on servers has no use for.
-func (f *modelFlags) consistent(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
+// checkFlags rejects flags, devices and formats that do not apply to a system on servers.
+func (f *modelFlags) checkFlags(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --line-rate, --rate, --pcap", given.Name, of.Name, strings.Join(modelOnly, ", --"))
+			wrong = cli.UsageError("--%s does not apply to --system %s, which sums whole models: it takes --%s, "+
+				"--line-rate, --rate, --pcap", given.Name, of.Name, strings.Join(modelOnly, ", --"))
 		}
 	})
 	if wrong != nil {
@@ -202,19 +212,17 @@ func (f *modelFlags) consistent(cmd *cobra.Command, env *cli.Env, b *Flags, of *
 	return nil
 }
 
-// endsFile writes what a feed captures to the file of --pcap.
+// endsFile writes captured frames to the file of --pcap.
 type endsFile struct{ file *bench.Recording }
 
-// Frame implements saturate.Recorder.
 func (e endsFile) Frame(p *capture.Packet) error { return e.file.Event(bench.Framed{Packet: *p}) }
 
-// Lost implements saturate.Recorder.
 func (e endsFile) Lost(frames int64) error { return e.file.Event(bench.Captured{Lost: frames}) }
 
-// carryOut runs, keeps and prints.
+// carryOut runs the feed, and keeps and prints its report.
 func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, report *saturate.Report) error {
 	started := env.Now()
-	kept := b.Documents(env, "bench", started)
+	kept := b.KeepDocument(env, "bench", started)
 	var done atomic.Int64
 	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Asked * f.vectors })
 	var record saturate.Recorder
@@ -224,13 +232,13 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, repor
 	err := feedAll(ctx, report, record, func() { done.Add(1) })
 	bar.Stop()
 	if len(report.Runs) == 0 {
-		return errors.Join(cli.NothingToShow(err), kept.Abort())
+		return errors.Join(cli.MarkNothingToShow(err), kept.Abort())
 	}
-	by := cli.MadeBy(env, started)
+	by := cli.NewProvenance(env, started)
 	by.Device = b.Device
 	found := report.Result(by)
-	// The first run is complete, and with it its capture, whatever ended those after it.
-	err = errors.Join(cli.Ended(err), kept.Finish(env, found, by, found.Partial, b.quiet), b.committed(env, "run 1"))
+	// The first run and its capture are complete, even if a later one failed.
+	err = errors.Join(cli.MarkInterrupted(err), kept.Finish(env, found, by, found.Partial, b.quiet), b.commitCapture(env, "run 1"))
 	if err = errors.Join(err, cli.PrintReport(env, found, b.format, b.explain)); err != nil {
 		return err
 	}

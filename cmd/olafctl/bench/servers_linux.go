@@ -11,10 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down. record takes the first run's capture; nil
+// feedAll brings the testbed up, runs all feeds, and takes it down. record receives the capture of the first run; nil
 // captures nothing.
 func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, said func()) (err error) {
-	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
+	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights,
+		xdp.LoadRights)...); err != nil {
 		return err
 	}
 	l, err := lab.Up(r.Plan, lab.Options{LogBytes: saturate.LogBytes})
@@ -30,7 +31,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 	for i := range r.Asked {
 		c := r.Config
 		c.Seed += uint64(i)
-		run, err := fed(ctx, f, c, record, said)
+		run, err := feedOnce(ctx, f, c, record, said)
 		if err != nil {
 			return err
 		}
@@ -39,8 +40,9 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 	return nil
 }
 
-// fed is one run, captured where somebody takes that.
-func fed(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder, said func()) (*saturate.Run, error) {
+// feedOnce runs one feed, and captures it if record is not nil.
+func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder, said func()) (*saturate.Run,
+	error) {
 	if record == nil {
 		return f.Run(ctx, c, said)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// traceTrafficFlags let a bench play a recorded training.
+// traceTrafficFlags are the flags for a bench that replays a recorded training.
 type traceTrafficFlags struct {
 	name      string
 	averaging string
@@ -20,13 +20,14 @@ type traceTrafficFlags struct {
 func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	f.limit = 2 * olaf.Microsecond
 	flags.StringVar(&f.name, "trace", "", "replay a trace instead of bursts")
-	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary, "averaging window used to scale a trace to --rate: stationary | whole-run")
+	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary,
+		"averaging window used to scale a trace to --rate: stationary | whole-run")
 	flags.Float64Var(&f.spread, "trace-spread", 1, "slowest cluster's time divided by the fastest's")
 	flags.Var(&f.limit, "trace-limit", "largest deviation of a send time from the trace in a valid run")
 }
 
-// resolve puts the trace into the specification, or changes the one that a file put there.
-func (f *traceTrafficFlags) resolve(given func(string) bool, s *bench.Spec) error {
+// resolveTrace sets the trace of the specification, or changes the one from a file.
+func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec) error {
 	if f.limit < 0 {
 		return cli.UsageError("--trace-limit %v is negative", f.limit)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// agesShown is how many clusters are listed for people; documents have them all.
+// agesShown is the number of clusters in the table; documents list all.
 const agesShown = 16
 
-// addAges puts the ages among the counters of a document for scripts; one that is missing is empty and says why.
+// addAges adds the ages as counters of a CSV document. A missing age has an empty value and the reason as its meaning.
 func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	for m, v := range a.Metrics.All {
 		value, meaning := "", a.Missing[m.Name]
@@ -24,7 +24,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	}
 }
 
-// printAges prints ages for people, or why there are none.
+// printAges prints ages as a table, or the reason why there are none.
 func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	if !a.Available() {
 		_, err := fmt.Fprintf(env.Stdout, "\nno ages %s: %s\n", of, a.Why)
@@ -32,7 +32,7 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	}
 	clock := ""
 	if a.Clock == ages.WallClock {
-		clock = ", as right as the hosts' clocks agree"
+		clock = ", as exact as the hosts' clocks agree"
 	}
 	fmt.Fprintf(env.Stdout, "\nAge of Model %s, from first to last delivery%s\n", of, clock)
 	list := cli.Grid{Header: []string{"CLUSTER", "DELIVERIES", "PER CLUSTER", "PER WORKER", "PEAK"}}
@@ -40,10 +40,12 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	for i := range a.Clusters {
 		deliveries += a.Clusters[i].Deliveries
 	}
-	list.Add("mean of all", strconv.FormatInt(deliveries, 10), age(a.Metrics.Of(perCluster)), age(a.Metrics.Of(perWorker)), age(a.Metrics.Of("peak_aom_ns")))
+	list.Add("mean of all", strconv.FormatInt(deliveries, 10), formatAge(a.Metrics.Of(perCluster)),
+		formatAge(a.Metrics.Of(perWorker)), formatAge(a.Metrics.Of("peak_aom_ns")))
 	for i := range a.Clusters[:min(len(a.Clusters), agesShown)] {
 		c := &a.Clusters[i]
-		list.Add(strconv.Itoa(c.Cluster), strconv.FormatInt(c.Deliveries, 10), age(c.AoM), age(c.AoMWorker), age(c.PeakAoM))
+		list.Add(strconv.Itoa(c.Cluster), strconv.FormatInt(c.Deliveries, 10), formatAge(c.AoM), formatAge(c.AoMWorker),
+			formatAge(c.PeakAoM))
 	}
 	if err := list.Write(env, cli.Table); err != nil {
 		return err
@@ -59,14 +61,14 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	return nil
 }
 
-// The metrics that are shown for people.
+// Metrics in the table.
 const (
 	perCluster = "aom_cluster_ns"
 	perWorker  = "aom_worker_ns"
 )
 
-// age is a span of ns for people.
-func age(ns results.Float) string {
+// formatAge formats an age in ns.
+func formatAge(ns results.Float) string {
 	if !ns.Known() {
 		return text.Missing
 	}

@@ -69,24 +69,25 @@ It needs Linux and CAP_NET_RAW: use sudo. See docs/guide/capture.md.`,
 	return cmd
 }
 
-func (f *captureFlags) check() error {
+func (f *captureFlags) checkFlags() error {
 	switch {
 	case f.from == "":
 		return cli.UsageError("name an interface with -i: %s", strings.Join(cli.InterfaceNames(), ", "))
 	case f.count < 0:
-		return cli.UsageError("--count %d is negative; 0 is for no end", f.count)
+		return cli.UsageError("--count %d is negative; use 0 for no limit", f.count)
 	case f.duration < 0:
 		return cli.UsageError("--duration %v is negative", f.duration)
 	}
-	return errors.Join(cli.EndsIn("-w", f.to, ".pcap", ".pcapng"), cli.RefuseExisting(f.to, f.force))
+	return errors.Join(cli.CheckExtension("-w", f.to, ".pcap", ".pcapng"), cli.RefuseExisting(f.to, f.force))
 }
 
 func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
-	if err := f.check(); err != nil {
+	if err := f.checkFlags(); err != nil {
 		return err
 	}
 	socket, err := live.Open(live.Options{
-		Interface: f.from, BufferBytes: int(f.buffer), SnapBytes: int(f.snap), Stamps: f.stamps, Promiscuous: f.promiscuous, All: f.all,
+		Interface: f.from, BufferBytes: int(f.buffer), SnapBytes: int(f.snap), Stamps: f.stamps,
+		Promiscuous: f.promiscuous, All: f.all,
 	})
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	s := &session{env: env, socket: socket, flags: f}
 	s.Source, s.Order.WindowNS, s.Ages = socket, reorderNS, ages.New(system.Queued())
 	if f.to != "" {
-		file, err := capture.CreateFrom(f.to, f.force, s.origin())
+		file, err := capture.CreateFrom(f.to, f.force, s.describeInterface())
 		if err != nil {
 			return err
 		}
@@ -103,16 +104,16 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 		s.File = file
 	}
 	if !f.quiet {
-		s.announce()
+		s.printStart()
 	}
-	return s.finish(s.capture(ctx))
+	return s.finishCapture(s.readPackets(ctx))
 }
 
-// reorderNS is how much later than a younger packet one may come and still find its place: more than a network card or a
-// processor sits on packets.
+// reorderNS is the greatest lateness at which a packet is still sorted into its place; network cards and processors
+// delay packets by less.
 const reorderNS = int64(10 * time.Millisecond)
 
-// session is one live capture before the eyes of its user.
+// session is a live capture and its progress line.
 type session struct {
 	capture.Recording
 	env     *cli.Env
@@ -120,30 +121,31 @@ type session struct {
 	flags   *captureFlags
 	drops   live.Drops
 	started time.Time
-	read    time.Time // of the socket
+	read    time.Time // from the socket
 	drawn   time.Time // the progress line
-	line    bool      // it stands on the terminal
+	line    bool      // the progress line is on the terminal
 	blind   error     // why the drop counters could not be read
 }
 
-// origin describes the interface in the file.
-func (s *session) origin() capture.Interface {
+// describeInterface describes the interface in the file.
+func (s *session) describeInterface() capture.Interface {
 	info := s.socket.Info()
-	from := capture.Interface{Name: info.Interface, SnapBytes: info.SnapBytes, Comment: "stamped by the " + stampedBy(info.Stamps)}
+	from := capture.Interface{Name: info.Interface, SnapBytes: info.SnapBytes,
+		Comment: "stamped by the " + clockName(info.Stamps)}
 	if !s.flags.all {
 		from.Filter = fmt.Sprintf("ip and udp dst port %d", olaf.UDPPort)
 	}
 	return from
 }
 
-func stampedBy(clock live.Stamps) string {
+func clockName(clock live.Stamps) string {
 	if clock == live.Hardware {
 		return "network card's clock"
 	}
 	return "kernel's clock"
 }
 
-func (s *session) announce() {
+func (s *session) printStart() {
 	info := s.socket.Info()
 	for _, note := range info.Notes {
 		fmt.Fprintf(s.env.Stderr, "note: %s\n", note)
@@ -152,12 +154,13 @@ func (s *session) announce() {
 	if s.flags.duration > 0 {
 		end = fmt.Sprintf("for %v; %s earlier", s.flags.duration, end)
 	}
-	fmt.Fprintf(s.env.Stderr, "capturing from %s, %s, buffer %s; %s\n", info.Interface, stampedBy(info.Stamps), mebibytes(info.BufferBytes), end)
+	fmt.Fprintf(s.env.Stderr, "capturing from %s, %s, buffer %s; %s\n", info.Interface, clockName(info.Stamps),
+		formatMebibytes(info.BufferBytes), end)
 }
 
-// capture reads until the end that was asked for. The error is the context's when that came first, and that of the capture
-// when it broke.
-func (s *session) capture(ctx context.Context) error {
+// readPackets reads until --duration, --count or an interrupt. The error is the context's, or the capture's if it
+// fails.
+func (s *session) readPackets(ctx context.Context) error {
 	s.started = s.env.Now()
 	s.drawn = s.started
 	until := ctx
@@ -166,28 +169,28 @@ func (s *session) capture(ctx context.Context) error {
 		until, cancel = context.WithTimeout(ctx, time.Duration(s.flags.duration/olaf.Nanosecond))
 		defer cancel()
 	}
-	for until.Err() == nil && !s.enough() {
-		if err := s.wait(until); err != nil {
+	for until.Err() == nil && !s.isComplete() {
+		if err := s.waitForPackets(until); err != nil {
 			return err
 		}
-		if err := s.drain(until); err != nil {
+		if err := s.drainSocket(until); err != nil {
 			return err
 		}
-		if err := s.look(); err != nil {
+		if err := s.showProgress(); err != nil {
 			return err
 		}
 	}
 	if err := s.socket.Stop(); err != nil {
 		return err
 	}
-	return errors.Join(s.drain(context.WithoutCancel(ctx)), ctx.Err())
+	return errors.Join(s.drainSocket(context.WithoutCancel(ctx)), ctx.Err())
 }
 
-func (s *session) enough() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
+func (s *session) isComplete() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
 
-// wait returns when packets wait, or when it is time for another look at the counters.
-func (s *session) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.interval())
+// waitForPackets returns when packets are available or the counters are due.
+func (s *session) waitForPackets(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.lookInterval())
 	defer cancel()
 	if err := s.socket.Wait(ctx); err != nil && ctx.Err() == nil {
 		return err
@@ -195,19 +198,20 @@ func (s *session) wait(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) interval() time.Duration {
+func (s *session) lookInterval() time.Duration {
 	if s.env.Interactive {
 		return cli.BarInterval
 	}
 	return cli.LogInterval
 }
 
-// takenAtOnce is how many packets are taken before another look at the counters: under load the buffer is never empty.
+// takenAtOnce is the number of packets to take before the counters are read again, because the buffer is never empty
+// under load.
 const takenAtOnce = 1024
 
-// drain empties the socket's buffer.
-func (s *session) drain(ctx context.Context) error {
-	for !s.enough() {
+// drainSocket empties the socket's buffer.
+func (s *session) drainSocket(ctx context.Context) error {
+	for !s.isComplete() {
 		n := takenAtOnce
 		if s.flags.count > 0 {
 			n = min(n, s.flags.count-s.Taken)
@@ -223,18 +227,18 @@ func (s *session) drain(ctx context.Context) error {
 		if idle {
 			return nil
 		}
-		if err := s.look(); err != nil || ctx.Err() != nil {
+		if err := s.showProgress(); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look reads the drop counters and prints the progress of the capture, when it is time to. Packets that wait for older ones
-// are counted as soon as nothing has arrived for a while.
-func (s *session) look() error {
+// showProgress reads the drop counters and prints the progress if it is due. If nothing arrived for a while, it also
+// counts packets that wait for older ones.
+func (s *session) showProgress() error {
 	now := s.env.Now()
-	if s.flags.quiet || now.Sub(s.drawn) < s.interval() {
+	if s.flags.quiet || now.Sub(s.drawn) < s.lookInterval() {
 		return nil
 	}
 	if now.Sub(s.read) > time.Duration(reorderNS) {
@@ -243,10 +247,11 @@ func (s *session) look() error {
 		}
 	}
 	s.drawn = now
-	s.count()
+	s.readDrops()
 	l := s.Account.Losses()
 	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
-		olaf.Plural(s.Taken, "packet"), olaf.Plural(l.Updates, "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
+		olaf.Plural(s.Taken, "packet"), olaf.Plural(l.Updates, "update"), s.drops.Total(), s.drops.Socket,
+		s.drops.Interface())
 	if s.env.Interactive {
 		s.env.Redraw(line)
 		s.line = true
@@ -256,14 +261,14 @@ func (s *session) look() error {
 	return nil
 }
 
-// count reads the drop counters. Where that fails the interface is gone, which Next tells after the last packet.
-func (s *session) count() { s.drops, s.blind = s.socket.Drops() }
+// readDrops reads the drop counters. If that fails the interface is gone, which Next reports after the last packet.
+func (s *session) readDrops() { s.drops, s.blind = s.socket.Drops() }
 
-// keep completes the file.
-func (s *session) keep() error {
+// commitFile completes the file.
+func (s *session) commitFile() error {
 	switch {
 	case s.Unwritten != nil:
-		return fmt.Errorf("%w; nothing of the file was kept", s.Unwritten)
+		return fmt.Errorf("%w; the file was not kept", s.Unwritten)
 	case s.File == nil:
 		return nil
 	}
@@ -271,21 +276,21 @@ func (s *session) keep() error {
 	return s.File.Commit()
 }
 
-// finish keeps and prints what was captured, whatever ended the capture.
-func (s *session) finish(ended error) error {
+// finishCapture stores and prints the capture, however it ended.
+func (s *session) finishCapture(ended error) error {
 	if s.line {
 		s.env.Redraw("")
 	}
-	s.count()
-	_ = s.Flush() // keep tells its error
+	s.readDrops()
+	_ = s.Flush() // keep returns its error
 	limited := s.flags.duration > 0 || s.flags.count > 0
 	if errors.Is(ended, context.Canceled) && !limited {
-		ended = nil // that is how such a capture ends
+		ended = nil // an interrupt is the normal end
 	}
-	if err := s.keep(); err != nil { // the disk is full, for one
+	if err := s.commitFile(); err != nil { // such as a full disk
 		ended, s.File = err, nil
 	}
-	r := s.report(ended)
+	r := s.newReport(ended)
 	if err := r.print(s.env, s.flags.format); err != nil {
 		return errors.Join(ended, err)
 	}
@@ -301,7 +306,7 @@ func (s *session) finish(ended error) error {
 		return &cli.Exit{Kind: olaf.Failed, Err: errors.New(r.Reason)}
 	}
 	if r.Capture.Updates+r.Capture.Acks == 0 && !s.flags.quiet {
-		fmt.Fprintf(s.env.Stderr, "note: not one OLAF frame came; docs/guide/capture.md tells what to look at\n")
+		fmt.Fprintf(s.env.Stderr, "note: no OLAF frame arrived; docs/guide/capture.md lists what to check\n")
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
 }
 
-// config turns the flags into the shape of the queue.
-func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
+// queueConfig returns the configuration of the queue.
+func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 	c := replay.Config{
 		Queue: f.queue, Lanes: f.to != "",
 		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
@@ -103,21 +103,21 @@ func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err error) {
-	config, err := f.config(cmd)
+	config, err := f.queueConfig(cmd)
 	if err != nil {
 		return err
 	}
-	if err := cli.SameFile(path, f.to); err != nil {
+	if err := cli.RefuseSameFile(path, f.to); err != nil {
 		return err
 	}
-	if err := cli.EndsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
+	if err := cli.CheckExtension("-w", f.to, ".pcap", ".pcapng"); err != nil {
 		return err
 	}
-	if err := f.watch.check(cmd); err != nil {
+	if err := f.watch.checkFlags(cmd); err != nil {
 		return err
 	}
 	at := []expect.Configuration{{System: f.queue, Rate: f.outRate}}
-	if err := f.expect.Resolve(nil, replay.DeclareMetrics(), at); err != nil {
+	if err := f.expect.ResolveRules(nil, replay.DeclareMetrics(), at); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -131,11 +131,11 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	decoder := capture.NewDecoder(reader)
 	decoder.Others = frame.DetectSystem
 	if f.watch.tui {
-		return f.watch.show(cmd, env, path, decoder, config)
+		return f.watch.showReplay(cmd, env, path, decoder, config)
 	}
 	if f.to == "" {
 		result, err := replay.Run(cmd.Context(), decoder, config, nil)
-		return f.finish(env, path, result, err)
+		return f.finishReplay(env, path, result, err)
 	}
 	file, err := capture.Create(f.to, f.force, 0)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	if err == nil {
 		err = file.Commit()
 	}
-	return f.finish(env, path, result, err)
+	return f.finishReplay(env, path, result, err)
 }
 
 // fileSink writes deliveries to a capture.
@@ -156,16 +156,16 @@ func (s *fileSink) Deliver(d *replay.Delivery) error {
 	return s.WriteUpdate(d.At, &d.Addresses, &d.Update, d.Lanes)
 }
 
-// finish prints what came out, partial or not.
-func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err error) error {
+// finishReplay prints the result, complete or partial.
+func (f *replayFlags) finishReplay(env *cli.Env, path string, r *replay.Result, err error) error {
 	if r == nil {
 		return err
 	}
-	if printErr := f.print(env, path, r); printErr != nil {
+	if printErr := f.printCounters(env, path, r); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	if err != nil {
-		return cli.Interrupted(err)
+		return cli.MarkInterrupted(err)
 	}
 	if f.to != "" {
 		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Counts.Of("delivered"), "frame"))
@@ -176,10 +176,10 @@ func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err er
 	if !r.Valid {
 		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
 	}
-	return f.expect.Judge(env, []results.Row{r.Row()})
+	return f.expect.JudgeRows(env, []results.Row{r.Row()})
 }
 
-// addCounter adds a line. A number that is withheld is empty for scripts.
+// addCounter adds a counter. A withheld number is empty in CSV.
 func (f *replayFlags) addCounter(list *cli.Grid, name string, n int64, meaning string, withheld bool) {
 	value := fmt.Sprint(n)
 	if withheld {
@@ -191,13 +191,13 @@ func (f *replayFlags) addCounter(list *cli.Grid, name string, n int64, meaning s
 	list.Add(name, value, meaning)
 }
 
-func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
+func (f *replayFlags) printCounters(env *cli.Env, path string, r *replay.Result) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, r)
 	}
 	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
 	for i, c := range r.Counts.Ledger().Counters {
-		// People are spared what is kept aside and did not happen.
+		// Tables leave out minor counters that are zero.
 		n, withheld := r.Counts.At(i), slices.Contains(r.Withheld, c.Name)
 		if n != 0 && !withheld || !c.Sparse && (!c.Aside || f.format != cli.Table) {
 			f.addCounter(&list, c.Name, n, c.Doc, withheld)

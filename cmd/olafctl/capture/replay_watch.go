@@ -25,24 +25,26 @@ type watchedReplay struct {
 	view cli.ViewFlags
 }
 
-// watchedUpdates is how many updates a capture may have to be watched: they are held in memory, so that time can go back.
+// watchedUpdates is the greatest number of updates for the dashboard, which keeps them in memory so that time can go
+// back.
 const watchedUpdates = 4 << 20
 
-// watchedTime is how many seconds a capture takes to be watched, if nobody says how fast.
+// watchedTime is the number of seconds that a capture takes on the dashboard without --speed.
 const watchedTime = 60
 
 func (w *watchedReplay) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()
 		flags.BoolVar(&w.tui, "tui", false, "show the dashboard; without a terminal, print lines of text")
-		flags.StringVar(&w.view.Speed, "speed", "", "with --tui: capture time per second, such as 500ns or max; default: a minute in all")
+		flags.StringVar(&w.view.Speed, "speed", "",
+			"with --tui: capture time per second, such as 500ns or max; default: a minute in all")
 		flags.BoolVar(&w.view.Paused, "paused", false, "with --tui: start paused")
 	})
 	w.view.AddLooks(cmd)
 }
 
-// check refuses flags that would do nothing.
-func (w *watchedReplay) check(cmd *cobra.Command) error {
+// checkFlags rejects flags that do not apply.
+func (w *watchedReplay) checkFlags(cmd *cobra.Command) error {
 	if !w.tui {
 		return cli.RefuseViewFlags(cmd)
 	}
@@ -54,8 +56,9 @@ func (w *watchedReplay) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// show plays the capture until the person leaves.
-func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, decoder *capture.Decoder, config replay.Config) error {
+// showReplay plays the capture until the user leaves.
+func (w *watchedReplay) showReplay(cmd *cobra.Command, env *cli.Env, path string, decoder *capture.Decoder,
+	config replay.Config) error {
 	c, err := readUpdates(path, decoder, config.Output)
 	if err != nil {
 		return err
@@ -66,12 +69,12 @@ func (w *watchedReplay) show(cmd *cobra.Command, env *cli.Env, path string, deco
 		w.view.Speed = min(max(span/watchedTime, olaf.Nanosecond), olaf.Second).String()
 	}
 	d := &watch.Dashboard{Env: env, View: w.view}
-	return d.Play(cmd.Context(), func(_ context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
+	return d.PlaySession(cmd.Context(), func(_ context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
 		return slowmotion.NewReplay(*c, speed, w.view.Paused, watch.NewClock(env.Now))
 	})
 }
 
-// readUpdates reads the updates of a capture, on one clock with their generation times where there is one.
+// readUpdates reads the updates of a capture, with arrivals and generation times on one clock if possible.
 func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slowmotion.Capture, error) {
 	c := &slowmotion.Capture{Name: path}
 	meter, stamps := ages.New(system.Queued()), replay.NewStampCheck(out)
@@ -87,7 +90,8 @@ func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slo
 		case a.Frame.Kind() != olaf.KindUpdate:
 			continue
 		case len(c.Arrivals) == watchedUpdates:
-			return nil, cli.UsageError("%s has more than %d updates, too many to be watched; replay it without --tui", path, watchedUpdates)
+			return nil, cli.UsageError("%s has more than %d updates, too many for the dashboard; replay it "+
+				"without --tui", path, watchedUpdates)
 		}
 		origin, sameClock := decoder.Origin()
 		if len(c.Arrivals) == 0 {

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// Report says what a live capture took and what it lost.
+// Report describes what a live capture received and lost.
 type Report struct {
 	cli.Head
 	Interface   string         `json:"interface"`
-	File        string         `json:"file"` // empty where none was written
+	File        string         `json:"file"` // empty if none was written
 	All         bool           `json:"all"`
 	Clock       live.Stamps    `json:"clock"`
 	BufferBytes int            `json:"buffer_bytes"`
@@ -37,20 +37,21 @@ type Report struct {
 	Partial     bool           `json:"partial,omitempty"`
 }
 
-// captureFault is a reason for which frames were bypassed or malformed.
+// captureFault is a reason why frames were bypassed or malformed.
 type captureFault struct {
 	Fault  string `json:"fault"`
 	Frames int64  `json:"frames"`
 }
 
-// report sums the capture up; ended is what cut it short.
-func (s *session) report(ended error) *Report {
+// newReport summarises the capture; ended is the error that cut it short.
+func (s *session) newReport(ended error) *Report {
 	info := s.socket.Info()
 	r := &Report{
 		Head: cli.Info("capture"), Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.Now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
-		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.StampCounts(), Ages: s.Ages.Report(), Notes: append([]string{}, info.Notes...),
+		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.StampCounts(), Ages: s.Ages.Report(),
+		Notes:   append([]string{}, info.Notes...),
 		Partial: ended != nil,
 	}
 	if s.File != nil {
@@ -60,22 +61,23 @@ func (s *session) report(ended error) *Report {
 	for _, f := range s.Account.Faults() {
 		r.Faults = append(r.Faults, captureFault{f.Fault.Error(), f.Count})
 	}
-	r.Reason = s.invalid(ended)
+	r.Reason = s.invalidReason(ended)
 	r.Valid = r.Reason == ""
 	return r
 }
 
-// invalid says in one line why nothing may be computed from the capture; empty if it may.
-func (s *session) invalid(ended error) string {
+// invalidReason returns the reason why the capture must not be used for computations; empty if it is valid.
+func (s *session) invalidReason(ended error) string {
 	stamped := s.socket.StampCounts()
 	switch {
 	case ended != nil && !errors.Is(ended, context.Canceled):
 		return ended.Error()
 	case s.drops.Total() > 0:
-		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/guide/capture.md tells what to do",
+		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/guide/capture.md describes "+
+			"what to do",
 			olaf.Plural(s.drops.Total(), "packet"), s.drops.Socket, s.drops.Interface())
 	case s.blind != nil:
-		return "nobody knows what was lost: " + s.blind.Error()
+		return "the number of lost packets is unknown: " + s.blind.Error()
 	case stamped.Err() != nil:
 		return stamped.Err().Error()
 	}
@@ -93,15 +95,20 @@ var captureCounters = []struct {
 	{"acks", func(r *Report) int64 { return r.Capture.Acks }, "answers to updates"},
 	{"bypassed", func(r *Report) int64 { return r.Capture.Bypassed }, "not OLAF"},
 	{"malformed", func(r *Report) int64 { return r.Capture.Malformed }, "broken OLAF frames"},
-	{"truncated", func(r *Report) int64 { return r.Capture.Truncated }, "kept only in part; also in one of the classes above"},
-	{"missing", func(r *Report) int64 { return r.Capture.Missing }, "sequence numbers that never came; no loss behind a queue that merges"},
-	{"misordered", func(r *Report) int64 { return r.Capture.Misordered }, "came after a newer one of the same worker"},
-	{"duplicates", func(r *Report) int64 { return r.Capture.Duplicates }, "came twice"},
+	{"truncated", func(r *Report) int64 { return r.Capture.Truncated },
+		"kept only in part; also in one of the classes above"},
+	{"missing", func(r *Report) int64 { return r.Capture.Missing },
+		"sequence numbers that never arrived; no loss behind a queue that merges"},
+	{"misordered", func(r *Report) int64 { return r.Capture.Misordered },
+		"arrived after a newer one of the same worker"},
+	{"duplicates", func(r *Report) int64 { return r.Capture.Duplicates }, "arrived twice"},
 	{"stamped_hardware", func(r *Report) int64 { return r.Stamped.Hardware }, "by the network card"},
 	{"stamped_kernel", func(r *Report) int64 { return r.Stamped.Kernel }, "by the kernel"},
-	{"stamped_late", func(r *Report) int64 { return r.Stamped.Late }, "when they were read, for want of a stamp"},
-	{"stamped_backwards", func(r *Report) int64 { return r.Stamped.Backwards }, "before their predecessor; put into order"},
-	{"dropped", func(r *Report) int64 { return r.Dropped }, "lost, all of the following"},
+	{"stamped_late", func(r *Report) int64 { return r.Stamped.Late },
+		"stamped when read, because there was no other stamp"},
+	{"stamped_backwards", func(r *Report) int64 { return r.Stamped.Backwards },
+		"stamped before their predecessor; sorted"},
+	{"dropped", func(r *Report) int64 { return r.Dropped }, "lost, the sum of the following"},
 	{"socket", func(r *Report) int64 { return r.Drops.Socket }, "the socket's buffer was full"},
 	{"rx_dropped", func(r *Report) int64 { return r.Drops.RXDropped }, "the host had no room"},
 	{"rx_missed_errors", func(r *Report) int64 { return r.Drops.RXMissed }, "the card's ring was full"},
@@ -112,14 +119,14 @@ var captureCounters = []struct {
 	{"rx_length_errors", func(r *Report) int64 { return r.Drops.RXLength }, "too long or too short"},
 }
 
-// print prints the report in the format asked for.
+// print prints the report in the requested format.
 func (r *Report) print(env *cli.Env, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, r)
 	}
 	if out == cli.Table {
 		fmt.Fprintf(env.Stdout, "%s for %v, %s, buffer %s\n\n", r.Interface,
-			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), mebibytes(r.BufferBytes))
+			time.Duration(r.ElapsedNS).Round(time.Millisecond), clockName(r.Clock), formatMebibytes(r.BufferBytes))
 	}
 	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
 	for _, c := range captureCounters {
@@ -142,4 +149,4 @@ func (r *Report) print(env *cli.Env, out cli.Format) error {
 	return nil
 }
 
-func mebibytes(n int) string { return fmt.Sprintf("%.4gMiB", float64(n)/(1<<20)) }
+func formatMebibytes(n int) string { return fmt.Sprintf("%.4gMiB", float64(n)/(1<<20)) }

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Build is what the Go toolchain recorded about this binary.
+// Build is the build information that the Go toolchain recorded in this binary.
 type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
 	Dirty    bool   `json:"dirty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Date is that of the commit, or the beginning of 1970 where none was recorded.
+	// Date is the commit's date, or 1970 if none was recorded.
 	Date time.Time `json:"-"`
 }
 
-// ThisBuild is (devel) where the toolchain recorded no version.
+// ThisBuild returns this binary's build information. The version is (devel) if none was recorded.
 func ThisBuild() Build {
-	b := Build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Unix(0, 0).UTC()}
+	b := Build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Date: time.Unix(0, 0).UTC()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

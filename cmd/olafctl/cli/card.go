@@ -10,8 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// CardFlags are what measuring on a card needs beside the card: who captures at the parameter server, and the driver of
-// the tables.
+// CardFlags are the flags for measuring on a card: the capture at the parameter server and the driver of the tables.
 type CardFlags struct {
 	driver cardDriver
 	live   live.Options
@@ -21,44 +20,44 @@ type CardFlags struct {
 	generator string
 }
 
-// Add adds the flags to a command.
 func (f *CardFlags) Add(cmd *cobra.Command) {
-	InGroup(cmd, CardFlagsOf, func() { f.add(cmd) })
+	InGroup(cmd, CardFlagsOf, func() { f.addFlags(cmd) })
 	Complete(cmd, "generator", func() []string { return []string{"pci:", "twin:"} })
 	Complete(cmd, "capture", InterfaceNames)
 }
 
-func (f *CardFlags) add(cmd *cobra.Command) {
+func (f *CardFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.generator, "generator", "", "device whose generator sends to the queue of --device by a cable, such as pci:0000:5e:00.0")
 	flags.StringVar(&f.live.Interface, "capture", "", "the parameter server's network interface on this host, such as enp1s0f0")
 	f.stamps = live.Kernel
-	Choose(cmd, &f.stamps, "stamps", "with --capture: source of arrival stamps, kernel|hardware; hardware needs synchronised clocks", live.Kernel, live.Hardware)
+	Choose(cmd, &f.stamps, "stamps", "with --capture: source of arrival stamps, kernel|hardware; hardware needs "+
+		"synchronised clocks", live.Kernel, live.Hardware)
 	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port connected to it, 0 or 1")
-	f.driver.add(cmd)
+	f.driver.addFlags(cmd)
 }
 
-// Access is how the device at an address is reached, with what a card needs.
-func (f *CardFlags) Access(cmd *cobra.Command, env *Env, address string) (testbed.Access, error) {
+// AccessCard returns how to reach the device at an address, with the capture and the tables' driver of a card.
+func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (testbed.Access, error) {
 	a, err := env.Access()
 	if err != nil {
 		return a, err
 	}
-	if err := f.check(cmd, env, address); err != nil {
+	if err := f.checkFlags(cmd, env, address); err != nil {
 		return a, err
 	}
-	if a.Card.Tables, err = f.driver.backend(env); err != nil {
+	if a.Card.Tables, err = f.driver.openBackend(env); err != nil {
 		return a, err
 	}
 	a.Card.ServerPort, a.Generator = f.port, f.generator
 	if f.live.Interface != "" {
-		a.Card.Capture = func() (testbed.Frames, error) { return f.capture(env) }
+		a.Card.Capture = func() (testbed.Frames, error) { return f.openCapture(env) }
 	}
 	return a, nil
 }
 
-// check refuses flags that would do nothing, or not what they seem to.
-func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
+// checkFlags rejects flags that do not apply to the device or have no effect alone.
+func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) error {
 	flags := cmd.Flags()
 	row, _, err := env.Devices.Of(address)
 	if err != nil {
@@ -72,7 +71,7 @@ func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
 			return UsageError("--%s is for a card: %s", name, row.NotCard)
 		}
 		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
-			return UsageError("--%s says how to capture: add --capture INTERFACE", name)
+			return UsageError("--%s needs --capture INTERFACE", name)
 		}
 	}
 	if f.generator != "" && f.generator == address && !row.Can(testbed.VirtualTime) {
@@ -84,8 +83,8 @@ func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
 	return nil
 }
 
-// capture opens the interface and says what it gives less than it was asked for.
-func (f *CardFlags) capture(env *Env) (testbed.Frames, error) {
+// openCapture opens the interface and prints what the capture lacks of the request.
+func (f *CardFlags) openCapture(env *Env) (testbed.Frames, error) {
 	o := f.live
 	o.Stamps, o.Promiscuous = f.stamps, true
 	frames, err := env.OpenCapture(o)
@@ -102,14 +101,14 @@ func (f *CardFlags) capture(env *Env) (testbed.Frames, error) {
 func openLive(o live.Options) (testbed.Frames, error) {
 	s, err := live.Open(o)
 	if err != nil {
-		return nil, err // not a Frames that holds nothing
+		return nil, err // not a non-nil Frames with a nil pointer
 	}
 	return s, nil
 }
 
-// InterfaceNames are those that a frame can arrive at.
+// InterfaceNames returns the names of the interfaces that are up.
 func InterfaceNames() []string {
-	all, _ := net.Interfaces() // only for the shell's completion
+	all, _ := net.Interfaces() // used only for shell completion
 	var names []string
 	for _, i := range all {
 		if i.Flags&net.FlagUp != 0 {

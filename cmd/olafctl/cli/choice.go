@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Choose adds a flag that takes one of some texts, offers them to the shell and refuses others. The default is what p holds;
-// usage need not list the texts.
+// Choose adds a flag that accepts only the given values and completes them in the shell. The default is the value in p.
+// The values are appended to usage unless it already names them.
 func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T) {
 	c := &choice[T]{value: p}
 	listed := true
@@ -25,7 +25,7 @@ func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T
 	Complete(cmd, name, func() []string { return c.values })
 }
 
-// AlsoCalled lets a flag be given by the name that it had before.
+// AlsoCalled makes a flag also accept its former name.
 func AlsoCalled(flags *pflag.FlagSet, name, before string) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
 		if given == before {
@@ -41,7 +41,7 @@ type choice[T ~string] struct {
 }
 
 func (c *choice[T]) String() string {
-	if c.value == nil { // of a zero value, which pflag makes
+	if c.value == nil { // pflag makes zero values
 		return ""
 	}
 	return string(*c.value)
@@ -57,7 +57,7 @@ func (c *choice[T]) Set(text string) error {
 	return nil
 }
 
-// ChoiceError says what a flag takes instead.
+// ChoiceError is the error for a value that is not one of a flag's choices.
 type ChoiceError struct {
 	Given  string
 	Values []string

@@ -21,19 +21,20 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// ErrConfig is the kind of every refused configuration file or environment variable.
+// ErrConfig is matched by errors in a configuration file or environment variable.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad configuration")
 
-// setting is a flag whose value may be said once for all: what belongs to a place or a person, and to no run.
+// setting is a flag that also has a value from the environment or the configuration file: it depends on a machine or a
+// user, not on a run.
 type setting struct {
 	flag string
-	env  string // another name of its variable than the common one
+	env  string // another name for its variable than the usual one
 	path bool   // a file; in the configuration relative to its folder
-	// needs says whether the value would do anything on this command line; nil for always.
+	// needs reports whether the value would have an effect on this command line; nil means always.
 	needs func(*Env, *pflag.FlagSet) bool
 }
 
-// settings in the order in which they are shown and applied: what others need comes first.
+// settings lists the settings in the order in which they are shown and applied; those that others depend on come first.
 var settings = []setting{
 	{flag: "device"},
 	{flag: "store", env: "OLAFCTL_HOME", path: true},
@@ -42,19 +43,19 @@ var settings = []setting{
 	{flag: "theme"},
 	{flag: "mouse"},
 	{flag: "keys", path: true},
-	{flag: "capture", needs: ofCard},
-	{flag: "stamps", needs: ofCard},
-	{flag: "server-port", needs: ofCard},
-	{flag: "vnp4-1", needs: ofCard},
-	{flag: "vnp4-2", needs: ofCard},
-	{flag: "tls-ca", path: true, needs: ofAgent},
-	{flag: "tls-cert", path: true, needs: ofAgent},
-	{flag: "tls-key", path: true, needs: ofAgent},
-	{flag: "tls-server-name", needs: ofAgent},
+	{flag: "capture", needs: usesCard},
+	{flag: "stamps", needs: usesCard},
+	{flag: "server-port", needs: usesCard},
+	{flag: "vnp4-1", needs: usesCard},
+	{flag: "vnp4-2", needs: usesCard},
+	{flag: "tls-ca", path: true, needs: usesAgent},
+	{flag: "tls-cert", path: true, needs: usesAgent},
+	{flag: "tls-key", path: true, needs: usesAgent},
+	{flag: "tls-server-name", needs: usesAgent},
 }
 
-// ofCard holds where the device is a card of this host.
-func ofCard(env *Env, flags *pflag.FlagSet) bool {
+// usesCard reports whether the device is a card of this host.
+func usesCard(env *Env, flags *pflag.FlagSet) bool {
 	device := flags.Lookup("device")
 	if device == nil {
 		return false
@@ -63,27 +64,28 @@ func ofCard(env *Env, flags *pflag.FlagSet) bool {
 	return err == nil && row.NotCard == ""
 }
 
-// ofAgent holds of a client that is going to reach an agent, and never of a server, whose flags have the same names.
-func ofAgent(env *Env, flags *pflag.FlagSet) bool {
+// usesAgent reports whether the command is a client that will reach an agent. A server's flags have the same names.
+func usesAgent(env *Env, flags *pflag.FlagSet) bool {
 	return flags.Lookup("tls-ca") != nil && reachesAgent(flags, env.Devices)
 }
 
-// variable is the environment's name for the setting.
-func (s *setting) variable() string {
+// variableName returns the name of the setting's environment variable.
+func (s *setting) variableName() string {
 	if s.env != "" {
 		return s.env
 	}
 	return "OLAFCTL_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
 
-// config is what a configuration file says.
+// config is the content of a configuration file.
 type config struct {
-	file   string // where it is or would be
+	file   string // its path, whether it exists or not
 	values map[string]string
 	lines  yamlfile.Lines
 }
 
-// configFile is where the file is: OLAFCTL_CONFIG, else in the user's folder for such files. Asked says that it must be there.
+// configFile returns the path in OLAFCTL_CONFIG, or else the default in the user's configuration folder. asked means
+// that the file must exist.
 func configFile(env *Env) (file string, asked bool) {
 	if file := env.Getenv("OLAFCTL_CONFIG"); file != "" {
 		return file, true
@@ -98,7 +100,7 @@ func configFile(env *Env) (file string, asked bool) {
 	return filepath.Join(dir, "olafctl", "config.yaml"), false
 }
 
-// readConfig reads the file. One that nobody asked for need not be there.
+// readConfig reads the file. The default file may be missing.
 func readConfig(env *Env) (*config, error) {
 	file, asked := configFile(env)
 	c := &config{file: file}
@@ -112,16 +114,16 @@ func readConfig(env *Env) (*config, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return c, c.parse(text)
+	return c, c.parseText(text)
 }
 
-// colonAtEnd matches a setting whose value ends in a colon, as the addresses of devices such as xdp: do. YAML takes that
-// for a mapping inside of a mapping, which is never right in one line.
+// colonAtEnd matches a setting whose value ends in a colon, as in addresses of devices such as xdp:. YAML would read a
+// nested mapping, which is never right on one line.
 var colonAtEnd = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*:[ \t]+)([^\s'"#]*:)([ \t]*(?:[ \t]#.*)?\r?)$`)
 
-// parse reads what a file says; one without settings says nothing. The error matches ErrConfig and lists mistakes by their lines.
-func (c *config) parse(text []byte) (err error) {
-	format := yamlfile.Format{Name: "config", Fail: c.fail}
+// parseText parses a file, which may be empty. The error matches ErrConfig and lists mistakes with their line numbers.
+func (c *config) parseText(text []byte) (err error) {
+	format := yamlfile.Format{Name: "config", Fail: c.failAt}
 	text = colonAtEnd.ReplaceAll(text, []byte(`${1}"${2}"${3}`))
 	if c.lines, err = format.DecodeWithLines(text, &c.values); err != nil {
 		return err
@@ -130,23 +132,25 @@ func (c *config) parse(text []byte) (err error) {
 	for i := range settings {
 		names = append(names, settings[i].flag)
 	}
-	given := slices.SortedFunc(maps.Keys(c.values), func(a, b string) int { return cmp.Or(c.lines.Of(a)-c.lines.Of(b), cmp.Compare(a, b)) })
+	given := slices.SortedFunc(maps.Keys(c.values),
+		func(a, b string) int { return cmp.Or(c.lines.Of(a)-c.lines.Of(b), cmp.Compare(a, b)) })
 	for _, name := range given {
 		if !slices.Contains(names, name) {
-			err = errors.Join(err, c.fail(c.lines.Of(name), fmt.Sprintf("nothing is called %q%s", name, yamlfile.Suggest(name, names))))
+			err = errors.Join(err, c.failAt(c.lines.Of(name),
+				fmt.Sprintf("unknown setting %q%s", name, yamlfile.Suggest(name, names))))
 		}
 	}
 	return err
 }
 
-func (c *config) fail(line int, what string) error {
+func (c *config) failAt(line int, what string) error {
 	if line == 0 {
 		return fmt.Errorf("%w: %s: %s", ErrConfig, c.file, what)
 	}
 	return fmt.Errorf("%w: %s:%d: %s", ErrConfig, c.file, line, what)
 }
 
-// origin is where a value comes from.
+// origin is the source of a value.
 type origin string
 
 const (
@@ -155,10 +159,10 @@ const (
 	fromEnvironment origin = "environment"
 )
 
-// said is the value of a setting outside of the command line; empty for its default.
-func (c *config) said(env *Env, s *setting) (value string, from origin, where string) {
-	if value := env.Getenv(s.variable()); value != "" {
-		return value, fromEnvironment, s.variable()
+// lookup returns a setting's value outside the command line with its origin and place; value is empty for the default.
+func (c *config) lookupSetting(env *Env, s *setting) (value string, from origin, where string) {
+	if value := env.Getenv(s.variableName()); value != "" {
+		return value, fromEnvironment, s.variableName()
 	}
 	value, given := c.values[s.flag]
 	if !given {
@@ -170,48 +174,51 @@ func (c *config) said(env *Env, s *setting) (value string, from origin, where st
 	return value, fromFile, fmt.Sprintf("%s:%d", c.file, c.lines.Of(s.flag))
 }
 
-// set gives a flag the value, and says where a bad one comes from.
-func (s *setting) set(flag *pflag.Flag, value, where string) error {
+// setFlag sets a flag, and names the place of a bad value in the error.
+func (s *setting) setFlag(flag *pflag.Flag, value, where string) error {
 	err := flag.Value.Set(value)
 	var number *strconv.NumError
 	switch {
 	case errors.As(err, &number):
-		return fmt.Errorf("%w: %s: %s %q: want %s", ErrConfig, where, s.flag, value, Wanted(flag, number))
+		return fmt.Errorf("%w: %s: %s %q: want %s", ErrConfig, where, s.flag, value, DescribeValues(flag, number))
 	case err != nil:
 		return fmt.Errorf("%w: %s: %s %q: %w", ErrConfig, where, s.flag, value, err)
 	}
 	return nil
 }
 
-// Wanted says in words what a flag takes that was given another thing.
-func Wanted(flag *pflag.Flag, number *strconv.NumError) string {
-	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number", "float": "a number", "bool": "true or false"}[flag.Value.Type()]
+// DescribeValues describes in words the values that a flag accepts, after a value that failed to parse.
+func DescribeValues(flag *pflag.Flag, number *strconv.NumError) string {
+	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number",
+		"float": "a number", "bool": "true or false"}[flag.Value.Type()]
 	if want == "" || errors.Is(number, strconv.ErrRange) {
 		return "a number in range"
 	}
 	return want
 }
 
-// apply sets the flags of a command that its line leaves open.
-func (c *config) apply(env *Env, flags *pflag.FlagSet) error {
+// applyTo sets the flags that the command line leaves open.
+func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 	for i := range settings {
 		s := &settings[i]
 		flag := flags.Lookup(s.flag)
 		if flag == nil || flag.Changed || s.needs != nil && !s.needs(env, flags) {
 			continue
 		}
-		value, from, where := c.said(env, s)
-		if from == fromDefault || value == "" || s.env != "" && from == fromEnvironment { // a variable of its own is read where it is used
+		value, from, where := c.lookupSetting(env, s)
+		// a variable with a special name is read where it is used
+		if from == fromDefault || value == "" || s.env != "" && from == fromEnvironment {
 			continue
 		}
-		if err := s.set(flag, value, where); err != nil {
+		if err := s.setFlag(flag, value, where); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// AddSettings lets every command of a tree take what its line leaves open from the environment, or from a file.
+// AddSettings makes all commands of a tree take flags that are not given from the environment or the configuration
+// file.
 func AddSettings(env *Env, cmd *cobra.Command) {
 	has := slices.ContainsFunc(settings, func(s setting) bool {
 		return cmd.Flags().Lookup(s.flag) != nil || cmd.InheritedFlags().Lookup(s.flag) != nil
@@ -220,7 +227,7 @@ func AddSettings(env *Env, cmd *cobra.Command) {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c, err := readConfig(env)
 			if err == nil {
-				err = c.apply(env, cmd.Flags())
+				err = c.applyTo(env, cmd.Flags())
 			}
 			if err != nil {
 				return err
@@ -233,19 +240,19 @@ func AddSettings(env *Env, cmd *cobra.Command) {
 	}
 }
 
-// Setting is one line of 'config show'.
+// Setting is a line of 'config show'.
 type Setting struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	From     string `json:"from"`            // default, file, environment
-	Where    string `json:"where,omitempty"` // the file's line, or the variable
-	Variable string `json:"variable"`        // that would set it
+	Where    string `json:"where,omitempty"` // line in the file, or name of the variable
+	Variable string `json:"variable"`        // name of its variable
 	About    string `json:"-"`
 }
 
-// Settings tells every setting's value, as the commands below root would take it, and where it comes from; file is where the
-// configuration is, or would be.
-func Settings(env *Env, root *cobra.Command) (all []Setting, file string, err error) {
+// ListSettings returns every setting's value and origin as the commands below root would use it, and the path of the
+// configuration file, which need not exist.
+func ListSettings(env *Env, root *cobra.Command) (all []Setting, file string, err error) {
 	c, err := readConfig(env)
 	if err != nil {
 		return nil, "", err
@@ -256,19 +263,19 @@ func Settings(env *Env, root *cobra.Command) (all []Setting, file string, err er
 		if flag == nil {
 			continue
 		}
-		value, from, where := c.said(env, s)
+		value, from, where := c.lookupSetting(env, s)
 		if from == fromDefault {
 			value = flag.DefValue
-		} else if err := s.set(flag, value, where); err != nil {
+		} else if err := s.setFlag(flag, value, where); err != nil {
 			return nil, "", err
 		}
 		if s.flag == "store" && value == "" {
-			value, err = new(StoreFlag).path(env)
+			value, err = new(StoreFlag).resolvePath(env)
 			if err != nil {
 				value = ""
 			}
 		}
-		all = append(all, Setting{s.flag, value, string(from), where, s.variable(), flag.Usage})
+		all = append(all, Setting{s.flag, value, string(from), where, s.variableName(), flag.Usage})
 	}
 	return all, c.file, nil
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ConfirmFlag is --yes of a command that changes a device which others may be using.
+// ConfirmFlag is the flag --yes for commands that change a device which others may be using.
 type ConfirmFlag struct{ yes bool }
 
-// Add adds --yes.
 func (f *ConfirmFlag) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "write without asking for confirmation")
 }
 
-// Confirm asks a person at the terminal whether to go on, and returns an error for every answer but yes. Scripts, which have
-// no terminal, and --yes are not asked.
+// Confirm asks at the terminal whether to go on, and returns an error for every answer but yes. It does not ask with
+// --yes or without a terminal, as in scripts.
 func (f *ConfirmFlag) Confirm(ctx context.Context, env *Env, what string) error {
 	if f.yes || !env.Asks {
 		return nil
@@ -29,7 +28,7 @@ func (f *ConfirmFlag) Confirm(ctx context.Context, env *Env, what string) error 
 	fmt.Fprintf(env.Stderr, "%s? [y/N] ", what)
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(env.Stdin).ReadString('\n') // the end of the input is no yes
+		line, _ := bufio.NewReader(env.Stdin).ReadString('\n') // the end of the input counts as no
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {

@@ -17,40 +17,42 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ControllerFlags choose a P4Runtime server and how to be its controller.
+// ControllerFlags are the flags of a P4Runtime controller: the server, the election id and the output.
 type ControllerFlags struct {
 	Target string
 	id     string
 	DryRun bool
 	Out    Format
-	// Whole refuses changes that do not fit one batch, which is rolled back where any of them is refused.
+	// Whole rejects changes that do not fit into one batch. A batch is rolled back if any part of it fails.
 	Whole bool
-	// confirm is set where a person is asked before entries that exist are changed or deleted.
+	// confirm, if set, asks before existing entries are changed or deleted.
 	confirm *ConfirmFlag
 }
 
-// AddConfirm lets Change ask a person before it changes or deletes entries.
+// AddConfirm makes Change ask before it changes or deletes entries.
 func (f *ControllerFlags) AddConfirm(cmd *cobra.Command) {
 	f.confirm = new(ConfirmFlag)
 	f.confirm.Add(cmd)
 }
 
-// confirmed asks about a plan that would change or delete entries.
-func (f *ControllerFlags) confirmed(ctx context.Context, env *Env, plan p4ctl.Plan) error {
+// askFor asks whether to carry out a plan that changes or deletes entries.
+func (f *ControllerFlags) confirmPlan(ctx context.Context, env *Env, plan p4ctl.Plan) error {
 	added, changed, deleted := plan.Count()
 	if f.confirm == nil || f.DryRun || changed+deleted == 0 {
 		return nil
 	}
-	return f.confirm.Confirm(ctx, env, fmt.Sprintf("%d added, %d changed, %d deleted in the tables of %s: write this", added, changed, deleted, f.Target))
+	return f.confirm.Confirm(ctx, env, fmt.Sprintf("%d added, %d changed, %d deleted in the tables of %s: write this",
+		added, changed, deleted, f.Target))
 }
 
-// AddTarget adds what reading needs.
+// AddTarget adds the flag for reading.
 func (f *ControllerFlags) AddTarget(cmd *cobra.Command) {
 	f.Target = "127.0.0.1:9559"
-	cmd.Flags().Var((*TargetFlag)(&f.Target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
+	cmd.Flags().Var((*TargetFlag)(&f.Target), "target",
+		"P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
 }
 
-// TargetFlag is the value of --target, in the form of -d, too.
+// TargetFlag is the value of --target. It also accepts the form of -d.
 type TargetFlag string
 
 func (f *TargetFlag) String() string { return string(*f) }
@@ -61,16 +63,17 @@ func (f *TargetFlag) Set(s string) error {
 	return err
 }
 
-// AddWrite adds what writing needs too.
+// AddWrite adds the flags for writing.
 func (f *ControllerFlags) AddWrite(cmd *cobra.Command) {
 	f.AddTarget(cmd)
-	cmd.Flags().StringVar(&f.id, "election-id", "", "election id HIGH:LOW (default 1:1, or one above a former primary's)")
+	cmd.Flags().StringVar(&f.id, "election-id", "",
+		"election id HIGH:LOW (default 1:1, or one above a former primary's)")
 	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "print what would change and write nothing")
 	AddFormatFlag(cmd, &f.Out, Table, JSON)
 }
 
-// dial opens a session. One that shall write must be primary.
-func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p4ctl.Session, error) {
+// dialServer opens a session, which must be primary unless it is read-only.
+func (f *ControllerFlags) dialServer(ctx context.Context, env *Env, readOnly bool) (*p4ctl.Session, error) {
 	secure, err := env.TLS.Config(env.Now())
 	if err != nil {
 		return nil, err
@@ -94,17 +97,19 @@ func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p
 	return session, nil
 }
 
-// ExplainAgent says what is missing where an agent lends registers alone.
+// ExplainAgent adds a remedy to the error of an agent that serves only registers.
 func ExplainAgent(target string, err error) error {
 	if p4ctl.Code(err) != codes.Unimplemented {
 		return err
 	}
-	return &Exit{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/guide/card.md, step 7)", target, err)}
+	return &Exit{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them "+
+		"(docs/guide/card.md, step 7)", target, err)}
 }
 
-// Change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.
-func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
-	session, err := f.dial(ctx, env, f.DryRun)
+// ChangeTables reads the tables, applies edit and writes the difference, in one batch if it fits.
+func (f *ControllerFlags) ChangeTables(ctx context.Context, env *Env,
+	edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
+	session, err := f.dialServer(ctx, env, f.DryRun)
 	if err != nil {
 		return err
 	}
@@ -123,7 +128,7 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 		return UsageError("%v", err)
 	}
 	plan := p4ctl.Diff(actual, desired)
-	if err := f.confirmed(ctx, env, plan); err != nil {
+	if err := f.confirmPlan(ctx, env, plan); err != nil {
 		return err
 	}
 	if err := addTables(ctx, env, session, f.DryRun, desired); err != nil {
@@ -143,13 +148,14 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 			return fmt.Errorf("read the tables back: %w", err)
 		}
 		if back.Hash() != desired.Hash() {
-			return fmt.Errorf("%w: the tables read back differ from what was written; 'olafctl tables diff' shows where", fpga.ErrRefused)
+			return fmt.Errorf("%w: the tables read back differ from what was written; 'olafctl tables diff' "+
+				"shows where", fpga.ErrRefused)
 		}
 	}
-	return f.Print(env, plan, applied, desired)
+	return f.PrintPlan(env, plan, applied, desired)
 }
 
-// addTables makes the pipeline have the tables of switch programs that are to hold something.
+// addTables adds the tables of the switch programs in desired to the pipeline, if it lacks them.
 func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, desired p4ctl.Tables) error {
 	programs := desired.Programs()
 	if dryRun || len(programs) == 0 {
@@ -157,12 +163,14 @@ func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, des
 	}
 	added, err := s.AddPrograms(ctx, programs...)
 	if added {
-		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(program.ProgramNames(programs), ", "))
+		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n",
+			strings.Join(program.ProgramNames(programs), ", "))
 	}
 	return err
 }
 
-// ensurePipeline pushes our pipeline to a server that has none. One that is there stays: pushing clears tables.
+// ensurePipeline pushes our pipeline to a server that has none. An existing one stays, because a push clears the
+// tables.
 func ensurePipeline(ctx context.Context, s *p4ctl.Session) error {
 	config, err := s.Pipeline(ctx)
 	if err == nil && config.GetP4Info() != nil {
@@ -180,13 +188,13 @@ type planDocument struct {
 	Changed int      `json:"changed"`
 	Deleted int      `json:"deleted"`
 	Batches int      `json:"batches"`
-	Atomic  bool     `json:"atomic"` // one batch, done wholly or not at all
+	Atomic  bool     `json:"atomic"` // one batch, applied fully or not at all
 	Hash    string   `json:"sha256"` // of the tables afterwards
 	Changes []string `json:"changes"`
 }
 
-// Print tells a plan and what was done of it.
-func (f *ControllerFlags) Print(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
+// PrintPlan prints a plan and how it was applied.
+func (f *ControllerFlags) PrintPlan(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
 	d := planDocument{Head: Head{Schema: "olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
 	d.Added, d.Changed, d.Deleted = plan.Count()
 	if !plan.Empty() {

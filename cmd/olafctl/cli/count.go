@@ -7,25 +7,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// count is the value of a flag that is a number of 1 or more where it is given.
+// count is the value of a flag that takes a number of 1 or more.
 type count struct{ value *int }
 
-// AddCount adds a flag for a number of 1 or more; left out it stays what it is, which 0 is for.
+// AddCount adds a flag for a number of 1 or more. Without the flag value stays as it is, usually 0.
 func AddCount(flags *pflag.FlagSet, value *int, name, usage string) {
 	flags.Var(&count{value}, name, usage)
 }
 
 func (c *count) String() string {
-	if c.value == nil || *c.value == 0 { // of a zero value, which pflag makes
+	if c.value == nil || *c.value == 0 { // pflag makes zero values
 		return ""
 	}
 	return strconv.Itoa(*c.value)
 }
 
-// Type is what help calls it.
 func (c *count) Type() string { return "int" }
 
-// Set takes a number.
 func (c *count) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThreadCPUNS is the CPU time of the calling thread.
+// ThreadCPUNS returns the CPU time of the calling thread.
 func (c MachineClock) ThreadCPUNS() int64 {
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &used); err != nil {

@@ -2,5 +2,5 @@
 
 package cli
 
-// ThreadCPUNS is the wall time: this system does not tell a thread's own.
+// ThreadCPUNS returns the wall time, because this system does not report a thread's CPU time.
 func (c MachineClock) ThreadCPUNS() int64 { return c.NowNS() }

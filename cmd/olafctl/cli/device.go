@@ -14,37 +14,38 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// DeviceFlags choose a device and what it has just done.
+// DeviceFlags are the flags that select a device and the run that it does first.
 type DeviceFlags struct {
 	Address string
 	after   string
-	system  string // of that run; empty for its own
-	h       int    // of that run; 0 for as many as a cluster has workers
+	system  string // for that run; empty for its own system
+	h       int    // for that run; 0 for the number of workers of a cluster
 	record  string
 }
 
-// Add adds what commands take that look at a device after a run.
+// Add adds the flags for commands that look at a device after a run.
 func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	f.AddAddress(cmd, env)
 	cmd.Flags().StringVar(&f.after, "after", "", "first run this experiment once on the device, such as table1")
 	Complete(cmd, "after", env.Published.Benches().Names)
 	cmd.Flags().StringVar(&f.system, "system", "", "with --after: run this system instead")
 	Complete(cmd, "system", func() []string { return env.Systems.Benched().Names() })
-	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
+	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; "+
+		"a cluster's workers if not given")
 }
 
-// AddAddress adds what commands take that look at registers alone.
+// AddAddress adds the flag for commands that need only registers.
 func (f *DeviceFlags) AddAddress(cmd *cobra.Command, env *Env) {
 	AddAddress(cmd, &f.Address, env.Devices, "device address")
 	cmd.Flags().StringVar(&f.record, "record", "", "record every access to this file, for -d playback:FILE")
 }
 
-// AddDeviceFlag adds what commands take that need a testbed.
+// AddDeviceFlag adds the flag for commands that need a device with tables.
 func AddDeviceFlag(cmd *cobra.Command, env *Env, address *string) {
 	AddAddress(cmd, address, env.Devices.With(testbed.HasTables), "device address")
 }
 
-// AddAddress adds the flag for the address of one of some devices.
+// AddAddress adds the flag for the address of one of the given devices.
 func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, what string) {
 	InGroup(cmd, RunFlags, func() {
 		cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
@@ -52,26 +53,27 @@ func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, wh
 	Complete(cmd, "device", devices.Prefixes)
 }
 
-// check refuses flags that do not go together.
-func (f *DeviceFlags) check() error {
+// checkFlags rejects flags that do not go together.
+func (f *DeviceFlags) checkFlags() error {
 	switch {
 	case f.system != "" && f.after == "":
-		return UsageError("--system is of the run that --after asks for")
+		return UsageError("--system needs --after")
 	case f.h != 0 && f.after == "":
-		return UsageError("--h is of the run that --after asks for")
+		return UsageError("--h needs --after")
 	case f.after != "" && f.record != "":
-		return UsageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
+		return UsageError("--record and --after do not go together: an experiment's files are in the store; see " +
+			"'olafctl runs'")
 	}
 	return nil
 }
 
-// With opens the device, lets it do what --after asks for, and hands it to look.
-func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Testbed) error) error {
+// WithTestbed opens the device, runs the experiment of --after on it, and calls look.
+func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*testbed.Testbed) error) error {
 	access, err := env.Access()
 	if err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if err := f.checkFlags(); err != nil {
 		return err
 	}
 	bed, err := testbed.Open(ctx, f.Address, testbed.OpenOptions{Access: access})
@@ -104,18 +106,21 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 	return look(bed)
 }
 
-// Holds says whether the device's time passes only when it is asked to, so that nothing is lost while it stands.
-func (f *DeviceFlags) Holds(env *Env) bool {
+// HasVirtualTime reports whether the device has virtual time, which stops between calls, so that nothing is lost
+// meanwhile.
+func (f *DeviceFlags) HasVirtualTime(env *Env) bool {
 	return env.Devices.Check(f.Address, testbed.VirtualTime) == nil
 }
 
-// Registers opens the device for its registers alone, lets it do what --after asks for, and hands it to use.
-func (f *DeviceFlags) Registers(ctx context.Context, env *Env, o testbed.DeviceOptions, use func(fpga.Device) error) (err error) {
-	if err := f.check(); err != nil {
+// WithRegisters opens only the device's registers and calls use. With --after it opens the whole testbed and runs the
+// experiment first.
+func (f *DeviceFlags) WithRegisters(ctx context.Context, env *Env, o testbed.DeviceOptions,
+	use func(fpga.Device) error) (err error) {
+	if err := f.checkFlags(); err != nil {
 		return err
 	}
 	if f.after != "" {
-		return f.With(ctx, env, func(bed *testbed.Testbed) error { return use(bed.Cards[0].Device) })
+		return f.WithTestbed(ctx, env, func(bed *testbed.Testbed) error { return use(bed.Cards[0].Device) })
 	}
 	if o.Access, err = env.Access(); err != nil {
 		return err
@@ -128,11 +133,12 @@ func (f *DeviceFlags) Registers(ctx context.Context, env *Env, o testbed.DeviceO
 	if f.record == "" {
 		return use(dev)
 	}
-	return record(dev, f.record, use)
+	return recordSession(dev, f.record, use)
 }
 
-// record hands a device to use whose every access goes into a file, which stays when use fails: then it is needed most.
-func record(dev fpga.Device, path string, use func(fpga.Device) error) (err error) {
+// recordSession calls use with a device that writes every access to a file. The file stays if use fails, since it then
+// shows why.
+func recordSession(dev fpga.Device, path string, use func(fpga.Device) error) (err error) {
 	if err := RefuseExisting(path, false); err != nil {
 		return err
 	}
@@ -145,5 +151,5 @@ func record(dev fpga.Device, path string, use func(fpga.Device) error) (err erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(recorder), recorder.Close()) // which closes the device too
+	return errors.Join(use(recorder), recorder.Close()) // also closes the device
 }

@@ -1,5 +1,5 @@
-// Package cli is what olafctl's commands have in common: what they may touch of the world outside, flags that several
-// take, how results and progress are printed, how runs are kept, and exit codes.
+// Package cli contains what olafctl's commands share: their environment, common flags, the output of results and
+// progress, kept runs, and exit codes.
 package cli
 
 import (
@@ -24,47 +24,47 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Env is everything a command may touch of the world outside, so that tests can stand in for it.
+// Env contains everything outside the process that a command may use, so that tests can replace it.
 type Env struct {
-	Args           []string // the command line, without the program
+	Args           []string // the command line without the program
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	Now            func() time.Time
 	Hostname       func() (string, error)
-	Executable     func() (string, error) // this program, for child processes
-	// Interactive says that stderr is a terminal that can redraw a line.
+	Executable     func() (string, error) // path of this program, for child processes
+	// Interactive means that stderr is a terminal that can redraw a line.
 	Interactive bool
-	// Width is how many characters a line of standard output has; 0 where it is no terminal.
+	// Width is the width of standard output in characters; 0 if it is not a terminal.
 	Width int
-	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
+	// Terminal means that stdin and stdout are a terminal, so that a dashboard or a question can be shown.
 	Terminal bool
-	// Asks says that stdin and stderr are a terminal, so that a person can answer a question.
+	// Asks means that stdin and stderr are a terminal, so that a question can be answered.
 	Asks bool
-	// Systems are those that there are. Devices can be opened, and Published experiments be carried out; Declared says what the runs
-	// of a system measure.
+	// Systems, Devices and Published are the known systems, devices and experiments. Declared gives the metrics of each
+	// system's runs.
 	Systems   system.Set
 	Devices   testbed.Devices
 	Published experiments.Set
 	Declared  archive.Declarations
 	// Programs are the switch programs whose tables agents and controllers know.
 	Programs []program.Description
-	// Layouts says how documents of kept experiments become tables and figures.
+	// Layouts turns documents of kept experiments into tables and figures.
 	Layouts archive.Layouts
 	// Readers read the documents of kept measurements.
 	Readers result.Readers
 	// SweepCommands returns the commands whose runs can be swept; WorkCommands adds those whose jobs only workers run.
 	SweepCommands, WorkCommands func(*Env) sweep.Commands
-	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.
+	// Bus finds cards. CardClock passes time for them; nil means this host's clock.
 	Bus       pcie.Bus
 	CardClock pcie.Clock
-	// OpenCapture starts to capture from an interface.
+	// OpenCapture starts a capture from an interface.
 	OpenCapture func(live.Options) (testbed.Frames, error)
-	// TLS is what a command's flags say about agents over a network.
+	// TLS contains the flags for connections to agents.
 	TLS ClientTLS
 }
 
-// System is the world of a process. What it was built of is the caller's.
+// System returns the environment of this process. The caller adds systems, devices and experiments.
 func System() *Env {
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
@@ -82,16 +82,16 @@ func System() *Env {
 	}
 }
 
-// Screen returns the terminal of stdout, for a dashboard that moves the cursor itself.
+// Screen returns the terminal of stdout, for a dashboard that moves the cursor.
 func (e *Env) Screen() io.Writer { return text.Raw(e.Stdout) }
 
-// Redraw replaces the line on which the cursor of stderr stands.
+// Redraw replaces the current line of stderr.
 func (e *Env) Redraw(line string) {
 	fmt.Fprint(text.Raw(e.Stderr), "\r\x1b[K")
 	fmt.Fprint(e.Stderr, line)
 }
 
-// View is how a page is printed: as wide as COLUMNS says, else the terminal, else a plain page.
+// View returns how to print a page: as wide as COLUMNS, else as the terminal, else as a plain page.
 func (e *Env) View(explain bool) text.View {
 	said := 0
 	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {

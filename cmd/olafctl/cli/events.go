@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// EventSchema names the lines of -o jsonl that come before the document.
+// EventSchema is the schema of the lines that -o jsonl prints before the document.
 const EventSchema = "olafctl.event/v1"
 
-// eventLine is one step of an experiment, as a line.
+// eventLine is one step of an experiment as a line.
 type eventLine struct {
 	Head
 	Event          string       `json:"event"` // started, run, finished
@@ -27,15 +27,15 @@ type eventLine struct {
 	Error          string       `json:"error,omitempty"`
 }
 
-// eventLines prints what happens while it happens. A stream hands it one event at a time.
+// eventLines prints events as they happen.
 type eventLines struct {
-	mu      sync.Mutex // runs are done side by side
+	mu      sync.Mutex // runs finish concurrently
 	w       io.Writer
 	outline *bench.Outline
-	line    eventLine // with what every line has
+	line    eventLine // the fields that every line has
 }
 
-// EventSinks print events where the format asks for them.
+// EventSinks returns a sink that prints events if the format is JSONL.
 func EventSinks(env *Env, out Format) []bench.Sink {
 	if out != JSONL {
 		return nil
@@ -43,7 +43,7 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: EventSchema}}}}
 }
 
-// Wants no frames: a line is of a run as a whole.
+// Wants returns false: lines describe whole runs, not frames.
 func (*eventLines) Wants(bench.RunID) bool { return false }
 
 func (l *eventLines) Event(e bench.Event) (err error) {
@@ -56,13 +56,15 @@ func (l *eventLines) Event(e bench.Event) (err error) {
 			return err
 		}
 		l.line.Runs, l.line.Done = e.Work.Runs(), 0
-		line.Event, line.Runs, line.Experiment, line.Seeds = "started", l.line.Runs, l.outline.Experiment, l.outline.Seeds
+		line.Event, line.Runs, line.Experiment, line.Seeds = "started", l.line.Runs, l.outline.Experiment,
+			l.outline.Seeds
 		for i := range l.outline.Configurations {
 			line.Configurations = append(line.Configurations, l.outline.Configurations[i].Name)
 		}
 	case bench.RunDone:
 		l.line.Done++
-		line.Event, line.Done, line.Configuration, line.Run = "run", l.line.Done, l.outline.Configurations[e.Run.Config].Name, e.Result
+		line.Event, line.Done, line.Configuration, line.Run = "run", l.line.Done,
+			l.outline.Configurations[e.Run.Config].Name, e.Result
 	case bench.Finished:
 		line.Event, line.Partial = "finished", e.Partial
 		if e.Err != nil {
@@ -74,7 +76,7 @@ func (l *eventLines) Event(e bench.Event) (err error) {
 	return WriteLine(l.w, line)
 }
 
-// WriteLine prints a document on a line of its own.
+// WriteLine prints a document on one line.
 func WriteLine(w io.Writer, document any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

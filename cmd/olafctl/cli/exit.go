@@ -19,14 +19,14 @@ import (
 const (
 	ExitDone        = 0
 	ExitFailed      = 1   // the run failed or is invalid
-	ExitUsage       = 2   // flags, files or names that make no sense
-	ExitDevice      = 3   // the device refused, is gone, or another controller took it
+	ExitUsage       = 2   // invalid flags, files or names
+	ExitDevice      = 3   // the device refused, is gone, or was taken over by another controller
 	ExitMissed      = 4   // an expectation was missed or a property violated
 	ExitUnknown     = 5   // no answer within the time limit
 	ExitInterrupted = 130 // Ctrl-C or a signal
 )
 
-// exitCodes gives every kind of failure its exit code.
+// exitCodes gives the exit code for every kind of failure.
 var exitCodes = map[olaf.Kind]int{
 	olaf.Failed:      ExitFailed,
 	olaf.Usage:       ExitUsage,
@@ -36,7 +36,8 @@ var exitCodes = map[olaf.Kind]int{
 	olaf.Interrupted: ExitInterrupted,
 }
 
-// Exit is a command's own verdict, above all kinds of the errors in it. Without Err the command has already said why.
+// Exit is an error whose kind overrides the kinds of the errors that it wraps. If Err is nil, the command has already
+// printed the reason.
 type Exit struct {
 	Kind olaf.Kind
 	Err  error
@@ -51,15 +52,16 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// UsageError formats a mistake of the user's.
+// UsageError formats an error in the user's input.
 func UsageError(format string, args ...any) error {
 	return &Exit{olaf.Usage, fmt.Errorf(format, args...)}
 }
 
-// named are failures of the system that concern a file which the user named.
-var named = []error{fs.ErrExist, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR}
+// fileErrors are system errors about a file that the user named.
+var fileErrors = []error{fs.ErrExist, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR}
 
-// kindOf looks for what ended the work first, then for what an error says itself, and only then at what the system said.
+// kindOf returns the kind of an error: an Exit's, an interruption or a timeout, the kind that the error declares, or
+// usage for an error about a named file.
 func kindOf(err error) olaf.Kind {
 	var exit *Exit
 	switch {
@@ -73,13 +75,13 @@ func kindOf(err error) olaf.Kind {
 	if kind, declared := olaf.KindOf(err); declared {
 		return kind
 	}
-	if slices.ContainsFunc(named, func(kind error) bool { return errors.Is(err, kind) }) {
+	if slices.ContainsFunc(fileErrors, func(kind error) bool { return errors.Is(err, kind) }) {
 		return olaf.Usage
 	}
 	return olaf.Failed
 }
 
-// ExitCode is what the process ends with.
+// ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
@@ -87,7 +89,7 @@ func ExitCode(err error) int {
 	return exitCodes[kindOf(err)]
 }
 
-// OneLine folds an error into a single line for people. What several steps failed of is said once.
+// OneLine folds an error into a single line without repeated parts.
 func OneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
@@ -98,10 +100,11 @@ func OneLine(err error) string {
 	return strings.Join(said, "; ")
 }
 
-// Lines are what people are told of an error: one line, or one of each failure where these have remedies of their own.
-func Lines(err error) []string {
+// ErrorLines returns the lines to print for an error: one, or one for each member of an olaf.List, which have their own
+// remedies.
+func ErrorLines(err error) []string {
 	var list olaf.List
-	if !errors.As(err, &list) || list.Error() != err.Error() { // something is said beside it
+	if !errors.As(err, &list) || list.Error() != err.Error() { // the error adds text to the list
 		return []string{OneLine(err)}
 	}
 	var lines []string
@@ -111,31 +114,32 @@ func Lines(err error) []string {
 	return lines
 }
 
-// Stopped says in one word what a signal ended before there was anything to tell of.
-func Stopped(ctx context.Context, err error) error {
+// ShortenInterrupt reduces the error of an interrupted command to "interrupted", if nothing was printed before.
+func ShortenInterrupt(ctx context.Context, err error) error {
 	var told *Exit
-	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) && p4ctl.Code(err) != codes.Canceled {
+	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) &&
+		p4ctl.Code(err) != codes.Canceled {
 		return err
 	}
 	return &Exit{olaf.Interrupted, errors.New("interrupted")}
 }
 
-// Interrupted says in words that a signal ended the work.
-func Interrupted(err error) error {
-	return interruptedAs(err, "interrupted; what is shown is partial")
+// MarkInterrupted marks an interrupted command whose output is partial.
+func MarkInterrupted(err error) error {
+	return markCanceled(err, "interrupted; what is shown is partial")
 }
 
-// GeneratorInterrupted is Interrupted of work in which a generator played on a device.
-func GeneratorInterrupted(err error) error {
-	return interruptedAs(err, "interrupted; the generator is stopped, and what is shown is partial")
+// MarkGeneratorInterrupted is Interrupted for work that stopped a generator on a device.
+func MarkGeneratorInterrupted(err error) error {
+	return markCanceled(err, "interrupted; the generator is stopped, and what is shown is partial")
 }
 
-// NothingToShow is Interrupted of work of which no run was complete.
-func NothingToShow(err error) error {
-	return interruptedAs(err, "interrupted before a run was complete; there is nothing to show")
+// MarkNothingToShow is Interrupted for work without a complete run.
+func MarkNothingToShow(err error) error {
+	return markCanceled(err, "interrupted before the first run was complete; there is nothing to show")
 }
 
-func interruptedAs(err error, said string) error {
+func markCanceled(err error, said string) error {
 	if errors.Is(err, context.Canceled) {
 		return &Exit{olaf.Interrupted, errors.New(said)}
 	}

@@ -24,11 +24,11 @@ func TestExitCodes(t *testing.T) {
 		{&Exit{Kind: olaf.Unknown}, ExitUnknown},
 		{fmt.Errorf("bench: %w", pcie.ErrChanged), ExitDevice},
 		{errors.Join(errors.New("close"), olaf.NewError(olaf.Missed, "missed")), ExitMissed},
-		// What ended the work counts before what broke because of it, but a command may know better.
+		// An interruption comes before the errors it causes, but an Exit overrides both.
 		{fmt.Errorf("%w: %w", fpga.ErrGone, context.Canceled), ExitInterrupted},
 		{fmt.Errorf("%w: %w", fpga.ErrGone, context.DeadlineExceeded), ExitUnknown},
 		{&Exit{olaf.Failed, context.Canceled}, ExitFailed},
-		// A file that is not there is the user's mistake, unless the program lost it.
+		// A missing file is the user's mistake, unless the program lost it.
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, ExitUsage},
 		{fmt.Errorf("%w: %w", store.ErrDamaged, fs.ErrNotExist), ExitFailed},
 		{errors.Join(fs.ErrExist, fpga.ErrGone), ExitDevice},

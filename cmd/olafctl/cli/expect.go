@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ExpectFlags are thresholds for what is going to be measured.
+// ExpectFlags are the thresholds for the measured values.
 type ExpectFlags struct {
 	Texts []string
 	Rules []*expect.Rule
@@ -22,9 +22,9 @@ func (f *ExpectFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "`rule` for a mean, 'olaf.lost_pct < 12'; exit 4 if missed")
 }
 
-// Resolve reads the rules of a file and of the flags, before anything runs for them. An error about one of the file's says
-// which, as olaf.FieldOf gives it.
-func (f *ExpectFlags) Resolve(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
+// ResolveRules parses the rules of a file and of the flags before anything runs. An error in a file's rule names the
+// rule, for olaf.FieldOf.
+func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
 	f.at = at
 	for i, text := range inFile {
 		rule, err := expect.Parse(text, d, at)
@@ -43,8 +43,8 @@ func (f *ExpectFlags) Resolve(inFile []string, d *metric.Declaration, at []expec
 	return nil
 }
 
-// Judge says line by line what was missed. The rows are those of the configurations, in their order.
-func (f *ExpectFlags) Judge(env *Env, rows []results.Row) error {
+// JudgeRows prints a line for each missed expectation. rows are in the order of the configurations.
+func (f *ExpectFlags) JudgeRows(env *Env, rows []results.Row) error {
 	missed := false
 	for _, rule := range f.Rules {
 		for _, line := range rule.Missed(f.at, rows) {

@@ -16,21 +16,21 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Exports are the files that a result can be written to; csv, parquet, svg, pdf and png are folders.
+// Exports are the files to write a result to; csv, parquet, svg, pdf and png are folders.
 type Exports struct {
 	Xlsx, Json, Report          string
 	Csv, Parquet, Svg, Pdf, Png string
 	Force                       bool
 }
 
-// Export writes a kept run to all files that were asked for, and lets the store know them.
-func (e *Exports) Export(env *Env, s *store.Store, f *store.Folder) error {
-	own, err := e.document(f)
+// ExportRun writes the requested files of a kept run and records them in the store.
+func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
+	own, err := e.documentTargets(f)
 	if err != nil {
 		return err
 	}
 	if e.Parquet != "" && archive.HasDocumentOnly(f) {
-		return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
+		return fmt.Errorf("%w: %s has no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
 	}
 	r, err := archive.LoadExportable(f, env.Declared, env.Layouts)
 	if err != nil {
@@ -38,29 +38,32 @@ func (e *Exports) Export(env *Env, s *store.Store, f *store.Folder) error {
 	}
 	rest := *e
 	if archive.HasDocument(f) {
-		rest.Json = "" // that document is the report's own
+		rest.Json = "" // written as the report's own document
 	}
 	if archive.HasDocumentOnly(f) {
-		rest.Csv = "" // and so is its table
+		rest.Csv = "" // written as the report's own table
 	}
-	if err := rest.Write(env, r, append(own, frames(env, f, e.Parquet)...)...); err != nil {
+	if err := rest.WriteFiles(env, r, append(own, frameTargets(env, f, e.Parquet)...)...); err != nil {
 		return err
 	}
-	return e.Remember(env, s, f)
+	return e.RecordExports(env, s, f)
 }
 
-// Check refuses names that other programs would not know what to do with, one name for two files, and standard output,
-// which has no second file, no --force, and a command of its own.
-func (e *Exports) Check() error {
+// CheckNames rejects file names with a wrong ending, one name for two files, and standard output, for which runs show
+// is the command.
+func (e *Exports) CheckNames() error {
 	for _, to := range []struct{ flag, path string }{
-		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report}, {"--svg", e.Svg}, {"--pdf", e.Pdf}, {"--png", e.Png},
+		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report},
+		{"--svg", e.Svg}, {"--pdf", e.Pdf}, {"--png", e.Png},
 	} {
 		if to.path == "-" {
-			return UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
+			return UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID "+
+				"-o json' prints a run's document)", to.flag)
 		}
 	}
 	for _, err := range []error{
-		EndsIn("--xlsx", e.Xlsx, ".xlsx"), EndsIn("--report", e.Report, ".html", ".htm"), Distinct(e.Xlsx, e.Json, e.Report),
+		CheckExtension("--xlsx", e.Xlsx, ".xlsx"), CheckExtension("--report", e.Report, ".html", ".htm"),
+		CheckDistinct(e.Xlsx, e.Json, e.Report),
 	} {
 		if err != nil {
 			return err
@@ -69,8 +72,8 @@ func (e *Exports) Check() error {
 	return nil
 }
 
-// targets lists the files that were asked for.
-func (e *Exports) targets(r *sheets.Result) (targets []export.Target) {
+// listTargets returns the requested files.
+func (e *Exports) listTargets(r *sheets.Result) (listTargets []export.Target) {
 	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
 		return func(path string) []export.Target { return []export.Target{of(path, r)} }
 	}
@@ -89,14 +92,14 @@ func (e *Exports) targets(r *sheets.Result) (targets []export.Target) {
 		{e.Svg, figures("svg")}, {e.Pdf, figures("pdf")}, {e.Png, figures("png")},
 	} {
 		if t.path != "" {
-			targets = append(targets, t.of(t.path)...)
+			listTargets = append(listTargets, t.of(t.path)...)
 		}
 	}
-	return targets
+	return listTargets
 }
 
-// document is the JSON document and the table of a kept report that has its own, where they were asked for.
-func (e *Exports) document(f *store.Folder) (targets []export.Target, err error) {
+// documentTargets returns the requested files of a kept report that has its own JSON document and table.
+func (e *Exports) documentTargets(f *store.Folder) (targets []export.Target, err error) {
 	if !archive.HasDocument(f) {
 		return nil, nil
 	}
@@ -105,20 +108,22 @@ func (e *Exports) document(f *store.Folder) (targets []export.Target, err error)
 		return nil, err
 	}
 	bytes := func(path, folder string, content []byte) export.Target {
-		return export.Target{Path: path, Folder: folder, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
+		return export.Target{Path: path, Folder: folder,
+			Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
 	}
 	if e.Json != "" {
 		targets = append(targets, bytes(e.Json, "", d.JSON))
 	}
 	if e.Csv != "" {
-		targets = append(targets, bytes(filepath.Join(e.Csv, paper.FileName(f.Manifest.Experiment)+".csv"), e.Csv, d.Table))
+		targets = append(targets, bytes(filepath.Join(e.Csv, paper.FileName(f.Manifest.Experiment)+".csv"), e.Csv,
+			d.Table))
 	}
 	return targets, nil
 }
 
-// Write writes every file that was asked for; all are checked before the first one is written.
-func (e *Exports) Write(env *Env, r *sheets.Result, more ...export.Target) error {
-	targets := append(e.targets(r), more...)
+// WriteFiles checks all requested files, then writes them.
+func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) error {
+	targets := append(e.listTargets(r), more...)
 	if err := export.Files(targets, e.Force); err != nil {
 		return err
 	}
@@ -128,16 +133,17 @@ func (e *Exports) Write(env *Env, r *sheets.Result, more ...export.Target) error
 	return nil
 }
 
-// Remember notes which exports must come out the same again (olafctl runs verify). The files are written by then: a store that
-// may only be read is worth a remark and costs no exit code.
-func (e *Exports) Remember(env *Env, s *store.Store, f *store.Folder) error {
+// RecordExports records which exports 'olafctl runs verify' must reproduce. A read-only or full store is only a remark,
+// because the files are already written.
+func (e *Exports) RecordExports(env *Env, s *store.Store, f *store.Folder) error {
 	for kind, path := range map[string]string{archive.KindWorkbook: e.Xlsx, archive.KindReport: e.Report} {
 		if path == "" {
 			continue
 		}
 		err := archive.StoreExportDigest(s, f, kind, ToolVersion(), env.Declared, env.Layouts)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
-			fmt.Fprintf(env.Stderr, "not noted in the store, so that 'runs verify' does not repeat it: %s\n", OneLine(err))
+			fmt.Fprintf(env.Stderr, "not recorded in the store, so 'runs verify' will not check this file: %s\n",
+				OneLine(err))
 			continue
 		}
 		if err != nil {
@@ -147,8 +153,8 @@ func (e *Exports) Remember(env *Env, s *store.Store, f *store.Folder) error {
 	return nil
 }
 
-// frames is the file with every kept frame, when a Parquet folder was asked for.
-func frames(env *Env, f *store.Folder, dir string) []export.Target {
+// frameTargets returns the file with every kept frame, if a Parquet folder was requested.
+func frameTargets(env *Env, f *store.Folder, dir string) []export.Target {
 	if dir == "" {
 		return nil
 	}
@@ -165,9 +171,10 @@ func frames(env *Env, f *store.Folder, dir string) []export.Target {
 		err = archive.VisitObservations(f, func(ordinal uint32, o *olaf.Observation) bool {
 			run := labels[ordinal]
 			if run == nil {
-				return true // of a run that the stop left without numbers
+				return true // a run without results because of an interruption
 			}
-			failed = take(&export.Labelled{Queue: run.Run.Queue, OutRateBPS: run.Run.OutRateBPS, Run: run.Run.Index, Observation: *o})
+			failed = take(&export.Labelled{Queue: run.Run.Queue, OutRateBPS: run.Run.OutRateBPS, Run: run.Run.Index,
+				Observation: *o})
 			return failed == nil
 		})
 		if failed != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ReadInput reads a file that the user named, and says what to call it in messages.
+// ReadInput reads a file that the user named, or standard input for "-". It returns the name to use in messages.
 func ReadInput(env *Env, path string) (name string, text []byte, err error) {
 	if path == "-" {
 		text, err = io.ReadAll(env.Stdin)
@@ -29,7 +29,7 @@ func ReadInput(env *Env, path string) (name string, text []byte, err error) {
 	return path, text, nil
 }
 
-// PrintText writes a file to standard output.
+// PrintText prints the text from make, with a newline at the end.
 func PrintText(env *Env, make func() ([]byte, error)) error {
 	text, err := make()
 	if err != nil {
@@ -42,10 +42,10 @@ func PrintText(env *Env, make func() ([]byte, error)) error {
 	return err
 }
 
-// CheckEnding refuses a target whose ending says that it holds something else, and the name of an embedded trace.
+// CheckEnding rejects a file name without one of the endings, and the name of an embedded trace.
 func CheckEnding(path, what string, endings ...string) error {
 	if strings.HasPrefix(path, trace.Builtin) {
-		return UsageError("%s is embedded in olafctl and can't be written; give a file", path)
+		return UsageError("%s is embedded in olafctl and cannot be written; give a file", path)
 	}
 	if !slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
 		return UsageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
@@ -62,7 +62,7 @@ func NewMachineClock(origin time.Time) MachineClock { return MachineClock{origin
 // NowNS returns the time since the origin.
 func (c MachineClock) NowNS() int64 { return int64(time.Since(c.origin)) }
 
-// Sleep waits, or ends with the context.
+// Sleep waits for ns or until the context ends.
 func (c MachineClock) Sleep(ctx context.Context, ns int64) {
 	if ns <= 0 {
 		return
@@ -75,7 +75,7 @@ func (c MachineClock) Sleep(ctx context.Context, ns int64) {
 	}
 }
 
-// WriteAtomically lets write fill a file that appears only when it is complete.
+// WriteAtomically writes a file that appears only when it is complete.
 func WriteAtomically(path string, write func(io.Writer) error) (err error) {
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
@@ -88,8 +88,8 @@ func WriteAtomically(path string, write func(io.Writer) error) (err error) {
 	return pending.CloseAtomicallyReplace()
 }
 
-// SameFile refuses to write over what is read.
-func SameFile(in, out string) error {
+// RefuseSameFile rejects an output file that is also the input.
+func RefuseSameFile(in, out string) error {
 	a, errA := os.Stat(in)
 	b, errB := os.Stat(out)
 	if out != "" && (filepath.Clean(in) == filepath.Clean(out) || errA == nil && errB == nil && os.SameFile(a, b)) {

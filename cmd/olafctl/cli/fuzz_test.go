@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
 )
 
-// FuzzConfig reads anything as a configuration: each mistake is in a line of the file, and of what is taken every value belongs to a
-// setting and says where it stands.
+// FuzzConfig checks that each mistake names a line of the file, and that each accepted value belongs to a setting and
+// names its line.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"device: pci:0000:3b:00.0\nstore: runs\nkeep: false\nmouse: true\ntheme: dark\n", "{}", "# nothing\n", "---\n", "~", "a: 1\nb: 2\ndevize: x\n", "device: [a]\n",
@@ -17,13 +17,13 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		c := &config{file: "/home/me/config.yaml"}
-		if err := c.parse([]byte(text)); err != nil {
+		if err := c.parseText([]byte(text)); err != nil {
 			yamlfiletest.Mistakes(t, err, ErrConfig, c.file, text)
 			return
 		}
 		env, said := &Env{Getenv: func(string) string { return "" }}, 0
 		for i := range settings {
-			_, from, where := c.said(env, &settings[i])
+			_, from, where := c.lookupSetting(env, &settings[i])
 			if from == fromFile {
 				said++
 			}

@@ -29,15 +29,16 @@ const (
 	CardFlagsOf    FlagGroup = "Cards and agents"
 )
 
-// rareFlags are flags of many commands that a long help leaves out unless --help-all is given. The root's help explains those
-// that every command has.
+// rareFlags are flags of many commands that a long help leaves out unless --help-all is given. The root's help explains
+// those that every command has.
 var rareFlags = []string{
 	"store", "keep", "force", "quiet", "metrics-file", "metrics", "schema", "yes", // output and files
 	"metric", "order", "processes", "until", "check", "token-file", // sweeps
 	"theme", "keys", "mouse", "paused", "speed", // dashboard
 }
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, ModelFlags, otherFlags, CardFlagsOf}
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags,
+	DashboardFlags, ModelFlags, otherFlags, CardFlagsOf}
 
 const (
 	groupKey = "olafctl_group" // annotates a flag with its group
@@ -121,15 +122,15 @@ func hasMany(cmd *cobra.Command) bool {
 func SetHelp(env *Env, root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		p := helpPage{cmd: cmd, width: helpWidth(env)}
-		_, err := io.WriteString(cmd.OutOrStdout(), p.usage())
+		_, err := io.WriteString(cmd.OutOrStdout(), p.formatUsage())
 		return err
 	})
 	root.SetHelpFunc(PrintHelp(env, nil))
 	addHelpAll(root)
 }
 
-// PrintHelp returns a help function for a command some of whose flags apply only to what its line names, such as a system.
-// Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
+// PrintHelp returns a help function for a command some of whose flags apply only to what its line names, such as a
+// system. Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
 func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, _ []string) {
 		p := helpPage{cmd: cmd, width: helpWidth(env), applies: applies}
@@ -137,7 +138,7 @@ func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []
 		if about == "" {
 			about = cmd.Short
 		}
-		fmt.Fprint(cmd.OutOrStdout(), p.fold(about), "\n\n", p.usage())
+		fmt.Fprint(cmd.OutOrStdout(), p.foldText(about), "\n\n", p.formatUsage())
 	}
 }
 
@@ -162,10 +163,10 @@ func addHelpAll(cmd *cobra.Command) {
 	}
 }
 
-// helpWidth is how many characters a line of help has.
+// helpWidth returns the number of characters in a line of help.
 func helpWidth(env *Env) int { return max(env.View(false).Width, 40) }
 
-// helpPage is the help of one command.
+// helpPage is the help of a command.
 type helpPage struct {
 	cmd     *cobra.Command
 	width   int
@@ -173,8 +174,8 @@ type helpPage struct {
 	strings.Builder
 }
 
-// fold breaks paragraphs into lines. What is indented stays as it is.
-func (p *helpPage) fold(text string) string {
+// foldText breaks paragraphs into lines, except indented ones.
+func (p *helpPage) foldText(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, paragraph := range paragraphs {
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
@@ -185,7 +186,7 @@ func (p *helpPage) fold(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// foldAt breaks words into lines of a width, each but the first behind an indentation.
+// foldAt breaks text into lines of a width, with an indentation before each line but the first.
 func foldAt(text string, width int, indent string) string {
 	var folded strings.Builder
 	length := 0
@@ -206,8 +207,8 @@ func foldAt(text string, width int, indent string) string {
 	return folded.String()
 }
 
-// usage is everything below the text.
-func (p *helpPage) usage() string {
+// formatUsage returns everything below the description.
+func (p *helpPage) formatUsage() string {
 	p.Reset()
 	fmt.Fprintf(p, "Usage:\n")
 	if p.cmd.Runnable() && !p.cmd.HasAvailableSubCommands() {
@@ -218,8 +219,8 @@ func (p *helpPage) usage() string {
 	if p.cmd.HasExample() {
 		fmt.Fprintf(p, "\nExamples:\n%s\n", p.cmd.Example)
 	}
-	p.commands()
-	p.flags()
+	p.writeCommands()
+	p.writeFlags()
 	if inherited := p.cmd.InheritedFlags(); inherited.HasAvailableFlags() {
 		p.flagList("Global flags", inherited)
 	}
@@ -229,9 +230,10 @@ func (p *helpPage) usage() string {
 	return p.String()
 }
 
-// commands lists what is below the command, by its groups.
-func (p *helpPage) commands() {
-	below := slices.DeleteFunc(slices.Clone(p.cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() })
+// writeCommands lists the subcommands by group.
+func (p *helpPage) writeCommands() {
+	below := slices.DeleteFunc(slices.Clone(p.cmd.Commands()),
+		func(c *cobra.Command) bool { return !c.IsAvailableCommand() })
 	for _, group := range append(slices.Clone(p.cmd.Groups()), &cobra.Group{Title: "Commands:"}) {
 		first := true
 		for _, c := range below {
@@ -246,13 +248,14 @@ func (p *helpPage) commands() {
 				first = false
 			}
 			margin := c.NamePadding() + 3
-			fmt.Fprintf(p, "  %-*s %s\n", margin-3, c.Name(), foldAt(c.Short, p.width-margin, strings.Repeat(" ", margin)))
+			fmt.Fprintf(p, "  %-*s %s\n", margin-3, c.Name(),
+				foldAt(c.Short, p.width-margin, strings.Repeat(" ", margin)))
 		}
 	}
 }
 
-// flags lists the command's own flags.
-func (p *helpPage) flags() {
+// writeFlags lists the command's own flags.
+func (p *helpPage) writeFlags() {
 	local := p.cmd.LocalFlags()
 	if !hasMany(p.cmd) {
 		if local.HasAvailableFlags() {
@@ -277,7 +280,8 @@ func (p *helpPage) flags() {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(p, "\n%s\n", p.fold(fmt.Sprintf("'%s --%s' lists %d more flags.", p.cmd.CommandPath(), helpAll, left)))
+		fmt.Fprintf(p, "\n%s\n", p.foldText(fmt.Sprintf("'%s --%s' lists %d more flags.", p.cmd.CommandPath(), helpAll,
+			left)))
 	}
 }
 
@@ -285,7 +289,7 @@ func (p *helpPage) flagList(title string, flags *pflag.FlagSet) {
 	fmt.Fprintf(p, "\n%s:\n%s", title, flags.FlagUsagesWrapped(p.width))
 }
 
-// NewHelpCmd prints the help of a command, and refuses what is none.
+// NewHelpCmd returns the command help, which calls unknown for names that are not commands.
 func NewHelpCmd(unknown func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND…]",

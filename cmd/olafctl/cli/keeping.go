@@ -15,13 +15,12 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// KeepFlags say whether what runs is kept, and where.
+// KeepFlags are the flags for keeping runs in a store.
 type KeepFlags struct {
 	Store StoreFlag
 	keep  bool
 }
 
-// Add adds --keep and --store.
 func (f *KeepFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
 		cmd.Flags().BoolVar(&f.keep, "keep", true, "store the run; see 'olafctl runs'")
@@ -29,22 +28,21 @@ func (f *KeepFlags) Add(cmd *cobra.Command) {
 	f.Store.Add(cmd)
 }
 
-// Keeping is a run on its way into the store; nil when it is not kept.
+// Keeping is a run that is being stored; nil if it is not kept.
 type Keeping struct {
 	store    *store.Store
-	Sink     *bench.Keeper         // of what publishes events
-	document *bench.DocumentKeeper // of everything else
-	failed   atomic.Pointer[error] // why Sink could not write an event; runs publish theirs side by side
+	Sink     *bench.Keeper         // for commands that publish events
+	document *bench.DocumentKeeper // for all others
+	failed   atomic.Pointer[error] // why Sink could not write an event; runs publish concurrently
 }
 
-// patientSink keeps what a bench publishes. An event that cannot be written ends the keeping and not the bench: the result
-// is printed all the same.
+// patientSink stores a bench's events. If an event cannot be written, storing ends but the bench goes on, so that the
+// result is still printed.
 type patientSink struct {
 	*bench.Keeper
 	keeping *Keeping
 }
 
-// Event implements bench.Sink.
 func (p patientSink) Event(e bench.Event) error {
 	if p.keeping.failed.Load() != nil {
 		return nil
@@ -60,68 +58,68 @@ func (p patientSink) Wants(id bench.RunID) bool {
 	return p.keeping.failed.Load() == nil && p.Keeper.Wants(id)
 }
 
-// Check refuses a store that was asked for by name and can't be written, before anything runs for it.
-func (f *KeepFlags) Check(env *Env) error {
+// CheckStore returns an error if --store names a folder that cannot be written, before anything runs.
+func (f *KeepFlags) CheckStore(env *Env) error {
 	if !f.keep || f.Store.dir == "" {
 		return nil
 	}
-	return f.Store.With(env, (*store.Store).CheckWritable)
+	return f.Store.WithStore(env, (*store.Store).CheckWritable)
 }
 
-// open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
-// says why the run is not kept.
-func (f *KeepFlags) open(env *Env) *store.Store {
+// openStore opens the store. If the default store cannot be opened, it prints a remark and returns nil, so that the run
+// goes on without being kept.
+func (f *KeepFlags) openStore(env *Env) *store.Store {
 	if !f.keep {
 		return nil
 	}
-	s, err := f.Store.open(env)
+	s, err := f.Store.openStore(env)
 	if err != nil {
-		f.refused(env, err)
+		f.remarkUnkept(env, err)
 		return nil
 	}
 	if err := s.CheckWritable(); err != nil {
-		f.refused(env, err)
+		f.remarkUnkept(env, err)
 		return nil
 	}
 	return s
 }
 
-func (f *KeepFlags) refused(env *Env, err error) {
-	fmt.Fprintf(env.Stderr, "not kept: %s; --keep=false says so beforehand\n", OneLine(err))
+func (f *KeepFlags) remarkUnkept(env *Env, err error) {
+	fmt.Fprintf(env.Stderr, "not kept: %s; --keep=false turns this remark off\n", OneLine(err))
 }
 
-// Events prepares to keep what publishes events: benches and simulations.
-func (f *KeepFlags) Events(env *Env, started time.Time) *Keeping {
-	s := f.open(env)
+// KeepEvents prepares to keep the events of a bench or a simulation.
+func (f *KeepFlags) KeepEvents(env *Env, started time.Time) *Keeping {
+	s := f.openStore(env)
 	if s == nil {
 		return nil
 	}
 	return &Keeping{store: s, Sink: bench.Keep(s, started)}
 }
 
-// Documents prepares to keep what has nothing but a document.
-func (f *KeepFlags) Documents(env *Env, name string, started time.Time) *Keeping {
-	s := f.open(env)
+// KeepDocument prepares to keep a command that has only a document.
+func (f *KeepFlags) KeepDocument(env *Env, name string, started time.Time) *Keeping {
+	s := f.openStore(env)
 	if s == nil {
 		return nil
 	}
 	document, err := bench.KeepDocument(s, name, started)
 	if err != nil {
-		f.refused(env, errors.Join(err, s.Close()))
+		f.remarkUnkept(env, errors.Join(err, s.Close()))
 		return nil
 	}
 	return &Keeping{store: s, document: document}
 }
 
-// Experiment prepares to keep an experiment.
-func (f *KeepFlags) Experiment(env *Env, e *experiments.Experiment, started time.Time) *Keeping {
+// KeepExperiment prepares to keep an experiment.
+func (f *KeepFlags) KeepExperiment(env *Env, e *experiments.Experiment, started time.Time) *Keeping {
 	if e.Spec != nil || e.Simulates {
-		return f.Events(env, started)
+		return f.KeepEvents(env, started)
 	}
-	return f.Documents(env, e.Name, started)
+	return f.KeepDocument(env, e.Name, started)
 }
 
-// Sinks are what must hear the events.
+// Sinks returns the sinks for the events.
 func (k *Keeping) Sinks() []bench.Sink {
 	if k == nil || k.Sink == nil {
 		return nil
@@ -129,7 +127,7 @@ func (k *Keeping) Sinks() []bench.Sink {
 	return []bench.Sink{patientSink{k.Sink, k}}
 }
 
-// Abort leaves nothing behind.
+// Abort removes what was stored so far.
 func (k *Keeping) Abort() error {
 	if k == nil {
 		return nil
@@ -140,16 +138,15 @@ func (k *Keeping) Abort() error {
 	return errors.Join(k.Sink.Abort(), k.store.Close())
 }
 
-// Finish makes the report part of the store and prints its id. An error means that the report is not kept; the caller prints
-// it all the same.
+// Finish stores the report and prints its id. After an error the report is not kept, but the caller still prints it.
 func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, stopped, quiet bool) error {
 	if k == nil {
 		return nil
 	}
-	id, err := k.put(report, by, stopped)
+	id, err := k.putReport(report, by, stopped)
 	if err != nil {
-		err = errors.Join(err, k.Abort()) // a full disk gets its room back
-		return &Exit{olaf.Failed, fmt.Errorf("the result is shown and not kept: %w", err)}
+		err = errors.Join(err, k.Abort()) // free the space on a full disk
+		return &Exit{olaf.Failed, fmt.Errorf("the result is shown, but not kept: %w", err)}
 	}
 	if !quiet {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
@@ -157,7 +154,7 @@ func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, s
 	return errors.Join(err, k.store.Close())
 }
 
-func (k *Keeping) put(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
+func (k *Keeping) putReport(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
 	if failed := k.failed.Load(); failed != nil {
 		return "", *failed
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ToSecond cuts a time for people; documents keep all of it.
+// ToSecond cuts a time to seconds for tables; documents contain the full time.
 func ToSecond(started string) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -26,7 +26,7 @@ func ToSecond(started string) string {
 	return t.Format(time.RFC3339)
 }
 
-// ShowHead says which run is shown and what made it.
+// ShowHead prints the run's id, origin, note and command.
 func ShowHead(env *Env, f *store.Folder) {
 	by := &f.Manifest.Provenance
 	where := ""
@@ -40,7 +40,7 @@ func ShowHead(env *Env, f *store.Folder) {
 	fmt.Fprintf(env.Stdout, "command: %s\n\n", strings.Join(by.Command, " "))
 }
 
-// ShowDocument prints a report that has a document of its own.
+// ShowDocument prints a report that has its own document.
 func ShowDocument(env *Env, f *store.Folder, out Format) error {
 	d, err := archive.LoadDocument(f)
 	if err != nil {
@@ -55,39 +55,47 @@ func ShowDocument(env *Env, f *store.Folder, out Format) error {
 	return err
 }
 
-// ToolVersion names this build, for what only the same build makes the same.
+// ToolVersion returns the version of this build, for outputs that only the same build reproduces.
 func ToolVersion() string {
 	b := ThisBuild()
 	return strings.TrimSpace(b.Version + " " + b.Revision)
 }
 
-// AddSystemOptions adds what users may choose about a system wherever its hosts run.
+// AddSystemOptions adds the options of systems whose hosts run.
 func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
-	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; the number of children if not given")
-	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S above which gradients are discarded")
-	flags.StringVar(&o.Profile, system.OptionProfile, "", "program variant: isw-1|isw-x for iswitch sync, p4ml|paper for atp")
-	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "loss recovery: help|fbcast|none for iswitch sync, resend|none for atp")
-	flags.Var(&o.Timeout, system.OptionTimeout, "retransmission timeout: 1ms for iswitch sync, switchml and p4inc, 200us for atp")
+	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; "+
+		"the number of children if not given")
+	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound,
+		"iswitch async: staleness S above which gradients are discarded")
+	flags.StringVar(&o.Profile, system.OptionProfile, "",
+		"program variant: isw-1|isw-x for iswitch sync, p4ml|paper for atp")
+	flags.StringVar(&o.Recovery, system.OptionRecovery, "",
+		"loss recovery: help|fbcast|none for iswitch sync, resend|none for atp")
+	flags.Var(&o.Timeout, system.OptionTimeout,
+		"retransmission timeout: 1ms for iswitch sync, switchml and p4inc, 200us for atp")
 	flags.Var(&o.Packet, system.OptionPacket, "payload of a switchml packet: 256B|1024B")
-	AddCount(flags, &o.Window, system.OptionWindow, "packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
+	AddCount(flags, &o.Window, system.OptionWindow,
+		"packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
 	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: adapt windows to congestion marks")
 	Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
 	Complete(cmd, system.OptionRecovery, func() []string {
-		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), system.RecoverResend, string(endpoint.RecoverNone)}
+		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), system.RecoverResend,
+			string(endpoint.RecoverNone)}
 	})
 }
 
-// GivenOptions are the options of a system that were asked for.
+// GivenOptions returns the system options that are set on the command line.
 func GivenOptions(cmd *cobra.Command) []string {
 	return slices.DeleteFunc(slices.Clone(waitOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
 }
 
-// PlayJobs plays runs beside a progress bar.
-func PlayJobs[R any](ctx context.Context, env *Env, quiet bool, m *monitor.Monitor, runs int, play func(context.Context, func()) (R, error)) (R, error) {
+// PlayJobs plays runs with a progress bar.
+func PlayJobs[R any](ctx context.Context, env *Env, quiet bool, m *monitor.Monitor, runs int,
+	play func(context.Context, func()) (R, error)) (R, error) {
 	var done atomic.Int64
 	look := func() (int, int) { return int(done.Load()), runs }
-	m.Work(SimulateName, look)
+	m.AddWork(SimulateName, look)
 	bar := StartProgress(env, quiet, look)
 	report, err := play(ctx, func() { done.Add(1) })
 	bar.Stop()

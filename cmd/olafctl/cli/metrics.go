@@ -10,18 +10,18 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 )
 
-// MetricsFlag lets Prometheus watch what takes long.
+// MetricsFlag is the flag --metrics, for watching a long command with Prometheus.
 type MetricsFlag struct{ address string }
 
-// Add adds --metrics.
 func (f *MetricsFlag) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
 		cmd.Flags().StringVar(&f.address, "metrics", "", "serve Prometheus metrics while it runs, at PORT or HOST:PORT")
 	})
 }
 
-// Start serves a monitor until stop is called. Without the flag the monitor is nil, which takes everything.
-func (f *MetricsFlag) Start(ctx context.Context, env *Env) (m *monitor.Monitor, stop func(), err error) {
+// StartMonitor serves a monitor until stop is called. Without the flag the monitor is nil, which is valid and does
+// nothing.
+func (f *MetricsFlag) StartMonitor(ctx context.Context, env *Env) (m *monitor.Monitor, stop func(), err error) {
 	if f.address == "" {
 		return nil, func() {}, nil
 	}
@@ -33,12 +33,13 @@ func (f *MetricsFlag) Start(ctx context.Context, env *Env) (m *monitor.Monitor, 
 	stop = m.Serve(ctx, l)
 	fmt.Fprintf(env.Stderr, "metrics: http://%s/metrics\n", l.Addr())
 	if at, tcp := l.Addr().(*net.TCPAddr); tcp && !at.IP.IsLoopback() {
-		fmt.Fprintf(env.Stderr, "every host that reaches this one can read them, without TLS or a password; --metrics %d is for this host alone\n", at.Port)
+		fmt.Fprintf(env.Stderr, "every host that reaches this one can read them, without TLS or a password; "+
+			"--metrics %d limits them to this host\n", at.Port)
 	}
 	return m, stop, nil
 }
 
-// NewMonitor is a monitor of this program.
+// NewMonitor returns a monitor with this build's version.
 func NewMonitor() *monitor.Monitor {
 	b := ThisBuild()
 	return monitor.New(b.Version, b.Revision)

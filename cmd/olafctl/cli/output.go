@@ -26,11 +26,11 @@ const (
 	Table Format = "table"
 	JSON  Format = "json"
 	CSV   Format = "csv"
-	JSONL Format = "jsonl" // events while they happen, then the document, each on a line
-	YAML  Format = "yaml"  // what would run, as a file that is read back
+	JSONL Format = "jsonl" // events as they happen, then the document, one per line
+	YAML  Format = "yaml"  // the plan, as a file that can be read back
 )
 
-// formatFlag is -o limited to what a command can print.
+// formatFlag is the flag -o, limited to the formats of a command.
 type formatFlag struct {
 	value   *Format
 	allowed []Format
@@ -54,7 +54,7 @@ func joinFormats(formats []Format) string {
 	return strings.Join(names, "|")
 }
 
-// AddFormatFlag adds -o; without a list all three formats are offered.
+// AddFormatFlag adds -o with the given formats, or table, json and csv without any.
 func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	if len(allowed) == 0 {
 		allowed = []Format{Table, JSON, CSV}
@@ -68,24 +68,25 @@ func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	Complete(cmd, "output", func() []string { return strings.Split(joinFormats(allowed), "|") })
 }
 
-// Complete offers the values of a flag to the shell.
+// Complete completes the values of a flag in the shell.
 func Complete(cmd *cobra.Command, flag string, values func() []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values(), cobra.ShellCompDirectiveNoFileComp
-	})
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		})
 	if err != nil {
-		panic(err) // a flag that was not declared: a mistake in this package
+		panic(err) // the flag was not declared: a mistake in the caller
 	}
 }
 
-// CompleteArgs offers the values of a command's arguments to the shell.
+// CompleteArgs completes the arguments of a command in the shell.
 func CompleteArgs(values func() []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// OnTerminal puts foreign text on a single line, without characters that would move or colour what stands beside it.
+// OnTerminal folds foreign text into a single line and removes control characters.
 func OnTerminal(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {
@@ -96,22 +97,22 @@ func OnTerminal(text string) string {
 	}, text)
 }
 
-// Head heads every JSON document (docs/reference/output.md).
+// Head is the head of every JSON document (docs/reference/output.md).
 type Head struct {
 	Schema string `json:"schema"`
 	Kind   string `json:"document,omitempty"` // of a list, a thing or a check
 }
 
-// List heads a document with a list, which has the name of its entries; kind says what they are.
+// List returns the head of a document with a list of entries of this kind.
 func List(kind string) Head { return Head{"olafctl.list/v1", kind} }
 
-// Info heads a document about one thing.
+// Info returns the head of a document about one thing.
 func Info(kind string) Head { return Head{"olafctl.info/v1", kind} }
 
-// Check heads a document that reports whether something is in order.
+// Check returns the head of a document that reports whether something is in order.
 func Check(kind string) Head { return Head{"olafctl.check/v1", kind} }
 
-// WriteJSON prints a document for people and programs.
+// WriteJSON prints an indented JSON document.
 func WriteJSON(w io.Writer, document any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -119,7 +120,7 @@ func WriteJSON(w io.Writer, document any) error {
 	return enc.Encode(document)
 }
 
-// WriteDocument prints a document for programs: as people could read it too, or on a line.
+// WriteDocument prints a document as indented JSON, or on one line for JSONL.
 func WriteDocument(env *Env, out Format, document any) error {
 	if out == JSONL {
 		return WriteLine(env.Stdout, document)
@@ -127,14 +128,13 @@ func WriteDocument(env *Env, out Format, document any) error {
 	return WriteJSON(env.Stdout, document)
 }
 
-// Grid is a list for people and for scripts: one header row, then rows.
+// Grid is a table for readers and scripts: a header and rows.
 type Grid struct {
 	Header []string
 	Rows   [][]string
 	Uncut  int // if set, every row takes one line, and cells behind the first Uncut columns are cut to fit
 }
 
-// Add adds a row.
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
 // Write prints the grid to fit the page, or as CSV with the headers in snake case.
@@ -145,38 +145,42 @@ func (g *Grid) Write(env *Env, f Format) error {
 		for i, h := range g.Header {
 			header[i] = strings.ReplaceAll(strings.ToLower(h), " ", "_")
 		}
-		_ = out.Write(header) // kept by the writer and returned by Error below
+		_ = out.Write(header) // returned by Error below
 		_ = out.WriteAll(g.Rows)
 		return out.Error()
 	}
 	return g.Page().Write(env.Stdout, env.View(false).Columns())
 }
 
-// sentence is how many words make a cell prose, which may be folded.
+// sentence is the number of words from which a cell is prose and may be folded.
 const sentence = 3
 
-// Page is the grid as a table for a page.
+// Page returns the grid as a table for a page.
 func (g *Grid) Page() *table.Grid {
 	page := &table.Grid{Rows: g.Rows, Keys: g.Uncut, OneLine: g.Uncut > 0}
 	for i, header := range g.Header {
-		prose := slices.ContainsFunc(g.Rows, func(row []string) bool { return i < len(row) && len(strings.Fields(row[i])) >= sentence })
+		prose := slices.ContainsFunc(g.Rows,
+			func(row []string) bool { return i < len(row) && len(strings.Fields(row[i])) >= sentence })
 		page.Columns = append(page.Columns, table.GridColumn{Header: header, Prose: prose})
 	}
 	return page
 }
 
-// AddExplainFlag adds --explain.
 func AddExplainFlag(cmd *cobra.Command, explain *bool) {
-	InGroup(cmd, OutputFlags, func() { cmd.Flags().BoolVar(explain, "explain", false, "also print notes and every statistic") })
+	InGroup(cmd, OutputFlags, func() {
+		cmd.Flags().BoolVar(explain, "explain", false,
+			"also print notes and every statistic")
+	})
 }
 
-// RefuseExisting says what to do about a target that is there already, whose folder is not, or that is no file.
+// RefuseExisting returns an error if path exists and force is not set, if its folder does not exist, or if it cannot be
+// a file.
 func RefuseExisting(path string, force bool) error {
 	if path == "" {
 		return nil
 	}
 	if path == "-" {
-		return UsageError("- names no file; what a command prints goes to standard output by itself")
+		return UsageError("\"-\" is not a file; leave the flag out to print to standard output")
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -184,7 +188,7 @@ func RefuseExisting(path string, force bool) error {
 	}
 	folder := filepath.Dir(path)
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return UsageError("%s can't be written: the folder %s does not exist", path, folder)
+		return UsageError("%s cannot be written: the folder %s does not exist", path, folder)
 	}
 	if _, err := os.Lstat(path); err == nil && !force {
 		return UsageError("%s exists; add --force to replace it, or choose another name", path)
@@ -192,7 +196,7 @@ func RefuseExisting(path string, force bool) error {
 	return nil
 }
 
-// RefuseAnyExisting is RefuseExisting of several targets, of which empty names stand for none.
+// RefuseAnyExisting calls RefuseExisting for each path; empty paths are skipped.
 func RefuseAnyExisting(force bool, paths ...string) error {
 	for _, path := range paths {
 		if err := RefuseExisting(path, force); err != nil {
@@ -202,7 +206,7 @@ func RefuseAnyExisting(force bool, paths ...string) error {
 	return nil
 }
 
-// WriteWhole makes a whole file and says so.
+// WriteWhole writes a file atomically and reports it on stderr.
 func WriteWhole(env *Env, path string, text []byte) error {
 	if err := renameio.WriteFile(path, text, 0o644); err != nil {
 		return err
@@ -211,16 +215,16 @@ func WriteWhole(env *Env, path string, text []byte) error {
 	return nil
 }
 
-// EndsIn refuses a file name that says another format than the one that is written.
-func EndsIn(flag, path string, endings ...string) error {
+// CheckExtension rejects a file name without one of the endings.
+func CheckExtension(flag, path string, endings ...string) error {
 	if path == "" || slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
 		return nil
 	}
 	return UsageError("%s %s: the name must end in %s", flag, path, strings.Join(endings, " or "))
 }
 
-// Distinct refuses one name for two files; empty names stand for none.
-func Distinct(paths ...string) error {
+// CheckDistinct rejects one name for two files; empty names are ignored.
+func CheckDistinct(paths ...string) error {
 	for i, path := range paths {
 		for _, other := range paths[:i] {
 			if path != "" && other != "" && filepath.Clean(path) == filepath.Clean(other) {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// PictureFlags have what a command prints drawn as well, line by line, with the time at which each came.
+// PictureFlags are the flags that record a command's output as an animated picture.
 type PictureFlags struct {
 	path  string
 	force bool
@@ -25,8 +25,8 @@ func (f *PictureFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: overwrite an existing file")
 }
 
-// Record runs work with an environment whose prints are drawn too. What failed is not drawn.
-func (f *PictureFlags) Record(cmd *cobra.Command, env *Env, work func(*Env) error) error {
+// RecordOutput runs work and records its output. Nothing is written if work fails.
+func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *Env, work func(*Env) error) error {
 	if f.path == "" {
 		return work(env)
 	}
@@ -42,15 +42,15 @@ func (f *PictureFlags) Record(cmd *cobra.Command, env *Env, work func(*Env) erro
 	if err := work(&seen); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(f.path, []byte(p.svg(f.command(cmd))), 0o644); err != nil {
+	if err := renameio.WriteFile(f.path, []byte(p.drawSVG(f.commandLine(cmd))), 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "wrote %s\n", f.path)
 	return nil
 }
 
-// command is what was asked for, without what is the picture's own.
-func (f *PictureFlags) command(cmd *cobra.Command) string {
+// commandLine returns the command line without the flags of the recording.
+func (f *PictureFlags) commandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch {
@@ -64,12 +64,12 @@ func (f *PictureFlags) command(cmd *cobra.Command) string {
 	return strings.Join(words, " ")
 }
 
-// picture is what was printed, as a terminal had it.
+// picture collects printed lines with their times.
 type picture struct {
 	now   func() time.Time
 	began time.Time
 	lines []pictureLine
-	rest  string // of a line that has not ended
+	rest  string // an unfinished line
 }
 
 type pictureLine struct {
@@ -77,7 +77,7 @@ type pictureLine struct {
 	text  string
 }
 
-// Write takes whole lines as they end.
+// Write collects complete lines.
 func (p *picture) Write(b []byte) (int, error) {
 	p.rest += string(b)
 	for {
@@ -89,8 +89,8 @@ func (p *picture) Write(b []byte) (int, error) {
 	}
 }
 
-// svg draws the command and what it printed; the time stands where it is another one than in the line before.
-func (p *picture) svg(command string) string {
+// drawSVG draws the command and its output. A time is shown if it differs from the line before.
+func (p *picture) drawSVG(command string) string {
 	const times = 9 // columns
 	width := len(command) + 2
 	for _, l := range p.lines {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a command prints is drawn with its times, and printed all the same; what fails is not.
+// TestPicture checks that output is printed and drawn with its times, and that failures are not drawn.
 func TestPicture(t *testing.T) {
 	clock := time.Unix(0, 0)
 	var printed bytes.Buffer
@@ -29,7 +29,7 @@ func TestPicture(t *testing.T) {
 		if err := cmd.ParseFlags([]string{"--short", "--workers=3", "--record", path}); err != nil {
 			t.Fatal(err)
 		}
-		return f.Record(cmd, env, func(env *Env) error {
+		return f.RecordOutput(cmd, env, func(env *Env) error {
 			fmt.Fprint(env.Stderr, "half ")
 			clock = clock.Add(1500 * time.Millisecond)
 			fmt.Fprint(env.Stderr, "a line\na < b\n")

@@ -9,20 +9,20 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 )
 
-// How often progress is looked at: a terminal sees a bar move, a log gets a line now and then.
+// Intervals of progress: a bar on a terminal, lines in a log.
 const (
 	BarInterval = 100 * time.Millisecond
 	LogInterval = 10 * time.Second
 	barWidth    = 30
 )
 
-// Progress draws how far some work is, on stderr and only there.
+// Progress prints the progress of some work to stderr.
 type Progress struct {
 	quit chan struct{}
 	wg   sync.WaitGroup
 }
 
-// ProgressOf looks at a stream's newest state.
+// ProgressOf returns a function that reads the progress of a stream.
 func ProgressOf(s *bench.Stream) func() (done, total int) {
 	return func() (int, int) {
 		p := s.Progress()
@@ -30,13 +30,13 @@ func ProgressOf(s *bench.Stream) func() (done, total int) {
 	}
 }
 
-// StartProgress shows what look returns until stop: a bar that redraws itself on a terminal, a line every ten seconds
-// elsewhere, nothing when quiet or when the work ends before the first interval.
+// StartProgress shows the numbers from look until Stop: as a bar on a terminal, as a line every ten seconds elsewhere.
+// Nothing is shown if quiet or before the first interval.
 func StartProgress(env *Env, quiet bool, look func() (done, total int)) *Progress {
 	return StartNotedProgress(env, quiet, look, func() string { return "" })
 }
 
-// StartNotedProgress is StartProgress with something more to say behind the bar.
+// StartNotedProgress is StartProgress with a note behind the bar.
 func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), note func() string) *Progress {
 	p := &Progress{quit: make(chan struct{})}
 	if quiet {
@@ -75,13 +75,13 @@ func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), not
 	return p
 }
 
-// Stop ends the drawing and clears the bar.
+// Stop stops the progress and clears the bar.
 func (p *Progress) Stop() {
 	close(p.quit)
 	p.wg.Wait()
 }
 
-// progressLine is a bar with counts and the time that is left, as far as it can be told.
+// progressLine returns a bar with counts and an estimate of the remaining time.
 func progressLine(done, total int, elapsed time.Duration) string {
 	if total <= 0 {
 		return "preparing…"

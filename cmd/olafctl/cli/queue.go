@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// IsAddress says whether a text is the address of a work queue, such as nats://lab:4222, and not a number.
+// IsAddress reports whether text is the address of a work queue, such as nats://lab:4222, and not a number.
 func IsAddress(text string) bool { return strings.Contains(text, "://") }
 
-// NumberOrQueue is the value of a flag that counts the workers of what a command measures and, given once more with an address,
-// names the work queue whose machines carry its sweep out.
+// NumberOrQueue is the value of --workers, which may be given twice: as the number of a command's workers, and as the
+// address of a work queue whose machines run its sweep.
 type NumberOrQueue struct {
 	pflag.Value // the number
 	Address     string
@@ -19,7 +19,7 @@ type NumberOrQueue struct {
 	numbered    bool
 }
 
-// AddQueueTo lets the flag --workers of a command take the address of a work queue as well.
+// AddQueueTo makes a command's flag --workers accept the address of a work queue too.
 func AddQueueTo(cmd *cobra.Command) *NumberOrQueue {
 	flag := cmd.Flags().Lookup("workers")
 	both := &NumberOrQueue{Value: &checkedValue{flag.Value}, flag: flag}
@@ -28,7 +28,7 @@ func AddQueueTo(cmd *cobra.Command) *NumberOrQueue {
 	return both
 }
 
-// Set takes either.
+// Set accepts a number or an address.
 func (n *NumberOrQueue) Set(text string) error {
 	if IsAddress(text) {
 		n.Address = text
@@ -38,5 +38,5 @@ func (n *NumberOrQueue) Set(text string) error {
 	return n.Value.Set(text)
 }
 
-// Settle makes the flag one that was not given where only an address was.
-func (n *NumberOrQueue) Settle() { n.flag.Changed = n.numbered }
+// SettleFlag marks the flag as not given if only an address was.
+func (n *NumberOrQueue) SettleFlag() { n.flag.Changed = n.numbered }

@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Document is what can be printed in every format; bench.Report is one.
+// Document can be printed in every format; a bench.Report is one.
 type Document interface {
 	Document() any
 	WriteText(io.Writer, text.View) error
 	Table() (header []string, rows [][]string)
 }
 
-// PrintReport prints a document in the format asked for, with its notes where they are wanted.
+// PrintReport prints a document in a format; explain adds notes.
 func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	switch out {
 	case JSON:
@@ -28,22 +28,22 @@ func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	case CSV:
 		header, rows := r.Table()
 		w := csv.NewWriter(env.Stdout)
-		_ = w.Write(header) // kept by the writer and returned by Error below
+		_ = w.Write(header) // returned by Error below
 		_ = w.WriteAll(rows)
 		return w.Error()
 	}
 	return r.WriteText(env.Stdout, env.View(explain))
 }
 
-// Stamp writes who made a document, where and when, into those that have a place for it.
-func Stamp(env *Env, started time.Time, r bench.Report) {
+// StampProvenance adds the provenance to reports that have a place for it.
+func StampProvenance(env *Env, started time.Time, r bench.Report) {
 	if b, ok := r.(*bench.Measurement); ok {
-		b.Bench.Provenance = provenance(env, started, b.Outcome)
+		b.Bench.Provenance = deviceProvenance(env, started, b.Outcome)
 	}
 }
 
-// MadeBy says who made a document, where and when, but not on which device.
-func MadeBy(env *Env, started time.Time) results.Provenance {
+// NewProvenance returns the provenance of a document without a device.
+func NewProvenance(env *Env, started time.Time) results.Provenance {
 	b := ThisBuild()
 	host, err := env.Hostname()
 	if err != nil {
@@ -57,9 +57,9 @@ func MadeBy(env *Env, started time.Time) results.Provenance {
 	}
 }
 
-// provenance adds the device and the digests of what ran on it.
-func provenance(env *Env, started time.Time, o *bench.Outcome) results.Provenance {
-	p := MadeBy(env, started)
+// deviceProvenance adds the device and the digests of what ran on it.
+func deviceProvenance(env *Env, started time.Time, o *bench.Outcome) results.Provenance {
+	p := NewProvenance(env, started)
 	p.Device = o.Device.Address + " " + o.Device.Build
 	p.RegisterMap = o.Device.MapVersion
 	p.Digests = o.Digests()

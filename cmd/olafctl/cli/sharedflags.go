@@ -16,27 +16,27 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// TimeScale is by what rates are divided.
+// TimeScale parses the value of --time-scale, such as 1/500, and returns the divisor.
 func TimeScale(text string) (by int64, err error) {
 	of, ok := strings.CutPrefix(text, "1/")
 	by, err = strconv.ParseInt(of, 10, 64)
 	if !ok || err != nil || by < 1 {
-		return 0, UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and everything taking 500 times as long", text)
+		return 0, UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and times of 500 times "+
+			"as long", text)
 	}
 	return by, nil
 }
 
-// LossList is a list of shares, such as 0,0.01%,0.001; empty is 0. It is a pflag.Value.
+// LossList is a list of shares, such as 0,0.01%,0.001; empty means 0. It is a pflag.Value.
 type LossList []float64
 
-// Set implements pflag.Value.
 func (l *LossList) Set(text string) error {
 	*l = nil
 	for _, one := range strings.Split(text, ",") {
 		number, percent := strings.CutSuffix(strings.TrimSpace(one), "%")
 		v, err := olaf.ParseNumber(number)
 		if err != nil {
-			return fmt.Errorf("%q is no share, such as 0.001 or 0.1%%", one)
+			return fmt.Errorf("%q is not a share, such as 0.001 or 0.1%%", one)
 		}
 		if percent {
 			v /= 100
@@ -46,7 +46,6 @@ func (l *LossList) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value.
 func (l *LossList) String() string {
 	var parts []string
 	for _, v := range *l {
@@ -55,7 +54,6 @@ func (l *LossList) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Type implements pflag.Value.
 func (l *LossList) Type() string { return "shares" }
 
 func (l *LossList) First() float64 {
@@ -65,15 +63,17 @@ func (l *LossList) First() float64 {
 	return (*l)[0]
 }
 
-// AddTrainingFlags are the options that recording and training share; the defaults are those that learn.
+// AddTrainingFlags adds the options that recording and training share.
 func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags := cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", c.Workers, "workers, spread evenly over the clusters")
 	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with its own model")
 	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations per worker")
 	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed for environments, actions and weights")
-	Choose(cmd, &c.Gradient, "gradient", "content of an update: delta (local PPO) | literal (one gradient; hardly learns)", rl.Delta, rl.Literal)
-	Choose(cmd, &c.Gate, "gate", "server's acceptance gate: none | max (the paper's; stalls) | ema | band", rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate)
+	Choose(cmd, &c.Gradient, "gradient", "content of an update: delta (local PPO) | literal (one gradient; hardly "+
+		"learns)", rl.Delta, rl.Literal)
+	Choose(cmd, &c.Gate, "gate", "server's acceptance gate: none | max (the paper's; stalls) | ema | band", rl.NoGate,
+		rl.MaxGate, rl.EMAGate, rl.BandGate)
 	flags.Float64Var(&c.Band, "band", c.Band, "reward below the running mean that the band gate still accepts")
 	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient with the running one")
 	addFloat32(flags, &c.StepSize, "step-size", "step size γ of the parameter server")
@@ -83,7 +83,7 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
-// float32Value is a flag of the type that the learner computes in.
+// float32Value is a flag for a float32, the type in which the learner computes.
 type float32Value struct{ value *float32 }
 
 func addFloat32(flags *pflag.FlagSet, value *float32, name, usage string) {
@@ -112,24 +112,25 @@ func ProfileFlag(cmd *cobra.Command, p *engine.Profile) {
 	Choose(cmd, (*string)(p), "profile", "engine timing", engine.ProfileNames()...)
 }
 
-// waitOptions are the flags that are options of a system, waitNames all of waitFlags.
+// waitOptions are the flags of closed-loop workers that are options of a system; WaitNames are all of them.
 var (
 	waitOptions = []string{
-		system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
+		system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile,
+		system.OptionRecovery, system.OptionTimeout,
 		system.OptionPacket, system.OptionWindow, system.OptionCongestion,
 	}
 	WaitNames = append([]string{"mode"}, waitOptions...)
 )
 
-// SimulateName is what a simulation is called in the store.
+// SimulateName is the name of a simulation in the store.
 const SimulateName = "simulate"
 
-// RefuseFlags refuses those of the named flags that were given: they mean nothing to what was asked for.
+// RefuseFlags rejects those of the named flags that are given, because they do not apply to the subject.
 func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {
 		if given.Changed && slices.Contains(names, given.Name) {
-			wrong = UsageError("--%s means nothing to %s", given.Name, to)
+			wrong = UsageError("--%s does not apply to %s", given.Name, to)
 		}
 	})
 	return wrong

@@ -15,17 +15,18 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// StoreFlag says where runs are kept.
+// StoreFlag is the flag --store: the folder of kept runs.
 type StoreFlag struct{ dir string }
 
-// Add adds --store, for the commands below too.
+// Add adds --store to the command and those below it.
 func (f *StoreFlag) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
-		cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of stored runs; default $OLAFCTL_HOME or the user's data folder")
+		cmd.PersistentFlags().StringVar(&f.dir, "store", "",
+			"folder of stored runs; default $OLAFCTL_HOME or the user's data folder")
 	})
 }
 
-// StoreFlagOf is what a command's --store says.
+// StoreFlagOf returns the value of a command's --store.
 func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	f := new(StoreFlag)
 	if flag := cmd.Flag("store"); flag != nil {
@@ -34,9 +35,10 @@ func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	return f
 }
 
-// path resolves the folder: flag, then environment, then the data folder of the user, who may act by sudo. Service files hand over ~/ without
-// expanding it, and a relative XDG_DATA_HOME is to be ignored by its specification.
-func (f *StoreFlag) path(env *Env) (string, error) {
+// resolvePath returns the folder: from the flag, the environment, or the user's data folder; under sudo the data folder
+// of the calling user. Service files pass ~/ without expanding it, and a relative XDG_DATA_HOME must be ignored by its
+// specification.
+func (f *StoreFlag) resolvePath(env *Env) (string, error) {
 	if f.dir != "" {
 		return f.dir, nil
 	}
@@ -49,28 +51,28 @@ func (f *StoreFlag) path(env *Env) (string, error) {
 	if dir := env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "olafctl"), nil
 	}
-	if _, home := sudoer(env); home != "" {
+	if _, home := findSudoer(env); home != "" {
 		return filepath.Join(home, ".local", "share", "olafctl"), nil
 	}
 	if home := env.Getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "share", "olafctl"), nil
 	}
-	return "", UsageError("no folder for kept runs: set OLAFCTL_HOME or give --store")
+	return "", UsageError("no folder for kept runs: set OLAFCTL_HOME or use --store")
 }
 
-func (f *StoreFlag) open(env *Env) (*store.Store, error) {
-	dir, err := f.path(env)
+func (f *StoreFlag) openStore(env *Env) (*store.Store, error) {
+	dir, err := f.resolvePath(env)
 	if err != nil {
 		return nil, err
 	}
-	if person, _ := sudoer(env); person != nil {
+	if person, _ := findSudoer(env); person != nil {
 		return store.OpenFor(dir, *person)
 	}
 	return store.Open(dir)
 }
 
-// sudoer returns the person on whose behalf sudo runs this process as root, with the home folder; nil without sudo.
-func sudoer(env *Env) (p *store.Person, home string) {
+// findSudoer returns the user who called sudo and the home folder; nil without sudo.
+func findSudoer(env *Env) (p *store.Person, home string) {
 	if os.Geteuid() != 0 {
 		return nil, ""
 	}
@@ -86,19 +88,19 @@ func sudoer(env *Env) (p *store.Person, home string) {
 	return &store.Person{UID: uid, GID: gid}, u.HomeDir
 }
 
-// With opens the store for one piece of work.
-func (f *StoreFlag) With(env *Env, work func(*store.Store) error) error {
-	s, err := f.open(env)
+// WithStore opens the store for work.
+func (f *StoreFlag) WithStore(env *Env, work func(*store.Store) error) error {
+	s, err := f.openStore(env)
 	if err != nil {
 		return err
 	}
 	return errors.Join(work(s), s.Close())
 }
 
-// WithWritable opens the store for work that needs a place to write. Where the user's own store can't be written, a remark
-// gives the reason and a temporary store takes its place, which is not kept. A store that --store names is not replaced.
+// WithWritable opens the store for work that must write. If the user's own store is not writable, it prints a remark
+// and uses a temporary store, which is not kept. A store from --store is not replaced.
 func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) error) error {
-	s, err := f.open(env)
+	s, err := f.openStore(env)
 	if err == nil {
 		err = s.CheckWritable()
 	}
@@ -120,9 +122,9 @@ func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) 
 	return errors.Join(err, remove())
 }
 
-// WithRun opens one kept run by its id or an unambiguous beginning of it.
+// WithRun opens a kept run by its id or an unambiguous beginning of it.
 func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *store.Folder) error) error {
-	return f.With(env, func(s *store.Store) error {
+	return f.WithStore(env, func(s *store.Store) error {
 		folder, err := LoadRun(s, name)
 		if err != nil {
 			return err
@@ -140,21 +142,22 @@ func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 	return s.Load(id)
 }
 
-// RemarkAbandoned says which runs a killed process left in s.
+// RemarkAbandoned lists the runs that a killed process left in s.
 func RemarkAbandoned(env *Env, s *store.Store) error {
 	left, err := s.ListAbandoned()
 	if len(left) > 0 {
-		fmt.Fprintf(env.Stderr, "never finished, because olafctl was killed: remove with olafctl runs rm %s\n", strings.Join(left, " "))
+		fmt.Fprintf(env.Stderr, "unfinished because olafctl was killed: remove with olafctl runs rm %s\n",
+			strings.Join(left, " "))
 	}
 	return err
 }
 
-// CompleteRuns offers kept runs, newest first, for the first so many arguments. A store that is not there or cannot be read
-// offers nothing, and none is made.
+// CompleteRuns completes the ids of kept runs, newest first, for the first arguments. It creates no store and completes
+// nothing if the store cannot be read.
 func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const as = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		dir, err := f.path(env)
+		dir, err := f.resolvePath(env)
 		if err != nil || len(given) >= arguments {
 			return nil, as
 		}
@@ -162,13 +165,13 @@ func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 			return nil, as
 		}
 		var offered []string
-		err = f.With(env, func(s *store.Store) error {
+		err = f.WithStore(env, func(s *store.Store) error {
 			entries, err := s.List()
 			if len(entries) > 0 {
 				offered = append(offered, "last")
 			}
 			for i := range entries {
-				offered = append(offered, cobra.CompletionWithDesc(entries[i].ID, described(&entries[i])))
+				offered = append(offered, cobra.CompletionWithDesc(entries[i].ID, describeEntry(&entries[i])))
 			}
 			return err
 		})
@@ -179,8 +182,8 @@ func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 	}
 }
 
-// described says beside an id what its user remembers of the run.
-func described(e *store.Entry) string {
+// describeEntry returns a run's note, or else its experiment, to show next to its id.
+func describeEntry(e *store.Entry) string {
 	if e.Note != "" {
 		return e.Note
 	}

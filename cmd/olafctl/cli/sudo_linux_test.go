@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSudoUsesThePersonsStore checks which store a command of root's uses, by its environment.
+// TestSudoUsesThePersonsStore checks which store a command under root uses, depending on its environment.
 func TestSudoUsesThePersonsStore(t *testing.T) {
 	nobody, err := user.LookupId("65534")
 	if err != nil || os.Geteuid() != 0 {
@@ -26,7 +26,7 @@ func TestSudoUsesThePersonsStore(t *testing.T) {
 		"sudo with a folder":    {map[string]string{"HOME": "/root", "SUDO_UID": "65534", "OLAFCTL_HOME": "/srv/runs"}, "/srv/runs"},
 		"sudo with a data home": {map[string]string{"HOME": "/root", "SUDO_UID": "65534", "XDG_DATA_HOME": "/data"}, "/data/olafctl"},
 	} {
-		got, err := new(StoreFlag).path(&Env{Getenv: func(key string) string { return c.environment[key] }})
+		got, err := new(StoreFlag).resolvePath(&Env{Getenv: func(key string) string { return c.environment[key] }})
 		if err != nil || got != c.want {
 			t.Errorf("%s: runs are kept in %s (%v), want %s", name, got, err, c.want)
 		}

@@ -6,24 +6,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// AddSystem adds --system, which sets value to one of some names, and the flags that were there before it, for good: --queue everywhere, and
-// others of a command. Several may be given if they agree.
+// AddSystem adds --system, which sets value to one of names, and makes the older flags --queue and others set the same
+// value. Several of them may be given if they agree.
 func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []string, others ...string) {
 	all := &sharedSystem{value: value}
 	cmd.Flags().Var(&systemFlag{all, "system"}, "system", usage)
 	Complete(cmd, "system", names)
 	for _, alias := range append([]string{"queue"}, others...) {
 		cmd.Flags().Var(&systemFlag{all, alias}, alias, "alias of --system")
-		cmd.Flags().Lookup(alias).DefValue = "" // said once
+		cmd.Flags().Lookup(alias).DefValue = "" // only --system shows the default
 		Complete(cmd, alias, names)
 	}
 }
 
-// sharedSystem is what several flags set together.
+// sharedSystem is a value that several flags set.
 type sharedSystem struct {
 	value *string
 	by    string // the flag that set it; empty for the default
-	given string // what that flag said
+	given string // the value of that flag
 }
 
 type systemFlag struct {
@@ -32,7 +32,7 @@ type systemFlag struct {
 }
 
 func (f *systemFlag) String() string {
-	if f.sharedSystem == nil { // of a zero value, which pflag makes
+	if f.sharedSystem == nil { // pflag makes zero values
 		return ""
 	}
 	return *f.value
@@ -42,7 +42,7 @@ func (f *systemFlag) Type() string { return "string" }
 
 func (f *systemFlag) Set(name string) error {
 	if f.by != "" && f.by != f.name && f.given != name {
-		return fmt.Errorf("--%s says %q and means the same; give one of them", f.by, f.given)
+		return fmt.Errorf("--%s %q sets the same value; use one of the two flags", f.by, f.given)
 	}
 	f.by, f.given, *f.value = f.name, name, name
 	return nil

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -11,11 +9,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrLinux is the error of commands for real packets on other systems.
+// ErrLinux is the error of commands for real packets on systems other than Linux.
 var ErrLinux = olaf.NewError(olaf.Device, "namespaces and XDP need Linux: run this there")
 
-// ToldSystems are those whose switches are told about jobs by tables.
-func ToldSystems(set system.Set) []string {
+// TableSystems returns the names of the systems whose switch programs have tables.
+func TableSystems(set system.Set) []string {
 	var names []string
 	for _, s := range set {
 		if s.Program != nil && len(s.Program.Tables) > 0 {
@@ -25,8 +23,8 @@ func ToldSystems(set system.Set) []string {
 	return names
 }
 
-// ToldOf is the program whose tables a system's pipeline has; none of a system whose ports only queue.
-func ToldOf(set system.Set, name string) ([]program.Description, error) {
+// TablePrograms returns the program whose tables a system's pipeline has, or none for a system whose ports only queue.
+func TablePrograms(set system.Set, name string) ([]program.Description, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -37,20 +35,14 @@ func ToldOf(set system.Set, name string) ([]program.Description, error) {
 	case s.Program == nil:
 		return nil, nil
 	case len(s.Program.Tables) == 0:
-		return nil, UsageError("--system: %s has no tables that a controller writes; those of %s have", s.Title, strings.Join(ToldSystems(set), ", "))
+		return nil, UsageError("--system: %s has no tables for a controller; use one of %s", s.Title,
+			strings.Join(TableSystems(set), ", "))
 	}
 	return []program.Description{*s.Program}, nil
 }
 
-// WaitsThere says that workers of a system wait on a device although elsewhere they need not: nothing there adds up what they would send.
+// WaitsThere reports whether the workers of an open system must wait for answers on this device, because nothing there
+// sums their updates.
 func WaitsThere(d *testbed.Device, s *system.System) bool {
 	return s.Adds() && s.Looped() && d.Builds(s.Program) && d.Can(testbed.ClosesLoop) && !d.Can(testbed.AddsUpdates)
-}
-
-// Ended makes an interruption one.
-func Ended(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return Interrupted(err)
-	}
-	return err
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// systemRoots stands for the authorities that the host trusts.
+// systemRoots selects the authorities that the host trusts.
 const systemRoots = "system"
 
-// ClientTLS is how an agent over a network is trusted, and how it is to trust us.
+// ClientTLS are the flags of a client: the authority of the server, the client's certificate and key, and the server's
+// name.
 type ClientTLS struct{ authority, cert, key, name string }
 
-// AddClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, or a work queue, the flags
-// for TLS.
+// AddClientTLS adds the TLS flags to every command that reaches an agent or a work queue.
 func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 	flags := cmd.Flags()
 	agent, queue := flags.Lookup("device") != nil || flags.Lookup("target") != nil, flags.Lookup("token-file") != nil
@@ -38,7 +38,8 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags(), devices) {
-				return UsageError("--tls-ca is for an agent or a work queue: add -d grpc://HOST:PORT, --target HOST:PORT or --workers nats://HOST:PORT, as the command takes it")
+				return UsageError("--tls-ca needs an agent or a work queue: add -d grpc://HOST:PORT, --target " +
+					"HOST:PORT or --workers nats://HOST:PORT")
 			}
 			return run(cmd, args)
 		}
@@ -48,7 +49,7 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 	}
 }
 
-// AddFlags adds the flags for TLS with an agent, or with whoever else serves.
+// AddFlags adds the flags for TLS with an agent or another server.
 func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.authority, "tls-ca", "", "use TLS; PEM file of the trusted CA, or 'system'")
 	flags.StringVar(&c.cert, "tls-cert", "", "client certificate (PEM file)")
@@ -56,10 +57,10 @@ func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.name, "tls-server-name", "", "server name in the certificate, if it differs from the host")
 }
 
-// queueFlagNames are the flags that may hold the address of a work queue.
+// queueFlagNames are the flags that may contain the address of a work queue.
 var queueFlagNames = []string{"workers", "from"}
 
-// reachesAgent says whether a command is going to talk to an agent or a work queue.
+// reachesAgent reports whether a command line reaches an agent or a work queue.
 func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	device, target := flags.Lookup("device"), flags.Lookup("target")
 	if device != nil {
@@ -82,18 +83,19 @@ func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	})
 }
 
-// Config is nil where no TLS was asked for.
+// Config returns the TLS configuration, or nil without TLS.
 func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	switch {
 	case c.authority == "" && (c.cert != "" || c.key != "" || c.name != ""):
-		return nil, UsageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; --tls-ca %s takes the host's authorities", systemRoots)
+		return nil, UsageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; "+
+			"--tls-ca %s uses the host's authorities", systemRoots)
 	case c.authority == "":
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.name}
 	var err error
 	if c.authority != systemRoots {
-		if config.RootCAs, err = authorities("--tls-ca", c.authority); err != nil {
+		if config.RootCAs, err = loadAuthorities("--tls-ca", c.authority); err != nil {
 			return nil, err
 		}
 	}
@@ -103,20 +105,20 @@ func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	return config, err
 }
 
-// authorities reads the certificates that vouch for the other side.
-func authorities(flag, path string) (*x509.CertPool, error) {
+// loadAuthorities reads the certificates that the other side's certificate must be signed by.
+func loadAuthorities(flag, path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, UsageError("%s: %v", flag, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, UsageError("%s: %s holds no certificate in PEM form", flag, path)
+		return nil, UsageError("%s: %s contains no certificate in PEM form", flag, path)
 	}
 	return pool, nil
 }
 
-// keyPair reads a certificate that holds now, with its key.
+// keyPair reads a certificate and its key, and checks that it is valid now.
 func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	if cert == "" || key == "" {
 		return nil, UsageError("--tls-cert and --tls-key go together")
@@ -126,23 +128,22 @@ func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 		return nil, UsageError("--tls-cert %s, --tls-key %s: %v", cert, key, err)
 	}
 	if from, to := pair.Leaf.NotBefore, pair.Leaf.NotAfter; now.Before(from) || now.After(to) {
-		return nil, UsageError("--tls-cert %s: it holds from %s to %s, and now is %s; renew it, or set the clock",
+		return nil, UsageError("--tls-cert %s: it is valid from %s to %s, but now is %s; renew it, or set the clock",
 			cert, from.Format(time.RFC3339), to.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return []tls.Certificate{pair}, nil
 }
 
-// ServerTLS is how an agent proves who it is, and whom it lets in.
+// ServerTLS are the flags of a server: its certificate and key, and the authority of its clients.
 type ServerTLS struct{ cert, key, clients string }
 
-// Add adds the flags of a server.
 func (s *ServerTLS) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cert, "tls-cert", "", "serve TLS with this certificate chain (PEM file)")
 	flags.StringVar(&s.key, "tls-key", "", "private key for --tls-cert")
 	flags.StringVar(&s.clients, "tls-client-ca", "", "require client certificates signed by this CA (PEM file)")
 }
 
-// Config is nil where no TLS was asked for.
+// Config returns the TLS configuration, or nil without TLS.
 func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 	if s.cert == "" && s.key == "" {
 		if s.clients != "" {
@@ -157,20 +158,20 @@ func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: pair}
 	if s.clients != "" {
 		config.ClientAuth = tls.RequireAndVerifyClientCert
-		config.ClientCAs, err = authorities("--tls-client-ca", s.clients)
+		config.ClientCAs, err = loadAuthorities("--tls-client-ca", s.clients)
 	}
 	return config, err
 }
 
-// Mutual reports whether clients need a certificate.
-func (s *ServerTLS) Mutual() bool { return s.clients != "" }
+// NeedsCertificate reports whether clients need a certificate.
+func (s *ServerTLS) NeedsCertificate() bool { return s.clients != "" }
 
-// Arguments are the flags as they are given to another program.
+// Arguments returns the flags for another program.
 func (s *ServerTLS) Arguments() []string {
 	return []string{"-tls-cert", s.cert, "-tls-key", s.key, "-tls-client-ca", s.clients}
 }
 
-// Describe says how connections are secured.
+// Describe describes how connections are secured.
 func (s *ServerTLS) Describe() string {
 	switch {
 	case s.cert == "":
@@ -181,8 +182,8 @@ func (s *ServerTLS) Describe() string {
 	return " over TLS, to clients with a certificate"
 }
 
-// Beside are the flags that clients have to give beside the address.
-func (s *ServerTLS) Beside() string {
+// ClientFlags returns the flags that clients need besides the address.
+func (s *ServerTLS) ClientFlags() string {
 	switch {
 	case s.cert == "":
 		return ""
@@ -192,15 +193,14 @@ func (s *ServerTLS) Beside() string {
 	return " --tls-ca CA.pem --tls-cert ME.pem --tls-key ME.key"
 }
 
-// dropped is how a connection ends that the other side gave up in the middle: what it had to say about that, it says in
-// another tongue, or too late for gRPC to read.
+// dropped lists errors of connections that the other side closed during the handshake. Its TLS alert does not reach us.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
-// Advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS, and where
-// another controller, or one that was there before, keeps a command from writing.
+// Advise adds a remedy to errors about an unreachable agent, a TLS mismatch, or another controller that keeps a command
+// from writing.
 func (c *ClientTLS) Advise(err error) error {
 	if contest := new(p4ctl.ContestError); errors.As(err, &contest) && !errors.Is(err, p4ctl.ErrPreempted) {
-		return fmt.Errorf("%w; %s", err, c.winning(contest))
+		return fmt.Errorf("%w; %s", err, c.adviseElection(contest))
 	}
 	if !errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, p4ctl.ErrUnreachable) {
 		return err
@@ -211,26 +211,30 @@ func (c *ClientTLS) Advise(err error) error {
 		seen   bool
 		advice string
 	}{
-		{strings.Contains(text, "first record does not look like a TLS handshake"), "the agent speaks no TLS: leave out --tls-ca, or give it a certificate with 'serve --tls-cert'"},
-		{strings.Contains(text, "certificate signed by unknown authority"), "--tls-ca does not vouch for the agent's certificate"},
-		{strings.Contains(text, "certificate has expired or is not yet valid"), "renew the agent's certificate and start it again, or set the clock"},
-		{strings.Contains(text, "certificate is valid for"), "reach the agent by that name, or give it with --tls-server-name"},
-		{lost && c.authority == "", "the agent seems to speak TLS: add --tls-ca"},
-		{lost && c.cert == "", "the agent seems to want a certificate of ours: add --tls-cert and --tls-key"},
-		{lost, "the agent seems not to trust our certificate: --tls-cert must be of an authority that its --tls-client-ca names"},
+		{strings.Contains(text, "first record does not look like a TLS handshake"),
+			"the agent does not use TLS: leave out --tls-ca, or start it with 'serve --tls-cert'"},
+		{strings.Contains(text, "certificate signed by unknown authority"),
+			"the agent's certificate is not signed by --tls-ca"},
+		{strings.Contains(text, "certificate has expired or is not yet valid"),
+			"renew the agent's certificate and start it again, or set the clock"},
+		{strings.Contains(text, "certificate is valid for"),
+			"reach the agent by that name, or give it with --tls-server-name"},
+		{lost && c.authority == "", "the agent seems to use TLS: add --tls-ca"},
+		{lost && c.cert == "", "the agent seems to require a client certificate: add --tls-cert and --tls-key"},
+		{lost, "the agent seems not to trust our certificate: --tls-cert must be signed by its --tls-client-ca"},
 	} {
 		if m.seen {
 			return fmt.Errorf("%w; %s", err, m.advice)
 		}
 	}
-	if errors.Is(err, p4ctl.ErrUnreachable) { // the other error says so itself
+	if errors.Is(err, p4ctl.ErrUnreachable) { // remote.ErrUnreachable contains this remedy already
 		return fmt.Errorf("%w; 'olafctl device serve' starts one", err)
 	}
 	return err
 }
 
-// winning is what makes a command primary.
-func (c *ClientTLS) winning(e *p4ctl.ContestError) string {
+// adviseElection returns what would make a command primary.
+func (c *ClientTLS) adviseElection(e *p4ctl.ContestError) string {
 	enough := fmt.Sprintf("use --election-id %s or higher", e.Highest.Next())
 	switch {
 	case !e.Chosen:
@@ -243,11 +247,12 @@ func (c *ClientTLS) winning(e *p4ctl.ContestError) string {
 	return enough + ", which ends the other controller's run"
 }
 
-// Takeover is the command that ends the run of whoever is primary at an agent that is reached like this.
+// Takeover returns the command that ends the primary's run at this agent.
 func (c *ClientTLS) Takeover(target string) string {
 	words := []string{"olafctl tables takeover"}
 	for _, flag := range []struct{ name, value string }{
-		{"--target", target}, {"--tls-ca", c.authority}, {"--tls-cert", c.cert}, {"--tls-key", c.key}, {"--tls-server-name", c.name},
+		{"--target", target}, {"--tls-ca", c.authority}, {"--tls-cert", c.cert}, {"--tls-key", c.key},
+		{"--tls-server-name", c.name},
 	} {
 		if flag.value != "" {
 			words = append(words, flag.name, inShell(flag.value))
@@ -256,7 +261,7 @@ func (c *ClientTLS) Takeover(target string) string {
 	return "'" + strings.Join(words, " ") + "'"
 }
 
-// inShell is a word as it is typed; few need quotes.
+// inShell quotes a word for the shell if it needs quotes.
 func inShell(word string) string {
 	if strings.ContainsAny(word, " \t\"'`$&|;<>()*?[]{}#~!\\") {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(word) + `"`
@@ -264,9 +269,10 @@ func inShell(word string) string {
 	return word
 }
 
-// Access is how this process reaches devices: cards of its host, and agents with or without TLS.
+// Access returns how this process reaches devices: cards of its host, and agents with or without TLS.
 func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
-	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock, Building: building}, err
+	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock,
+		Building: building}, err
 }

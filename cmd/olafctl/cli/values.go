@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// errEmpty is the reason why a flag without text is refused: it is mostly a shell variable that is not set.
-var errEmpty = errors.New("is empty; give it a value, or leave the option out")
+// errEmpty rejects an empty value, which is usually an unset shell variable.
+var errEmpty = errors.New("is empty; give it a value, or leave it out")
 
-// A checkedValue reads a flag's text by the rules that hold for all flags.
+// checkedValue parses a flag's text by the rules for all flags.
 type checkedValue struct{ pflag.Value }
 
-// CheckValues lets flags read numbers as files do, and refuse an empty text. Flags of other types check
-// their texts themselves.
+// CheckValues makes flags parse numbers as files do and reject empty values. Flags of other types check their own
+// values.
 func CheckValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		simple := slices.Contains([]string{"string", "int", "uint16", "uint32", "uint64", "float64"}, f.Value.Type())
@@ -28,7 +28,7 @@ func CheckValues(flags *pflag.FlagSet) {
 	})
 }
 
-// Set reads a text. pflag's own numbers take 010 for eight, and infinities.
+// Set parses a value. pflag alone would read 010 as eight, and would accept infinities.
 func (v *checkedValue) Set(text string) error {
 	if text == "" {
 		return errEmpty

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// ViewFlags say how the dashboard looks and moves.
+// ViewFlags are the flags of the dashboards.
 type ViewFlags struct {
 	Speed  string
 	Paused bool
@@ -30,7 +30,7 @@ type ViewFlags struct {
 	keys   string
 }
 
-// Add adds the flags of a dashboard of a card.
+// Add adds the flags of a card's dashboard.
 func (v *ViewFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		cmd.Flags().StringVar(&v.Speed, "speed", "10us", "device time shown per second, such as 500ns or max")
@@ -39,52 +39,53 @@ func (v *ViewFlags) Add(cmd *cobra.Command) {
 	v.AddLooks(cmd)
 }
 
-// AddLooks adds what is the same whatever is watched.
+// AddLooks adds the flags that every dashboard has.
 func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		flags := cmd.Flags()
-		flags.StringVar(&v.keys, "keys", "", "YAML file with key bindings; default olafctl/keys.yaml in the config folder")
+		flags.StringVar(&v.keys, "keys", "",
+			"YAML file with key bindings; default olafctl/keys.yaml in the config folder")
 		v.Ground = "auto"
 		Choose(cmd, &v.Ground, "theme", "colours for a background that is", "auto", "dark", "light")
 		flags.BoolVar(&v.Mouse, "mouse", true, "use the mouse; off lets the terminal select text")
 	})
 }
 
-// RefuseViewFlags refuses flags about a dashboard that is not shown.
+// RefuseViewFlags rejects dashboard flags without --tui.
 func RefuseViewFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if GroupOf(f) == DashboardFlags && f.Name != "tui" && err == nil {
-			err = UsageError("--%s is about the dashboard; add --tui", f.Name)
+			err = UsageError("--%s needs the dashboard; add --tui", f.Name)
 		}
 	})
 	return err
 }
 
-// IsPlain says whether there is to be no dashboard, but lines.
+// IsPlain reports whether lines are printed instead of a dashboard.
 func (v *ViewFlags) IsPlain(env *Env) bool {
 	return v.Plain || !env.Terminal || env.Getenv("TERM") == "dumb"
 }
 
-// Options are what every dashboard is drawn and driven with.
-func (v *ViewFlags) Options(env *Env) (o tui.Options, err error) {
+// DashboardOptions returns the options for every dashboard.
+func (v *ViewFlags) DashboardOptions(env *Env) (o tui.Options, err error) {
 	o = tui.Options{Save: SaveView, Mouse: v.Mouse, ASCII: showsASCII(env)}
-	if o.Keys, err = v.bindings(); err != nil {
+	if o.Keys, err = v.loadKeys(); err != nil {
 		return o, err
 	}
-	o.Theme = v.theme(env)
+	o.Theme = v.chooseTheme(env)
 	return o, nil
 }
 
-// showsASCII reports whether the terminal shows no other characters: the Linux console, which lacks braille, and locales that
-// name another character set than UTF-8, as C and POSIX do. Without a locale in the environment UTF-8 is taken.
+// showsASCII reports whether the terminal shows only ASCII: the Linux console, which lacks braille, and locales with a
+// character set other than UTF-8, such as C and POSIX. Without a locale UTF-8 is assumed.
 func showsASCII(env *Env) bool {
 	locale := cmp.Or(env.Getenv("LC_ALL"), env.Getenv("LC_CTYPE"), env.Getenv("LANG"))
 	name := strings.ReplaceAll(strings.ToLower(locale), "-", "")
 	return env.Getenv("TERM") == "linux" || locale != "" && !strings.Contains(name, "utf8")
 }
 
-// bindings reads the user's keys, if there are any.
-func (v *ViewFlags) bindings() (*keys.Map, error) {
+// loadKeys reads the user's keys, if there are any.
+func (v *ViewFlags) loadKeys() (*keys.Map, error) {
 	path := v.keys
 	if path == "" {
 		dir, err := os.UserConfigDir()
@@ -107,8 +108,8 @@ func (v *ViewFlags) bindings() (*keys.Map, error) {
 	return m, nil
 }
 
-// theme asks the terminal for its ground where nobody says it.
-func (v *ViewFlags) theme(env *Env) *theme.Theme {
+// chooseTheme returns the colours; auto asks the terminal for its background.
+func (v *ViewFlags) chooseTheme(env *Env) *theme.Theme {
 	o := theme.Options{Colour: env.Getenv("NO_COLOR") == ""}
 	switch v.Ground {
 	case "light":
@@ -120,8 +121,8 @@ func (v *ViewFlags) theme(env *Env) *theme.Theme {
 	return theme.New(o)
 }
 
-// Program is a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and when something panics.
-func (v *ViewFlags) Program(ctx context.Context, f *tui.Frame, o ...tea.ProgramOption) *tea.Program {
+// NewProgram returns a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and on a panic.
+func (v *ViewFlags) NewProgram(ctx context.Context, f *tui.Frame, o ...tea.ProgramOption) *tea.Program {
 	o = append(o, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30))
 	if v.Mouse {
 		o = append(o, tea.WithMouseCellMotion())
@@ -129,7 +130,7 @@ func (v *ViewFlags) Program(ctx context.Context, f *tui.Frame, o ...tea.ProgramO
 	return tea.NewProgram(f, o...)
 }
 
-// SaveView writes an exported view into the working folder, under a name that is free.
+// SaveView writes an exported view to an unused name in the working folder and returns the name.
 func SaveView(name string, data []byte) (string, error) {
 	base, kind := name[:strings.LastIndexByte(name, '.')], name[strings.LastIndexByte(name, '.'):]
 	for n := 2; ; n++ {
@@ -140,7 +141,7 @@ func SaveView(name string, data []byte) (string, error) {
 	}
 }
 
-// NewFolder makes a folder in the working one, under a name that is free.
+// NewFolder creates a folder with an unused name in the working folder and returns the name.
 func NewFolder(name string) (string, error) {
 	folder := name
 	for n := 2; ; n++ {

@@ -18,26 +18,28 @@ import (
 	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
 )
 
-// driverCommand is the hidden verb that runs the child process.
+// driverCommand is the hidden command that the child process runs.
 const driverCommand = "vnp4-driver"
 
-// cardDriver is where the vendor's driver for each table block is: LIBRARY:SYMBOL.
+// cardDriver is the vendor's driver for each table block: LIBRARY:SYMBOL.
 type cardDriver struct{ blocks [2]string }
 
-func (c *cardDriver) add(cmd *cobra.Command) {
+func (c *cardDriver) addFlags(cmd *cobra.Command) {
 	for i := range c.blocks {
 		cmd.Flags().StringVar(&c.blocks[i], fmt.Sprintf("vnp4-%d", i+1), "",
-			fmt.Sprintf("driver of block VNP4-%d as LIBRARY:SYMBOL: the shared object built with the bitstream, and its configuration", i+1))
+			fmt.Sprintf("driver of block VNP4-%d as LIBRARY:SYMBOL: the shared object built with the bitstream, and "+
+				"its configuration", i+1))
 	}
 }
 
-// AddDriverCommand adds the hidden verb below 'serve', which every command that needs the driver starts.
+// AddDriverCommand adds the hidden command below 'serve'; every command that needs the driver starts it.
 func AddDriverCommand(serve *cobra.Command) {
-	serve.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return driver.Main() }})
+	serve.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return driver.Main() }})
 }
 
-// backend starts the driver in a child process, or is nil when none was asked for.
-func (c *cardDriver) backend(env *Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
+// openBackend returns a function that starts the driver in a child process, or nil without the flags.
+func (c *cardDriver) openBackend(env *Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	switch {
 	case c.blocks == [2]string{}:
 		return nil, nil
@@ -54,11 +56,13 @@ func (c *cardDriver) backend(env *Env) (func(*testbed.CardTables) (agent.Backend
 		if !ok {
 			return nil, UsageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
 		}
-		if _, err := os.Stat(library); strings.Contains(library, "/") && err != nil { // others the system's loader looks for
+		// the system's loader looks for other names
+		if _, err := os.Stat(library); strings.Contains(library, "/") && err != nil {
 			return nil, UsageError("--vnp4-%d: %v", i+1, err)
 		}
-		o.Instances = append(o.Instances, vnp4.Instance{Block: fmt.Sprintf("vnp4_%d", i+1), Library: library, Config: symbol,
-			Base: pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
+		o.Instances = append(o.Instances, vnp4.Instance{Block: fmt.Sprintf("vnp4_%d", i+1), Library: library,
+			Config: symbol,
+			Base:   pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
 	}
 	return func(card *testbed.CardTables) (agent.Backend, func() error, error) {
 		o.Registers, o.Replication = card, card

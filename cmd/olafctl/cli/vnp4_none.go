@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// cardDriver is left out of the common build: loading a shared object makes the program depend on the system's loader and
-// C library, and whoever has no card needs neither. Build with -tags vnp4 for a card's host.
+// cardDriver is empty in the common build, because loading a shared object makes the program depend on the system's
+// loader and C library. Build with -tags vnp4 for a card's host.
 type cardDriver struct{ blocks [2]string }
 
-// add takes the flags of the other build, so that they can be refused in words.
-func (c *cardDriver) add(cmd *cobra.Command) {
+// addFlags adds the flags of the other build, to reject them with an explanation.
+func (c *cardDriver) addFlags(cmd *cobra.Command) {
 	for i, name := range []string{"vnp4-1", "vnp4-2"} {
 		cmd.Flags().StringVar(&c.blocks[i], name, "", "driver of a table block; needs a build with -tags vnp4")
 		if err := cmd.Flags().MarkHidden(name); err != nil {
@@ -23,12 +23,13 @@ func (c *cardDriver) add(cmd *cobra.Command) {
 	}
 }
 
-// AddDriverCommand has nothing to add here.
+// AddDriverCommand does nothing in this build.
 func AddDriverCommand(*cobra.Command) {}
 
-func (c *cardDriver) backend(*Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) openBackend(*Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	if c.blocks != [2]string{} {
-		return nil, UsageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go build -tags vnp4 ./cmd/olafctl")
+		return nil, UsageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go " +
+			"build -tags vnp4 ./cmd/olafctl")
 	}
 	return nil, nil
 }

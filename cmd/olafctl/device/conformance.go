@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// lockstepFlags name two devices and how many streams they go through.
+// lockstepFlags are the flags of device conformance.
 type lockstepFlags struct {
 	a, b  string
 	seeds int
@@ -59,12 +59,12 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 	if f.seeds < 1 {
 		return cli.UsageError("--seeds %d: use 1 or more", f.seeds)
 	}
-	a, err := f.open(ctx, env, f.a)
+	a, err := f.openDevice(ctx, env, f.a)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := f.open(ctx, env, f.b)
+	b, err := f.openDevice(ctx, env, f.b)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 		var found *lockstep.Divergence
 		var seen lockstep.Seen
 		if found, seen, err = lockstep.Compare(ctx, lockstepSide(a), lockstepSide(b), seed); err == nil {
-			d.add(found, seen)
+			d.addStream(found, seen)
 			done.Add(1)
 		}
 	}
@@ -85,18 +85,20 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	if n := len(d.Divergences); n > 0 {
-		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%s and %s differ in %d of %d streams", f.a, f.b, n, d.Streams)}
+		return &cli.Exit{Kind: olaf.Missed,
+			Err: fmt.Errorf("%s and %s differ in %d of %d streams", f.a, f.b, n, d.Streams)}
 	}
 	return nil
 }
 
-// open makes a device a testbed with the tables that all streams need.
-func (f *lockstepFlags) open(ctx context.Context, env *cli.Env, address string) (*testbed.Testbed, error) {
+// openDevice opens a device as a testbed and writes the tables that all streams need.
+func (f *lockstepFlags) openDevice(ctx context.Context, env *cli.Env, address string) (*testbed.Testbed, error) {
 	access, err := env.Access()
 	if err != nil {
 		return nil, err
 	}
-	bed, err := testbed.Open(ctx, address, testbed.OpenOptions{Access: access, Cards: 1, Wire: true, ReadPorts: f.ports})
+	bed, err := testbed.Open(ctx, address,
+		testbed.OpenOptions{Access: access, Cards: 1, Wire: true, ReadPorts: f.ports})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func (f *lockstepFlags) open(ctx context.Context, env *cli.Env, address string) 
 	return bed, nil
 }
 
-// lockstepSide is a testbed whose device records, as its row says.
+// lockstepSide returns the first card of a testbed, which records its cycles, with its tap.
 func lockstepSide(bed *testbed.Testbed) lockstep.Side {
 	return lockstep.Side{Device: bed.Cards[0].Device, Tap: bed.Cards[0].Tap.(lockstep.Tap)}
 }
@@ -126,11 +128,11 @@ type lockstepDocument struct {
 	Cycles    int64  `json:"cycles"`
 	Frames    int    `json:"frames"`
 	Registers int    `json:"registers"`
-	// Divergences are the first ones of the streams that have one.
+	// Divergences lists the first divergence of each stream that has one.
 	Divergences []*lockstep.Divergence `json:"divergences"`
 }
 
-func (d *lockstepDocument) add(found *lockstep.Divergence, seen lockstep.Seen) {
+func (d *lockstepDocument) addStream(found *lockstep.Divergence, seen lockstep.Seen) {
 	d.Streams++
 	d.Cycles += seen.Cycles
 	d.Frames += seen.Frames
@@ -147,7 +149,8 @@ func (d *lockstepDocument) print(env *cli.Env, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, d)
 	}
 	if out == cli.Table {
-		fmt.Fprintf(env.Stdout, "%s and %s agree in %d of %d streams, with %d read ports:\n%d frames, %d cycles, %d values of registers compared.\n",
+		fmt.Fprintf(env.Stdout, "%s and %s agree in %d of %d streams, with %d read ports:\n%d frames, %d cycles, %d "+
+			"values of registers compared.\n",
 			d.A, d.B, d.Equal, d.Streams, d.Ports, d.Frames, d.Cycles, d.Registers)
 		if len(d.Divergences) == 0 {
 			return nil

@@ -1,5 +1,4 @@
-// Package device implements 'olafctl device', 'reg' and 'serve': find, check, read, write and lend a card or its
-// twin.
+// Package device implements 'olafctl device', 'reg' and 'serve': find, check, read, write and serve cards and twins.
 package device
 
 import (
@@ -20,12 +19,13 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `Find, check and control cards. docs/guide/card.md describes a card's first use; docs/reference/safety.md lists what these
 commands never do to a card.`,
 	}
-	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env),
+	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env),
+		newDeviceWatchCmd(env), newDeviceConformanceCmd(env),
 		NewReg(env), NewServe(env))
 	return cmd
 }
 
-// builtLimits are the registers that say what a build holds.
+// builtLimits lists the registers with the limits that a device was built with.
 var builtLimits = []string{
 	"queue.built_slots", "queue.built_clusters", "queue.built_lanes",
 	"generator.built_flows", "generator.built_descriptors", "generator.built_templates",
@@ -44,9 +44,10 @@ func newDeviceInfoCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl device info\n  olafctl device info -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
-				return printDevice(env, dev, out)
-			})
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true},
+				func(dev fpga.Device) error {
+					return printDevice(env, dev, out)
+				})
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -54,7 +55,7 @@ func newDeviceInfoCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// capabilitiesOf reads what was built into a device, and lists it.
+// capabilitiesOf returns a device's capability bits by name and adds them to list.
 func capabilitiesOf(dev fpga.Device, list *cli.Grid) (map[string]bool, error) {
 	ref, err := regmap.FindRegister("common.capabilities")
 	if err != nil {

@@ -36,13 +36,13 @@ the suite found a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x := &doctor{}
-			if err := x.examine(cmd.Context(), env, &device, full); err != nil {
+			if err := x.runChecks(cmd.Context(), env, &device, full); err != nil {
 				return err
 			}
-			if err := x.print(env, out); err != nil {
+			if err := x.printChecks(env, out); err != nil {
 				return err
 			}
-			return x.verdict()
+			return x.exitError()
 		},
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "also run the conformance suite, which resets the OLAF blocks")
@@ -51,15 +51,15 @@ the suite found a difference.`,
 	return cmd
 }
 
-// doctor collects checks and the suite's results.
+// doctor collects the results of the checks and of the conformance suite.
 type doctor struct {
 	checks []pcie.Check
-	failed bool // a check
-	missed bool // a case of the suite
+	failed bool // a check failed
+	missed bool // a case of the suite failed
 }
 
-// examine goes through what a card must show, and then what every device must.
-func (x *doctor) examine(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, full bool) error {
+// runChecks runs the checks for a card, then those for every device, and with full the conformance suite.
+func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, full bool) error {
 	row, name, err := env.Devices.Of(device.Address)
 	if err != nil {
 		return err
@@ -73,20 +73,20 @@ func (x *doctor) examine(ctx context.Context, env *cli.Env, device *cli.DeviceFl
 		x.checks = checks
 		x.failed = err != nil
 		if err != nil {
-			x.add("registers", pcie.NotRun, "the card was not opened", "")
+			x.addCheck("registers", pcie.NotRun, "the card was not opened", "")
 			return nil
 		}
-		x.ports(d)
+		x.checkPorts(d)
 		if err := d.Close(); err != nil {
 			return err
 		}
 	}
-	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
-		x.registers(dev)
+	err = device.WithRegisters(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+		x.checkRegisters(dev)
 		if full {
-			fpgatest.CheckDevice(dev, func(r fpgatest.Result) { x.result(dev, r) })
+			fpgatest.CheckDevice(dev, func(r fpgatest.Result) { x.addResult(dev, r) })
 		} else {
-			x.add("conformance", pcie.NotRun, "not asked for", "--full runs it; it resets the OLAF blocks")
+			x.addCheck("conformance", pcie.NotRun, "not asked for", "--full runs it; it resets the OLAF blocks")
 		}
 		return nil
 	})
@@ -94,75 +94,80 @@ func (x *doctor) examine(ctx context.Context, env *cli.Env, device *cli.DeviceFl
 		return err
 	}
 	if err != nil {
-		x.add("close", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("close", pcie.Failed, cli.OneLine(err), "")
 	}
 	return nil
 }
 
-func (x *doctor) add(name string, outcome pcie.Outcome, seen, next string) {
+func (x *doctor) addCheck(name string, outcome pcie.Outcome, seen, next string) {
 	x.checks = append(x.checks, pcie.Check{Name: name, Outcome: outcome, Seen: seen, Next: next})
 	x.failed = x.failed || outcome == pcie.Failed
 }
 
-// ports looks at the MACs. A link that is down is no fault of the card's registers.
-func (x *doctor) ports(d *pcie.Device) {
+// checkPorts checks the MACs' links. A link that is down is only noted, because the registers still work.
+func (x *doctor) checkPorts(d *pcie.Device) {
 	for i := range d.Ports() {
 		name := fmt.Sprintf("port %d", i)
 		link, err := d.Link(i)
 		switch {
 		case err != nil:
-			x.add(name, pcie.Failed, cli.OneLine(err), "")
+			x.addCheck(name, pcie.Failed, cli.OneLine(err), "")
 		case link.Up:
-			x.add(name, pcie.Passed, fmt.Sprintf("up, RS-FEC %t", link.FEC), "")
+			x.addCheck(name, pcie.Passed, fmt.Sprintf("up, RS-FEC %t", link.FEC), "")
 		default:
-			x.add(name, pcie.Noted, link.Why, fmt.Sprintf("RS-FEC is %t here and must be the same at the far end; check cable and optic", link.FEC))
+			x.addCheck(name, pcie.Noted, link.Why,
+				fmt.Sprintf("RS-FEC is %t here and must be the same at the far end; check cable and optic", link.FEC))
 		}
 	}
 }
 
-// registers looks at what every device of our map has.
-func (x *doctor) registers(dev fpga.Device) {
+// checkRegisters checks the identity, the counters and the generator.
+func (x *doctor) checkRegisters(dev fpga.Device) {
 	id := dev.Identity()
-	x.add("identity", pcie.Passed, fmt.Sprintf("%s, register map %s, build %s, %g MHz", id.Kind, id.MapVersion, id.Build, float64(id.ClockHz)/1e6), "")
+	x.addCheck("identity", pcie.Passed, fmt.Sprintf("%s, register map %s, build %s, %g MHz", id.Kind, id.MapVersion,
+		id.Build, float64(id.ClockHz)/1e6), "")
 	if _, err := fpga.Snapshot(dev); err != nil {
-		x.add("counters", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("counters", pcie.Failed, cli.OneLine(err), "")
 		return
 	}
-	x.add("counters", pcie.Passed, "all banks latch and read", "")
-	x.generator(dev)
+	x.addCheck("counters", pcie.Passed, "all banks latch and read", "")
+	x.checkGenerator(dev)
 }
 
-// generator looks for one that somebody left running. Nobody is at it now, as this session writes the device alone.
-func (x *doctor) generator(dev fpga.Device) {
+// checkGenerator notes a generator that is still running. This session has the only right to write, so its user is
+// gone.
+func (x *doctor) checkGenerator(dev fpga.Device) {
 	state, err := pktgen.NewGenerator(dev).State()
 	switch {
 	case err != nil:
-		x.add("generator", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("generator", pcie.Failed, cli.OneLine(err), "")
 	case state.Busy():
-		x.add("generator", pcie.Noted, fmt.Sprintf("%v, and whoever started it is gone", state),
-			"'olafctl device reg write generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; a bench does so by itself")
+		x.addCheck("generator", pcie.Noted, fmt.Sprintf("%v, but the program that started it is gone", state),
+			"'olafctl device reg write "+
+				"generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; so does a bench")
 	default:
-		x.add("generator", pcie.Passed, state.String(), "")
+		x.addCheck("generator", pcie.Passed, state.String(), "")
 	}
 }
 
-// result adds a case of the suite. A device that was lost during the case does not contradict the register map.
-func (x *doctor) result(dev fpga.Device, r fpgatest.Result) {
+// addResult adds a case of the suite. A device that disappears during a case fails a check; that is not a mismatch.
+func (x *doctor) addResult(dev fpga.Device, r fpgatest.Result) {
 	name := "conformance " + r.Name
 	if len(r.Fails) == 0 {
 		x.checks = append(x.checks, pcie.Check{Name: name, Outcome: pcie.Passed})
 		return
 	}
 	if _, err := dev.Read32(regmap.CommonMagic); errors.Is(err, fpga.ErrGone) {
-		x.add(name, pcie.Failed, cli.OneLine(err), "the device was lost during this case; bring it back, and run the suite again")
+		x.addCheck(name, pcie.Failed, cli.OneLine(err),
+			"the device was lost during this case; bring it back, and run the suite again")
 		return
 	}
 	x.missed = true
 	x.checks = append(x.checks, pcie.Check{Name: name, Outcome: pcie.Failed, Seen: strings.Join(r.Fails, "; "),
-		Next: "the image does not do what docs/reference/registers.md says"})
+		Next: "the image does not behave as docs/reference/registers.md describes"})
 }
 
-func (x *doctor) print(env *cli.Env, out cli.Format) error {
+func (x *doctor) printChecks(env *cli.Env, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
@@ -177,11 +182,12 @@ func (x *doctor) print(env *cli.Env, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// verdict is the exit code.
-func (x *doctor) verdict() error {
+// exitError returns the error for the exit code, or nil for a healthy device.
+func (x *doctor) exitError() error {
 	switch {
 	case x.failed:
-		return &cli.Exit{Kind: olaf.Device, Err: errors.New("the device cannot be used as it is; the failed check says what to do")}
+		return &cli.Exit{Kind: olaf.Device,
+			Err: errors.New("the device cannot be used as it is; see the failed check's next step")}
 	case x.missed:
 		return &cli.Exit{Kind: olaf.Missed, Err: errors.New("the device does not conform")}
 	}

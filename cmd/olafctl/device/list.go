@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-// listedCard is a PCI function with what its image says.
+// listedCard is a PCI function and the image that it runs.
 type listedCard struct {
 	pcie.Card
 	Image string `json:"image,omitempty"`
@@ -37,7 +37,7 @@ written; --sysfs skips these reads.`,
 			for i, c := range found {
 				cards[i].Card = c
 				if !asleep && c.State == pcie.Loaded {
-					cards[i].look(env)
+					cards[i].readImage(env)
 				}
 			}
 			return printCards(env, cards, out)
@@ -48,8 +48,8 @@ written; --sysfs skips these reads.`,
 	return cmd
 }
 
-// look reads which image a card runs.
-func (c *listedCard) look(env *cli.Env) {
+// readImage reads the identity of a card's image and records why a card cannot be used.
+func (c *listedCard) readImage(env *cli.Env) {
 	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.CardClock})
 	switch {
 	case errors.Is(err, pcie.ErrBusy):
@@ -80,15 +80,17 @@ func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
 	}
 	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
 	for _, c := range cards {
-		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.OrDash(c.Driver), cli.OrDash(link(c.Card)), string(c.State), cli.OrDash(c.Image), cli.OrDash(c.Why))
+		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.OrDash(c.Driver),
+			cli.OrDash(linkText(c.Card)), string(c.State), cli.OrDash(c.Image), cli.OrDash(c.Why))
 	}
 	if len(cards) == 0 {
-		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.Devices.Default())
+		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n",
+			env.Devices.Default())
 	}
 	return list.Write(env, out)
 }
 
-func link(c pcie.Card) string {
+func linkText(c pcie.Card) string {
 	if c.LinkSpeed == "" {
 		return ""
 	}

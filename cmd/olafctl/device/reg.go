@@ -18,9 +18,11 @@ func NewReg(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reg",
 		Short: "Read and write registers by name",
-		Long:  "Read and write registers by name, with their fields decoded. docs/reference/registers.md describes every one.",
+		Long: "Read and write registers by name, with their fields decoded. docs/reference/registers.md describes " +
+			"every one.",
 	}
-	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegFlowsCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
+	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegFlowsCmd(env), newRegReadCmd(env),
+		newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
 	return cmd
 }
 
@@ -42,8 +44,9 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 			}
 			var entries []entry
 			list := cli.Grid{Header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
-			for _, ref := range registers(regmap.AllBlocks(), "") {
-				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(), ref.Register.Unit, ref.Register.Doc}
+			for _, ref := range selectRegisters(regmap.AllBlocks(), "") {
+				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(),
+					ref.Register.Unit, ref.Register.Doc}
 				entries = append(entries, e)
 				list.Add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
 			}
@@ -85,21 +88,22 @@ twin starts fresh with every command; --after runs an experiment on it first.`,
 		ValidArgsFunction: cli.CompleteArgs(blockNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			block := strings.Join(args, "")
-			if len(registers(regmap.AllBlocks(), block)) == 0 {
+			if len(selectRegisters(regmap.AllBlocks(), block)) == 0 {
 				return cli.UsageError("no block is named %q; see 'olafctl device reg list'", block)
 			}
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
-				if !noLatch {
-					if _, err := fpga.Snapshot(dev); err != nil {
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch},
+				func(dev fpga.Device) error {
+					if !noLatch {
+						if _, err := fpga.Snapshot(dev); err != nil {
+							return err
+						}
+					}
+					refs, err := builtRegisters(dev, block)
+					if err != nil {
 						return err
 					}
-				}
-				refs, err := builtRegisters(dev, block)
-				if err != nil {
-					return err
-				}
-				return printRegisters(env, dev, refs, out)
-			})
+					return printRegisters(env, dev, refs, out)
+				})
 		},
 	}
 	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "do not write, not even to latch the counters")
@@ -122,16 +126,17 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
-			for _, ref := range registers(regmap.AllBlocks(), "") {
+			for _, ref := range selectRegisters(regmap.AllBlocks(), "") {
 				names = append(names, ref.Name())
 			}
 			return names
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if raw {
-				return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
-					return readRaw(env, dev, args, out)
-				})
+				return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true},
+					func(dev fpga.Device) error {
+						return readRaw(env, dev, args, out)
+					})
 			}
 			var refs []regmap.Ref
 			for _, name := range args {
@@ -141,9 +146,10 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 				}
 				refs = append(refs, ref)
 			}
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
-				return printRegisters(env, dev, refs, out)
-			})
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true},
+				func(dev fpga.Device) error {
+					return printRegisters(env, dev, refs, out)
+				})
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only safe ranges are read")
@@ -152,21 +158,21 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// builtRegisters lists the registers that a device has, of one block or of all.
+// builtRegisters returns the registers that a device is built with: of one block, or of all if block is empty.
 func builtRegisters(dev fpga.Registers, block string) ([]regmap.Ref, error) {
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)
 	if err != nil {
 		return nil, err
 	}
-	refs := registers(regmap.BuiltBlocks(capabilities), block)
+	refs := selectRegisters(regmap.BuiltBlocks(capabilities), block)
 	if len(refs) == 0 {
 		return nil, fmt.Errorf("%w: this device is built without the block %s", fpga.ErrAddress, block)
 	}
 	return refs, nil
 }
 
-// registers lists the registers of some blocks, of one name or of all.
-func registers(blocks []regmap.Block, block string) []regmap.Ref {
+// selectRegisters returns the registers of the named block, or of all blocks if the name is empty.
+func selectRegisters(blocks []regmap.Block, block string) []regmap.Ref {
 	var refs []regmap.Ref
 	for i := range blocks {
 		if block != "" && blocks[i].Name != block {
@@ -179,18 +185,19 @@ func registers(blocks []regmap.Block, block string) []regmap.Ref {
 	return refs
 }
 
-// registerValue is one register as it was read.
+// registerValue is a register and the value that was read.
 type registerValue struct {
 	Name    string            `json:"name,omitempty"` // empty for a raw address
 	Address uint32            `json:"address"`
-	Value   string            `json:"value"` // hexadecimal; 64-bit values do not fit a JSON number
+	Value   string            `json:"value"` // hexadecimal, because 64-bit values do not fit a JSON number
 	Unit    string            `json:"unit,omitempty"`
 	Fields  map[string]string `json:"fields,omitempty"`
 }
 
-// quiet says that reading a register tells something and changes nothing.
-func quiet(ref regmap.Ref) bool {
-	return ref.Register.Access != regmap.Command && ref.Address() != regmap.GeneratorMemData && ref.Address() != regmap.ReplicationMemberData
+// isQuiet reports whether a register can be read without side effects.
+func isQuiet(ref regmap.Ref) bool {
+	return ref.Register.Access != regmap.Command && ref.Address() != regmap.GeneratorMemData &&
+		ref.Address() != regmap.ReplicationMemberData
 }
 
 func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli.Format) error {
@@ -204,7 +211,7 @@ func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli
 	}
 	list := cli.Grid{Header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
 	for _, ref := range refs {
-		if !quiet(ref) && len(refs) > 1 {
+		if !isQuiet(ref) && len(refs) > 1 {
 			continue
 		}
 		v, decoded, err := readRegister(dev, ref)

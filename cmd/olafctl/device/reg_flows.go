@@ -30,7 +30,7 @@ type flowDocument struct {
 	Worker   olaf.WorkerID  `json:"worker"`
 	Length   uint16         `json:"length"`
 	Template uint16         `json:"template"`
-	Format   string         `json:"format"` // by the system's name
+	Format   string         `json:"format"` // name of the system
 	ToS      uint8          `json:"tos"`
 	Seg      uint64         `json:"seg"`
 }
@@ -49,7 +49,7 @@ entry. For closed-loop hosts, which no generator plays, it lists the hosts. A so
   olafctl device reg flows -d grpc:testbed:9559 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				flows, err := pktgen.NewGenerator(dev).Flows()
 				if err != nil {
 					return err
@@ -69,12 +69,15 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 	for i := range flows {
 		f := &flows[i]
 		e := flowDocument{
-			Flow: i, Enable: f.Enable, Source: netip.AddrFrom4(f.SourceIP), Dest: netip.AddrFrom4(f.DestIP), MAC: net.HardwareAddr(f.SourceMAC[:]).String(),
-			From: f.SourcePort, To: f.DestPort, Cluster: f.Cluster, Worker: f.Worker, Length: f.Length, Template: f.Template,
-			Format: formatName(env.Programs, f.Format), ToS: f.ToS, Seg: f.Seg,
+			Flow: i, Enable: f.Enable, Source: netip.AddrFrom4(f.SourceIP), Dest: netip.AddrFrom4(f.DestIP),
+			MAC:  net.HardwareAddr(f.SourceMAC[:]).String(),
+			From: f.SourcePort, To: f.DestPort, Cluster: f.Cluster, Worker: f.Worker, Length: f.Length,
+			Template: f.Template,
+			Format:   formatName(env.Programs, f.Format), ToS: f.ToS, Seg: f.Seg,
 		}
 		entries = append(entries, e)
-		list.Add(strconv.Itoa(i), fmt.Sprint(e.Cluster), fmt.Sprintf("w%d", e.Worker), e.Format, fmt.Sprintf("0x%02x", e.ToS), fmt.Sprint(e.Seg),
+		list.Add(strconv.Itoa(i), fmt.Sprint(e.Cluster), fmt.Sprintf("w%d", e.Worker), e.Format,
+			fmt.Sprintf("0x%02x", e.ToS), fmt.Sprint(e.Seg),
 			olaf.Size(e.Length).String(), e.Source.String(), e.Dest.String())
 	}
 	if out == cli.JSON {
@@ -86,7 +89,7 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// formatName says whose frames are of a format of the register map.
+// formatName returns the name of the system that a frame format code belongs to.
 func formatName(known []program.Description, code uint8) string {
 	if code == 0 {
 		return "olaf"

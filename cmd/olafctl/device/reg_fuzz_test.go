@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// FuzzAssignments reads anything as a write of a register: what is refused is the user's mistake, and what is taken writes
-// no bit outside of what it names.
+// FuzzAssignments checks that parseAssignments returns usage errors for bad input and never writes a bit outside the
+// named register or field.
 func FuzzAssignments(f *testing.F) {
 	for _, seed := range []string{"queue.depth=8", "queue.mode.discipline=olaf", "queue.control.enable=1", "common.cycles=1", "queue.depth=", "=", "a.b.c.d=1", "queue.control.enable=2"} {
 		f.Add(seed)

@@ -48,9 +48,9 @@ experiment on it first.`,
   olafctl device reg slots -d grpc:testbed:9559 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				read := fpga.ReadSegments
-				if device.Holds(env) {
+				if device.HasVirtualTime(env) {
 					read = fpga.FreezeAndReadSegments
 				}
 				t, err := read(dev)
@@ -86,7 +86,8 @@ func (d *slotsDocument) write(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "\nCLUSTER\tSEG\tSLOT\tINSIDE\tNEWEST\tGENERATED\tSINCE CYCLE\tLANES")
 	for _, s := range d.Slots {
-		fmt.Fprintf(tw, "%d\t%d\t%d\t%d of %d\tw%d\t%d ns\t%d\t%d\n", s.Cluster, s.Seg, s.Slot, s.Count, d.H, s.Newest, s.GenNS, s.Since, s.Lanes)
+		fmt.Fprintf(tw, "%d\t%d\t%d\t%d of %d\tw%d\t%d ns\t%d\t%d\n", s.Cluster, s.Seg, s.Slot, s.Count, d.H, s.Newest,
+			s.GenNS, s.Since, s.Lanes)
 	}
 	return tw.Flush()
 }

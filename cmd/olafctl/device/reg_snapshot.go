@@ -38,7 +38,8 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Save all registers to a file, for 'reg diff'",
-		Long:  "Read every register that can be read without changing anything, after the counters were latched, and keep the values as JSON.",
+		Long: "Read every register that can be read without changing anything, after the counters were latched, " +
+			"and keep the values as JSON.",
 		Example: `  olafctl device reg snapshot -w before.json -d pci:0000:3b:00.0
   olafctl device reg diff before.json -d pci:0000:3b:00.0`,
 		Args: cobra.NoArgs,
@@ -46,8 +47,8 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 			if err := cli.RefuseExisting(path, force); err != nil {
 				return err
 			}
-			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
-				document, err := snapshot(dev)
+			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				document, err := takeSnapshot(dev)
 				if err != nil {
 					return err
 				}
@@ -68,8 +69,8 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// snapshot reads everything that can be read without a change.
-func snapshot(dev fpga.Device) (registerDocument, error) {
+// takeSnapshot latches the counters and reads all registers that have no side effects.
+func takeSnapshot(dev fpga.Device) (registerDocument, error) {
 	id := dev.Identity()
 	document := registerDocument{cli.Head{Schema: registerValuesSchema}, &id, nil}
 	if _, err := fpga.Snapshot(dev); err != nil {
@@ -80,7 +81,7 @@ func snapshot(dev fpga.Device) (registerDocument, error) {
 		return document, err
 	}
 	for _, ref := range refs {
-		if !quiet(ref) {
+		if !isQuiet(ref) {
 			continue
 		}
 		v, _, err := readRegister(dev, ref)
@@ -124,8 +125,9 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// changesOf compares a file with another, or with the device if there is none.
-func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange, err error) {
+// changesOf compares a file with a second one, or with the device if there is only one.
+func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange,
+	err error) {
 	before, err := loadSnapshot(files[0])
 	if err != nil {
 		return nil, err
@@ -137,8 +139,8 @@ func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files
 		}
 		return compareSnapshots(before, after), nil
 	}
-	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
-		after, err := snapshot(dev)
+	err = device.WithRegisters(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+		after, err := takeSnapshot(dev)
 		changes = compareSnapshots(before, &after)
 		return err
 	})
@@ -153,23 +155,25 @@ func loadSnapshot(path string) (*registerDocument, error) {
 	return parseSnapshot(path, text)
 }
 
-// parseSnapshot reads what 'reg snapshot' wrote; path is for messages.
+// parseSnapshot parses a file from 'reg snapshot'; path is used in errors.
 func parseSnapshot(path string, text []byte) (*registerDocument, error) {
 	document := new(registerDocument)
 	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
-		return nil, cli.UsageError("%s is no %s document; 'olafctl device reg snapshot -w FILE' makes one", path, registerValuesSchema)
+		return nil, cli.UsageError("%s is no %s document; 'olafctl device reg snapshot -w FILE' makes one", path,
+			registerValuesSchema)
 	}
 	return document, nil
 }
 
-// registerChange is one register that differs.
+// registerChange is a register whose value differs.
 type registerChange struct {
 	Name   string `json:"name"`
-	Before string `json:"before"` // empty where a file has it not
+	Before string `json:"before"` // empty if the register is missing on this side
 	After  string `json:"after"`
 }
 
-// compareSnapshots lists what differs in the order of after, then what is gone. The clock always differs and is left out.
+// compareSnapshots lists changed registers in the order of after, then those that only before has. Clock registers,
+// which always differ, are skipped.
 func compareSnapshots(before, after *registerDocument) []registerChange {
 	old := map[string]string{}
 	for _, v := range before.Registers {
@@ -203,13 +207,13 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 	}
 	list := cli.Grid{Header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
 	for _, c := range changes {
-		list.Add(c.Name, cli.OrDash(c.Before), cli.OrDash(c.After), decoded(c.Name, c.After))
+		list.Add(c.Name, cli.OrDash(c.Before), cli.OrDash(c.After), decodeFields(c.Name, c.After))
 	}
 	return list.Write(env, out)
 }
 
-// decoded is a value's fields in words.
-func decoded(name, value string) string {
+// decodeFields returns a value's fields as text.
+func decodeFields(name, value string) string {
 	ref, err := regmap.FindRegister(name)
 	var v uint32
 	if _, scanErr := fmt.Sscan(value, &v); err != nil || scanErr != nil || ref.Register.Wide {

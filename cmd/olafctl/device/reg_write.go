@@ -40,12 +40,15 @@ ranges that are safe to write (docs/reference/safety.md).`,
 				o.DryRun = env.Stdout
 			}
 			fleeting := !dryRun && env.Devices.Check(device.Address, testbed.Copies) == nil
-			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
-				if fleeting { // what can be opened any number of times is another one each time
-					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl device serve' keeps one\n", device.Address)
+			return device.WithRegisters(cmd.Context(), env, o, func(dev fpga.Device) error {
+				if fleeting { // each opening of a twin creates a new one
+					fmt.Fprintf(env.Stderr,
+						"%s and all writes to it are gone when this command ends; use 'olafctl device serve' to "+
+							"keep one\n", device.Address)
 				}
 				if !dryRun && !fleeting {
-					if err := ask.Confirm(cmd.Context(), env, fmt.Sprintf("write %s to %s", strings.Join(args, " "), device.Address)); err != nil {
+					if err := ask.Confirm(cmd.Context(), env,
+						fmt.Sprintf("write %s to %s", strings.Join(args, " "), device.Address)); err != nil {
 						return err
 					}
 				}
@@ -60,17 +63,17 @@ ranges that are safe to write (docs/reference/safety.md).`,
 	return cmd
 }
 
-// assignment is one write: of the bits in mask, which is all ones for a whole register.
+// assignment is a register write of the bits in mask; mask is all ones for a whole register.
 type assignment struct {
 	name  string
 	Addr  uint32
 	wide  bool
 	mask  uint32
 	Value uint64
-	merge bool // the other bits are read first
+	merge bool // read the other bits first
 }
 
-func (a *assignment) do(dev fpga.Device) error {
+func (a *assignment) writeTo(dev fpga.Device) error {
 	switch {
 	case a.wide:
 		return regmap.Write64(dev, a.Addr, a.Value)
@@ -84,10 +87,10 @@ func (a *assignment) do(dev fpga.Device) error {
 	return dev.Write32(a.Addr, uint32(a.Value))
 }
 
-// doAll writes one after the other, up to the first that is refused.
+// doAll writes in order and stops at the first write that fails.
 func doAll(dev fpga.Device, writes []assignment) error {
 	for i, w := range writes {
-		if err := w.do(dev); err != nil {
+		if err := w.writeTo(dev); err != nil {
 			return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))
 		}
 	}
@@ -101,7 +104,8 @@ func parseWrites(args []string, raw bool) ([]assignment, error) {
 	return parseAssignments(args)
 }
 
-// parseAssignments reads NAME[.FIELD]=VALUE.
+// parseAssignments parses arguments of the form NAME[.FIELD]=VALUE, and merges consecutive fields of one register into
+// one write.
 func parseAssignments(args []string) ([]assignment, error) {
 	var writes []assignment
 	for _, arg := range args {
@@ -109,7 +113,8 @@ func parseAssignments(args []string) ([]assignment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if last := len(writes) - 1; last >= 0 && writes[last].Addr == a.Addr && writes[last].mask != ^uint32(0) && writes[last].mask&a.mask == 0 {
+		if last := len(writes) - 1; last >= 0 && writes[last].Addr == a.Addr && writes[last].mask != ^uint32(0) &&
+			writes[last].mask&a.mask == 0 {
 			writes[last].mask |= a.mask
 			writes[last].Value |= a.Value
 			continue
@@ -148,10 +153,11 @@ func parseAssignment(arg string) (a assignment, err error) {
 			return a, err
 		}
 	}
-	return a, cli.UsageError("%s has no field %q; see 'olafctl device reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
+	return a, cli.UsageError("%s has no field %q; see 'olafctl device reg read %s'", ref.Name(),
+		strings.Join(parts[2:], "."), ref.Name())
 }
 
-// fieldValue reads a number or the name of an enumerated value.
+// fieldValue parses a number or the name of an enumerated value.
 func fieldValue(f *regmap.Field, text string) (uint32, error) {
 	for v, name := range f.Values {
 		if name == text {
@@ -161,7 +167,8 @@ func fieldValue(f *regmap.Field, text string) (uint32, error) {
 	width := int(f.Hi-f.Lo) + 1
 	v, err := olaf.ParseWord(text, width)
 	if err != nil && len(f.Values) > 0 {
-		return 0, cli.UsageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text, strings.Join(f.Values, ", "), width)
+		return 0, cli.UsageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text,
+			strings.Join(f.Values, ", "), width)
 	}
 	if err != nil {
 		return 0, cli.UsageError("field %s=%q: want a number of %d bits", f.Name, text, width)
@@ -169,7 +176,7 @@ func fieldValue(f *regmap.Field, text string) (uint32, error) {
 	return uint32(v), nil
 }
 
-// ParseRawAssignments reads OFFSET=VALUE.
+// ParseRawAssignments parses arguments of the form OFFSET=VALUE.
 func ParseRawAssignments(args []string) ([]assignment, error) {
 	writes := make([]assignment, len(args))
 	for i, arg := range args {
@@ -180,7 +187,7 @@ func ParseRawAssignments(args []string) ([]assignment, error) {
 		}
 		value, err := olaf.ParseWord(text, 32)
 		if err != nil {
-			return nil, cli.UsageError("%q: write OFFSET=VALUE, both 32 bit", arg)
+			return nil, cli.UsageError("%q: write OFFSET=VALUE, both of 32 bits", arg)
 		}
 		writes[i] = assignment{name: name, Addr: addr, mask: ^uint32(0), Value: value}
 	}
@@ -190,12 +197,12 @@ func ParseRawAssignments(args []string) ([]assignment, error) {
 func parseOffset(text string) (uint32, error) {
 	addr, err := olaf.ParseWord(text, 32)
 	if err != nil || addr%4 != 0 {
-		return 0, cli.UsageError("%q is no BAR2 byte offset; it is a multiple of 4, such as 0x8204", text)
+		return 0, cli.UsageError("%q is not a BAR2 byte offset; use a multiple of 4, such as 0x8204", text)
 	}
 	return uint32(addr), nil
 }
 
-// readRaw prints words by their offsets.
+// readRaw prints the words at the given offsets.
 func readRaw(env *cli.Env, dev fpga.Registers, offsets []string, out cli.Format) error {
 	addrs := make([]uint32, len(offsets))
 	for i, text := range offsets {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// resetter is a device whose parts can be reset one by one.
+// resetter is a device whose parts can be reset individually.
 type resetter interface {
 	Reset(pcie.Target) error
 }
@@ -44,12 +44,13 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 			if dryRun {
 				o.DryRun = env.Stdout
 			}
-			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
+			return device.WithRegisters(cmd.Context(), env, o, func(dev fpga.Device) error {
 				if err := resetPart(dev, pcie.Target(part)); err != nil {
 					return err
 				}
 				if !dryRun {
-					fmt.Fprintf(env.Stderr, "reset %s of %s; it must be configured again\n", part, dev.Identity().Address)
+					fmt.Fprintf(env.Stderr, "reset %s of %s; it must be configured again\n", part,
+						dev.Identity().Address)
 				}
 				return nil
 			})
@@ -68,7 +69,8 @@ func resetPart(dev fpga.Device, part pcie.Target) error {
 		return r.Reset(part)
 	}
 	if !part.Own() {
-		return fmt.Errorf("%w: %s has no part %q; it has %q", fpga.ErrRefused, dev.Identity().Address, part, pcie.ResetOlaf)
+		return fmt.Errorf("%w: %s has no part %q; it has %q", fpga.ErrRefused, dev.Identity().Address, part,
+			pcie.ResetOlaf)
 	}
 	return dev.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 }

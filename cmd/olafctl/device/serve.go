@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// serveFlags are the flags of serve.
+// serveFlags are the flags of device serve.
 type serveFlags struct {
 	options testbed.ServeOptions
 	device  string
@@ -40,12 +40,15 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	o, flags := &f.options, cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; for a card a socket that only you can open)")
-	flags.BoolVar(&o.Insecure, "insecure", false, "also serve a card at a HOST:PORT without TLS, to every user of this host")
+	flags.StringVar(&o.Listen, "listen", "",
+		"unix:PATH or HOST:PORT, without TLS a loopback one "+
+			"(default "+testbed.DefaultListen+"; for a card a socket that only you can open)")
+	flags.BoolVar(&o.Insecure, "insecure", false,
+		"also serve a card at a HOST:PORT without TLS, to every user of this host")
 	flags.StringVar(&o.Journal, "journal", "", "store the tables in this file and reload them at start")
 	cli.AddAddress(cmd, &f.device, env.Devices.Lent(), "device to lend")
 	flags.StringVar(&f.system, "system", "", "serve this system's tables until a controller pushes a pipeline")
-	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
+	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	f.secure.Add(flags)
 	f.watch.Add(cmd)
 	f.card.Add(cmd)
@@ -53,26 +56,26 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	return cmd
 }
 
-// run lends the device until it is interrupted.
+// run serves the device until it is interrupted or lost.
 func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	o := f.options
 	var err error
-	if o.Device.Access, err = f.card.Access(cmd, env, f.device); err != nil {
+	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
 		return err
 	}
 	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
 		return err
 	}
-	if o.Programs, err = cli.ToldOf(env.Systems, f.system); err != nil {
+	if o.Programs, err = cli.TablePrograms(env.Systems, f.system); err != nil {
 		return err
 	}
-	monitor, stop, err := f.watch.Start(cmd.Context(), env)
+	monitor, stop, err := f.watch.StartMonitor(cmd.Context(), env)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	if monitor != nil {
-		o.Calls = monitor.Calls()
+		o.Calls = monitor.CountCalls()
 	}
 	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
 	s, err := testbed.Serve(cmd.Context(), f.device, o)
@@ -86,11 +89,12 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if s.Tables {
 		what = append(what, "P4Runtime")
 	}
-	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, f.secure.Describe())
+	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address,
+		s.Target, f.secure.Describe())
 	select {
 	case err := <-s.Lost():
 		return errors.Join(fmt.Errorf("the agent ended: %w", err), s.End())
-	case <-cmd.Context().Done(): // the usual end
+	case <-cmd.Context().Done(): // interrupted
 		return s.Close()
 	}
 }

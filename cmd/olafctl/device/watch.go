@@ -38,14 +38,14 @@ takes counts away. An interrupt exits with code 0.`,
 				return cli.UsageError("--interval must be positive")
 			}
 			if count < 0 {
-				return cli.UsageError("--count %d is negative; 0 is for no end", count)
+				return cli.UsageError("--count %d is negative; use 0 for no limit", count)
 			}
 			w := &watch{env: env, out: out}
-			err := device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+			err := device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				return w.run(cmd.Context(), dev, interval, count)
 			})
 			if errors.Is(err, context.Canceled) {
-				return nil // that is how a watch ends
+				return nil // an interrupt is the normal end
 			}
 			return err
 		},
@@ -57,7 +57,7 @@ takes counts away. An interrupt exits with code 0.`,
 	return cmd
 }
 
-// watch prints looks as they are taken.
+// watch prints one line per reading.
 type watch struct {
 	env    *cli.Env
 	out    cli.Format
@@ -65,7 +65,7 @@ type watch struct {
 	values []sample
 }
 
-// sample is one number of a look.
+// sample is a named number of a reading.
 type sample struct {
 	name  string
 	value uint64
@@ -73,10 +73,10 @@ type sample struct {
 
 func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration, count int) error {
 	for {
-		if err := w.look(dev); err != nil {
+		if err := w.readCounters(dev); err != nil {
 			return err
 		}
-		if err := w.print(); err != nil {
+		if err := w.printReading(); err != nil {
 			return err
 		}
 		if w.looks++; w.looks == count {
@@ -95,7 +95,7 @@ func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration
 	}
 }
 
-// pause waits for the rest of an interval that a device with a time of its own has passed already.
+// pause waits for the rest of an interval in wall time, if the device's own clock has run ahead of it.
 func pause(ctx context.Context, rest time.Duration) error {
 	if rest <= 0 {
 		return ctx.Err()
@@ -110,8 +110,8 @@ func pause(ctx context.Context, rest time.Duration) error {
 	}
 }
 
-// look takes all numbers.
-func (w *watch) look(dev fpga.Device) error {
+// readCounters latches and reads all counters.
+func (w *watch) readCounters(dev fpga.Device) error {
 	c, err := fpga.Snapshot(dev)
 	if err != nil {
 		return err
@@ -122,27 +122,30 @@ func (w *watch) look(dev fpga.Device) error {
 	}
 	q := &c.Queue
 	w.values = append(w.values[:0],
-		sample{"cycle", q.SnapshotCycle}, sample{"sent", c.Generator.SentPackets}, sample{"in", q.In}, sample{"aggregated", q.Aggregated},
-		sample{"replaced", q.Replaced + q.ReplacedReward}, sample{"dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch},
+		sample{"cycle", q.SnapshotCycle}, sample{"sent", c.Generator.SentPackets}, sample{"in", q.In},
+		sample{"aggregated", q.Aggregated},
+		sample{"replaced", q.Replaced + q.ReplacedReward},
+		sample{"dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch},
 		sample{"delivered", q.DeliveredFrames}, sample{"occupancy", uint64(occupancy)},
 		sample{"bypassed", q.Bypassed}, sample{"malformed", q.Malformed}, sample{"lost_before", q.LostBeforeEngine})
 	ports, err := fpga.PortCounts(dev)
 	for i := range ports {
-		w.port(i, &ports[i])
+		w.addPort(i, &ports[i])
 	}
 	return err
 }
 
-func (w *watch) port(i int, p *fpga.Port) {
+func (w *watch) addPort(i int, p *fpga.Port) {
 	name := func(what string) string { return fmt.Sprintf("port%d_%s", i, what) }
 	w.values = append(w.values,
 		sample{name("rx"), p.Received}, sample{name("tx"), p.Sent}, sample{name("rx_bad_fcs"), p.ReceivedBadFCS},
-		sample{name("rx_oversize"), p.ReceivedOversize}, sample{name("rx_dropped"), p.Dropped}, sample{name("tx_dropped"), p.Stray},
+		sample{name("rx_oversize"), p.ReceivedOversize}, sample{name("rx_dropped"), p.Dropped},
+		sample{name("tx_dropped"), p.Stray},
 		sample{name("foreign_ticks"), p.ForeignTicks})
 }
 
-// print writes one look: a line of JSON, or a row under headers that fit it.
-func (w *watch) print() error {
+// printReading writes a reading: a line of JSON, or a table row, with headers every 20 rows.
+func (w *watch) printReading() error {
 	if w.out == cli.JSON {
 		head := cli.Info("watch")
 		document := map[string]any{"schema": head.Schema, "document": head.Kind}

@@ -1,4 +1,4 @@
-// Package experiment implements 'olafctl experiment' and 'reproduce': published tables and figures beside ours, with
+// Package experiment implements 'olafctl experiment' and 'reproduce': published tables and figures next to ours, with
 // verdicts.
 package experiment
 
@@ -96,13 +96,14 @@ artefact is enough, such as table1. A full-length result below its claim's expec
 	return cmd
 }
 
-// addOptions adds the flags of what every experiment understands.
+// addOptions adds the flags that every experiment takes.
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds of each; the experiment's own number if not given")
 		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's default")
 		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a quick look")
-		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "`folder` to store and reuse finished trainings of fig2, fig3 and fig8")
+		cmd.Flags().StringVar(&o.Trainings, "trainings", "",
+			"`folder` to store and reuse finished trainings of fig2, fig3 and fig8")
 	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }
@@ -122,7 +123,7 @@ type experimentFlags struct {
 	view    cli.ViewFlags
 }
 
-// runAll runs experiments one after the other, when all of them are known and may be.
+// runAll runs experiments one after the other, after checking all of them.
 func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []string) error {
 	if err := watch.OneScreen(env, f.tui, f.out); err != nil {
 		return err
@@ -144,11 +145,11 @@ func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []strin
 		chosen = append(chosen, e)
 	}
 	if len(chosen) > 1 && f.out != cli.Table {
-		return cli.UsageError("-o %s is one document; run one experiment at a time", f.out)
+		return cli.UsageError("-o %s prints a single document; run one experiment at a time", f.out)
 	}
 	var unwatch func()
 	var err error
-	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+	if f.monitor, unwatch, err = f.watch.StartMonitor(cmd.Context(), env); err != nil {
 		return err
 	}
 	defer unwatch()
@@ -160,33 +161,36 @@ func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []strin
 	return nil
 }
 
-// run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.
+// run runs an experiment, prints and keeps its result, even a partial one, and returns the error that decides the exit
+// code.
 func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.Experiment) error {
 	o, started := f.options, env.Now()
-	if err := errors.Join(e.CheckDevice(env.Devices, o.Device), f.keep.Check(env)); err != nil {
+	if err := errors.Join(e.CheckDevice(env.Devices, o.Device), f.keep.CheckStore(env)); err != nil {
 		return err
 	}
 	var err error
 	if o.Access, err = env.Access(); err != nil {
 		return err
 	}
-	kept := f.keep.Experiment(env, &e, started)
+	kept := f.keep.KeepExperiment(env, &e, started)
 	report, err := f.carryOut(ctx, env, e, o, append(cli.EventSinks(env, f.out), kept.Sinks()...))
 	if report == nil {
 		if errors.Is(err, context.Canceled) {
-			err = &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
+			err = &cli.Exit{Kind: olaf.Interrupted,
+				Err: fmt.Errorf("interrupted before the first run of %s was complete; there is nothing to show",
+					e.Name)}
 		}
 		return errors.Join(err, kept.Abort())
 	}
 	if err == nil {
-		f.monitor.Verdicts(e.Name, report.Paper())
+		f.monitor.AddVerdicts(e.Name, report.Paper())
 	}
-	cli.Stamp(env, started, report)
-	stopped := cli.Interrupted
+	cli.StampProvenance(env, started, report)
+	stopped := cli.MarkInterrupted
 	if e.Spec != nil {
-		stopped = cli.GeneratorInterrupted
+		stopped = cli.MarkGeneratorInterrupted
 	}
-	err = errors.Join(stopped(err), kept.Finish(env, report, cli.MadeBy(env, started), err != nil, f.quiet),
+	err = errors.Join(stopped(err), kept.Finish(env, report, cli.NewProvenance(env, started), err != nil, f.quiet),
 		watch.DrawFigures(env, f.plots, f.force, e.Name, report), cli.PrintReport(env, report, f.out, f.explain))
 	if err != nil {
 		return err
@@ -197,15 +201,17 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 	return experiments.Expected(report.Paper())
 }
 
-// carryOut runs an experiment beside a dashboard or a progress bar.
-func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options, sinks []bench.Sink) (bench.Report, error) {
+// carryOut runs an experiment with a dashboard or a progress bar.
+func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options,
+	sinks []bench.Sink) (bench.Report, error) {
 	look := trackProgress(&o, append(sinks, f.monitor.Sinks()...)...)
-	f.monitor.Work(e.Name, look)
+	f.monitor.AddWork(e.Name, look)
 	if f.tui && env.Terminal {
 		if e.Spec == nil {
-			return nil, cli.UsageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(env.Published.Benches().Names(), " and "))
+			return nil, cli.UsageError("%s has no single queue to show; --tui works with %s", e.Name,
+				strings.Join(env.Published.Benches().Names(), " and "))
 		}
-		return watch.Beside(ctx, env, &watch.Dashboard{View: f.view, Device: o.Device}, e.Spec(), &watch.Background{
+		return watch.RunBeside(ctx, env, &watch.Dashboard{View: f.view, Device: o.Device}, e.Spec(), &watch.Background{
 			Run:  func(ctx context.Context) (bench.Report, error) { return e.Run(ctx, o) },
 			Look: look,
 		})

@@ -42,7 +42,7 @@ verdict. The last lines count verdicts, contradictions and results worse than re
 of it takes more than an hour; --short leaves out trainings, and --quick shortens everything to minutes. --workers runs
 experiments side by side, here or on other machines. See docs/notes/reproduction.md. On two idle cores:
 
-` + durations(env.Published),
+` + listDurations(env.Published),
 		Example: `  olafctl reproduce olaf/table1 olaf/fig6
   olafctl reproduce --quick -o csv > numbers.csv
   olafctl reproduce --trainings finished       # goes on where it was interrupted
@@ -62,8 +62,8 @@ experiments side by side, here or on other machines. See docs/notes/reproduction
 	return cmd
 }
 
-// durations lists how long each experiment takes.
-func durations(published experiments.Set) string {
+// listDurations lists how long each experiment takes.
+func listDurations(published experiments.Set) string {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, e := range published {
@@ -73,11 +73,11 @@ func durations(published experiments.Set) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// chosen are the named experiments; without names all, or all short ones.
-func (f *reproduceFlags) chosen(published experiments.Set, names []string) (experiments.Set, error) {
+// selectExperiments returns the named experiments; without names all, or with --short all short ones.
+func (f *reproduceFlags) selectExperiments(published experiments.Set, names []string) (experiments.Set, error) {
 	switch {
 	case len(names) > 0 && f.short:
-		return nil, cli.UsageError("--short is about all experiments; leave out either it or the names")
+		return nil, cli.UsageError("--short selects among all experiments; leave out either --short or the names")
 	case f.short:
 		return published.Short(), nil
 	case len(names) == 0:
@@ -90,7 +90,7 @@ func (f *reproduceFlags) chosen(published experiments.Set, names []string) (expe
 			return nil, err
 		}
 		twice := func(other experiments.Experiment) bool { return other.Name == e.Name }
-		if !slices.ContainsFunc(chosen, twice) { // naming one twice is no reason to run it twice
+		if !slices.ContainsFunc(chosen, twice) { // run an experiment only once
 			chosen = append(chosen, e)
 		}
 	}
@@ -98,7 +98,7 @@ func (f *reproduceFlags) chosen(published experiments.Set, names []string) (expe
 }
 
 func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) error {
-	chosen, err := f.chosen(env.Published, names)
+	chosen, err := f.selectExperiments(env.Published, names)
 	if err != nil {
 		return err
 	}
@@ -107,66 +107,67 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 			return err
 		}
 	}
-	if err := f.workers.check(env, &f.options); err != nil {
+	if err := f.workers.checkFlags(env, &f.options); err != nil {
 		return err
 	}
 	var unwatch func()
-	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+	if f.monitor, unwatch, err = f.watch.StartMonitor(ctx, env); err != nil {
 		return err
 	}
 	defer unwatch()
 	started, done := env.Now(), 0
 	one := func(ctx context.Context, e experiments.Experiment) (experiments.Judged, error) {
 		done++
-		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
+		return f.runOne(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
 	}
-	if f.workers.given() {
-		if one, err = f.elsewhere(ctx, env, chosen); err != nil {
+	if f.workers.isSet() {
+		if one, err = f.runElsewhere(ctx, env, chosen); err != nil {
 			return err
 		}
 	}
 	r, err := env.Published.Reproduce(ctx, chosen, one)
-	r.Provenance, r.All = cli.MadeBy(env, started), f.all
-	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out, f.explain)); err != nil {
+	r.Provenance, r.All = cli.NewProvenance(env, started), f.all
+	if err := errors.Join(cli.MarkInterrupted(err), cli.PrintReport(env, r, f.out, f.explain)); err != nil {
 		return err
 	}
 	return r.Err()
 }
 
-// one runs one experiment and says what came of it.
-func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Experiment, name string) (experiments.Judged, error) {
+// runOne runs an experiment and prints how many published numbers it reaches.
+func (f *reproduceFlags) runOne(ctx context.Context, env *cli.Env, e experiments.Experiment,
+	name string) (experiments.Judged, error) {
 	o, started := f.options, env.Now()
 	if !f.quiet {
-		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.expect(&e))
+		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.describeDuration(&e))
 	}
 	look := trackProgress(&o, f.monitor.Sinks()...)
-	f.monitor.Work(e.Name, look)
+	f.monitor.AddWork(e.Name, look)
 	bar := cli.StartProgress(env, f.quiet, look)
 	report, err := e.Run(ctx, o)
 	bar.Stop()
 	if err == nil {
-		f.monitor.Verdicts(e.Name, report.Paper())
+		f.monitor.AddVerdicts(e.Name, report.Paper())
 	}
 	if err == nil && !f.quiet {
 		rows := report.Paper()
-		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows), len(paper.FindMisses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
+		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d worse than recorded, in %v\n", name, len(rows),
+			len(paper.FindMisses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
 	}
 	if report == nil {
-		return nil, err // not a Judged that holds nothing
+		return nil, err // not a non-nil Judged with a nil pointer
 	}
 	return report, err
 }
 
-// expect says how long an experiment takes.
-func (f *reproduceFlags) expect(e *experiments.Experiment) string {
+// describeDuration returns how long an experiment takes.
+func (f *reproduceFlags) describeDuration(e *experiments.Experiment) string {
 	if f.options.Quick {
 		return "shortened"
 	}
 	return "about " + e.Needs + " on two idle cores"
 }
 
-// trackProgress makes an experiment report how far it is, whichever way it has, and returns where to look. The sinks
-// hear every event of it.
+// trackProgress makes an experiment report its progress and its events, and returns a function that reads the progress.
 func trackProgress(o *experiments.Options, sinks ...bench.Sink) func() (done, total int) {
 	o.Stream = bench.NewStream(sinks...)
 	var done, total atomic.Int64

@@ -18,21 +18,22 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// farmFlags say who carries experiments out: processes of this machine, or whoever takes jobs from a work queue.
+// farmFlags are the flags that run experiments in several processes of this machine or on a work queue.
 type farmFlags struct {
-	queue sweepcmd.QueueFlags // its address may be a number of processes
+	queue sweepcmd.QueueFlags // its address may also be a number of processes
 	where cli.StoreFlag
 }
 
 func (f *farmFlags) add(cmd *cobra.Command) {
-	f.queue.AddWorkers(cmd, "let so many processes work side by side, or machines that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.AddWorkers(cmd, "let so many processes work side by side, or machines that take jobs from this work "+
+		"queue ('olafctl sweep serve')")
 	f.where.Add(cmd)
 }
 
-func (f *farmFlags) given() bool { return f.queue.Url != "" }
+func (f *farmFlags) isSet() bool { return f.queue.Url != "" }
 
-// processes is how many of them there shall be; 0 where a queue was named.
-func (f *farmFlags) processes() int {
+// countProcesses returns the number of processes; 0 for a work queue.
+func (f *farmFlags) countProcesses() int {
 	n, err := strconv.Atoi(f.queue.Url)
 	if err != nil {
 		return 0
@@ -40,11 +41,11 @@ func (f *farmFlags) processes() int {
 	return n
 }
 
-// check says what does not go together.
-func (f *farmFlags) check(env *cli.Env, o *experiments.Options) error {
+// checkFlags rejects flags that do not go together.
+func (f *farmFlags) checkFlags(env *cli.Env, o *experiments.Options) error {
 	n, err := strconv.Atoi(f.queue.Url)
 	switch {
-	case !f.given():
+	case !f.isSet():
 		return nil
 	case err == nil && n < 1:
 		return cli.UsageError("--workers %d: use 1 or more, or a queue such as nats://lab:4222", n)
@@ -56,48 +57,50 @@ func (f *farmFlags) check(env *cli.Env, o *experiments.Options) error {
 	return nil
 }
 
-// reproduction is a piece of work of reproduce: a part of an experiment, or all of it.
+// reproduction is a job of reproduce: an experiment or a part of one.
 type reproduction struct {
 	Experiment string          `json:"experiment,omitempty"`
-	Kind       string          `json:"kind,omitempty"` // of the part
+	Kind       string          `json:"kind,omitempty"` // kind of the part
 	Part       json.RawMessage `json:"part,omitempty"`
 	Runs       int             `json:"runs,omitempty"`
 	Seed       uint64          `json:"seed,omitempty"`
 	Quick      bool            `json:"quick,omitempty"`
 }
 
-// reproduceName is what the jobs of reproduce are called.
+// reproduceName is the name of reproduce's jobs.
 const reproduceName = "reproduce"
 
-// WorkCommand carries such pieces out.
+// WorkCommand returns the command that runs these jobs.
 func WorkCommand(published experiments.Set) *sweep.Command {
-	return &sweep.Command{Name: reproduceName, Piece: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
-		var r reproduction
-		if err := json.Unmarshal(spec, &r); err != nil {
-			return nil, err
-		}
-		if r.Part != nil {
-			parts, err := published.Parts(r.Kind)
+	return &sweep.Command{Name: reproduceName,
+		Piece: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
+			var r reproduction
+			if err := json.Unmarshal(spec, &r); err != nil {
+				return nil, err
+			}
+			if r.Part != nil {
+				parts, err := published.Parts(r.Kind)
+				if err != nil {
+					return nil, err
+				}
+				return parts.Do(ctx, r.Part)
+			}
+			e, err := published.Find(r.Experiment)
 			if err != nil {
 				return nil, err
 			}
-			return parts.Do(ctx, r.Part)
-		}
-		e, err := published.Find(r.Experiment)
-		if err != nil {
-			return nil, err
-		}
-		report, err := e.Run(ctx, experiments.Options{Runs: r.Runs, Seed: r.Seed, Quick: r.Quick})
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(experiments.VerdictsOf(report))
-	}}
+			report, err := e.Run(ctx, experiments.Options{Runs: r.Runs, Seed: r.Seed, Quick: r.Quick})
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(experiments.VerdictsOf(report))
+		}}
 }
 
-// pieces are the work of some experiments: the parts of those that train first, because they take longest, then whole experiments,
-// then the shares of benches. Parts that several experiments have in common are one. What measures time is done here.
-func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
+// listPieces returns the jobs of some experiments: parts of long experiments first, then whole experiments, then the
+// other parts. A part that several experiments share is listed once. Experiments that measure time are left out,
+// because they run here.
+func (f *reproduceFlags) listPieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
 	o := &f.options
 	seen := map[string]bool{}
 	add := func(name string, r reproduction) error {
@@ -130,7 +133,8 @@ func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs [
 	}
 	for i := range chosen {
 		if e := &chosen[i]; e.Parts == nil && !e.Timed {
-			if err := add(e.Name, reproduction{Experiment: e.Name, Runs: o.Runs, Seed: o.Seed, Quick: o.Quick}); err != nil {
+			if err := add(e.Name, reproduction{Experiment: e.Name, Runs: o.Runs, Seed: o.Seed,
+				Quick: o.Quick}); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -141,9 +145,11 @@ func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs [
 	return names, specs, nil
 }
 
-// elsewhere lets workers carry the experiments out, and returns how each is put together of what they found.
-func (f *reproduceFlags) elsewhere(ctx context.Context, env *cli.Env, chosen experiments.Set) (func(context.Context, experiments.Experiment) (experiments.Judged, error), error) {
-	names, specs, err := f.pieces(chosen)
+// runElsewhere runs the experiments' jobs on workers, and returns a function that assembles each experiment from the
+// results.
+func (f *reproduceFlags) runElsewhere(ctx context.Context, env *cli.Env,
+	chosen experiments.Set) (func(context.Context, experiments.Experiment) (experiments.Judged, error), error) {
+	names, specs, err := f.listPieces(chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +158,8 @@ func (f *reproduceFlags) elsewhere(ctx context.Context, env *cli.Env, chosen exp
 		return nil, err
 	}
 	done := map[string]json.RawMessage{} // by specification
-	err = f.workers.where.With(env, func(s *store.Store) error {
-		cells, err := f.farm(ctx, env, plan, s)
+	err = f.workers.where.WithStore(env, func(s *store.Store) error {
+		cells, err := f.runPieces(ctx, env, plan, s)
 		for i := range cells {
 			if cells[i].State == found.Done {
 				done[string(specs[i])] = cells[i].Lots[0]
@@ -165,14 +171,16 @@ func (f *reproduceFlags) elsewhere(ctx context.Context, env *cli.Env, chosen exp
 		return nil, err
 	}
 	return func(ctx context.Context, e experiments.Experiment) (experiments.Judged, error) {
-		return f.together(ctx, &e, done)
+		return f.assembleExperiment(ctx, &e, done)
 	}, nil
 }
 
-// farm works on all pieces until they are done. One that failed is an error, with what to do.
-func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Plan, s *store.Store) ([]found.Outcome, error) {
-	host := sweepcmd.Presence(env, "", plan.Build).Host
-	engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.workers.processes(), Host: host, Now: env.Now, Start: sweepcmd.Processes(env, plan.Build)}
+// runPieces runs all jobs. The error for a failed job includes a remedy.
+func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *sweep.Plan,
+	s *store.Store) ([]found.Outcome, error) {
+	host := sweepcmd.NewPresence(env, "", plan.Build).Host
+	engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.workers.countProcesses(), Host: host,
+		Now: env.Now, Start: sweepcmd.ProcessStarter(env, plan.Build)}
 	handedOut := func(error) (sweepcmd.Handed, error) { return sweepcmd.Handed{}, nil }
 	if engine.Workers == 0 {
 		var err error
@@ -180,8 +188,9 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 			return nil, err
 		}
 	}
-	f.monitor.Sweep(engine.Progress)
-	bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, sweepcmd.SweepNote(env, engine))
+	f.monitor.AddSweep(engine.Progress)
+	bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots },
+		sweepcmd.SweepNote(env, engine))
 	cells, differ, err := engine.Run(ctx)
 	bar.Stop()
 	elsewhere, lost := handedOut(err)
@@ -191,8 +200,8 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 	p := engine.Progress()
 	switch {
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(env.Stderr, "%d of %d pieces are done, and kept; the same command goes on\n", p.Done, p.Cells)
-		return nil, cli.Stopped(ctx, err)
+		fmt.Fprintf(env.Stderr, "%d of %d pieces are done and kept; the same command continues\n", p.Done, p.Cells)
+		return nil, cli.ShortenInterrupt(ctx, err)
 	case err != nil:
 		return nil, err
 	case len(differ) > 0:
@@ -200,7 +209,8 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 	}
 	for i := range cells {
 		if cells[i].State == found.Failed {
-			return nil, fmt.Errorf("%s failed: %s; what else was done is kept, and the same command tries it again", cells[i].Parameters[0], cells[i].Error)
+			return nil, fmt.Errorf("%s failed: %s; the other results are kept, and the same command tries it again",
+				cells[i].Parameters[0], cells[i].Error)
 		}
 	}
 	if !f.quiet {
@@ -212,8 +222,9 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 	return cells, nil
 }
 
-// together is an experiment of what was carried out: its verdicts, or all of it from its parts, or here.
-func (f *reproduceFlags) together(ctx context.Context, e *experiments.Experiment, done map[string]json.RawMessage) (experiments.Judged, error) {
+// assemble returns an experiment's verdicts from the results, computing what is left here.
+func (f *reproduceFlags) assembleExperiment(ctx context.Context, e *experiments.Experiment,
+	done map[string]json.RawMessage) (experiments.Judged, error) {
 	o := f.options
 	if e.Parts == nil && !e.Timed {
 		spec, err := json.Marshal(reproduction{Experiment: e.Name, Runs: o.Runs, Seed: o.Seed, Quick: o.Quick})
@@ -233,7 +244,7 @@ func (f *reproduceFlags) together(ctx context.Context, e *experiments.Experiment
 	}
 	report, err := e.Run(ctx, o)
 	if report == nil {
-		return nil, err // not a Judged that holds nothing
+		return nil, err // not a non-nil Judged with a nil pointer
 	}
 	return report, err
 }

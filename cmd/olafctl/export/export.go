@@ -24,12 +24,14 @@ report, or figures. The same run gives the same bytes. A run is named by its id,
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if to == (cli.Exports{Force: to.Force}) {
-				return cli.UsageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg, --pdf or --png")
+				return cli.UsageError("nothing to write: add --xlsx, --csv, --parquet, --json, --report, --svg, " +
+					"--pdf or --png")
 			}
-			if err := to.Check(); err != nil {
+			if err := to.CheckNames(); err != nil {
 				return err
 			}
-			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error { return to.Export(env, s, f) })
+			return where.WithRun(env, args[0],
+				func(s *store.Store, f *store.Folder) error { return to.ExportRun(env, s, f) })
 		},
 	}
 	flags := cmd.Flags()

@@ -9,19 +9,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// calls counts what clients ask of an agent; it is a grpc stats handler.
+// calls counts the calls of an agent's clients; it is a gRPC stats handler.
 type calls struct {
 	ended   *prometheus.CounterVec
 	open    *prometheus.GaugeVec
 	seconds *prometheus.HistogramVec
 }
 
-// Calls counts the calls of a gRPC server, whose stats handler it returns.
-func (m *Monitor) Calls() stats.Handler {
+// CountCalls returns a stats handler that counts the calls of a gRPC server.
+func (m *Monitor) CountCalls() stats.Handler {
 	c := &calls{
-		ended:   prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "calls_total", Help: "gRPC calls that have ended"}, []string{"method", "code"}),
-		open:    prometheus.NewGaugeVec(opts("calls_open", "gRPC calls under way: of streams, who is connected"), []string{"method"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "call_seconds", Help: "how long gRPC calls took"}, []string{"method"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "calls_total",
+			Help: "gRPC calls that have ended"}, []string{"method", "code"}),
+		open: prometheus.NewGaugeVec(gaugeOptions("calls_open",
+			"gRPC calls in progress; for streams, connected clients"), []string{"method"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "call_seconds",
+			Help: "duration of gRPC calls"}, []string{"method"}),
 	}
 	m.registry.MustRegister(c.ended, c.open, c.seconds)
 	return c
@@ -29,12 +32,12 @@ func (m *Monitor) Calls() stats.Handler {
 
 type methodKey struct{}
 
-// TagRPC remembers the method of a call.
+// TagRPC adds the method of a call to its context.
 func (c *calls) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	return context.WithValue(ctx, methodKey{}, info.FullMethodName)
 }
 
-// HandleRPC counts its beginning and its end.
+// HandleRPC counts the beginning and the end of a call.
 func (c *calls) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	method, _ := ctx.Value(methodKey{}).(string)
 	switch s := s.(type) {
@@ -47,8 +50,8 @@ func (c *calls) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn and HandleConn leave connections alone.
+// TagConn ignores connections.
 func (c *calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn does nothing.
+// HandleConn ignores connections.
 func (c *calls) HandleConn(context.Context, stats.ConnStats) {}

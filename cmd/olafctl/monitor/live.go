@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 )
 
-// session tells what a live session shows.
+// session collects the state of a live session.
 type session struct {
 	look                        func() *slowmotion.Snapshot
 	time, occupancy, count, aom *prometheus.Desc
 }
 
-// Session tells of a live session; look must be safe at any time.
-func (m *Monitor) Session(look func() *slowmotion.Snapshot) {
+// AddSession adds a live session; look must be safe for concurrent use.
+func (m *Monitor) AddSession(look func() *slowmotion.Snapshot) {
 	if m == nil {
 		return
 	}
@@ -23,21 +23,21 @@ func (m *Monitor) Session(look func() *slowmotion.Snapshot) {
 	}
 	m.registry.MustRegister(&session{
 		look:      look,
-		time:      desc("time_seconds", "device time that has passed"),
+		time:      desc("time_seconds", "device time since the start"),
 		occupancy: desc("queue_occupancy", "updates inside the queue", "queue"),
-		count:     desc("queue_counted", "counters of the queue so far, by their names in documents", "queue", "counter"),
-		aom:       desc("queue_aom_seconds", "mean Age of Model over clusters, of each sawtooth from its first delivery to its last so far", "queue", "reading"),
+		count: desc("queue_counted", "counters of the queue so far, by their names in documents", "queue",
+			"counter"),
+		aom: desc("queue_aom_seconds",
+			"mean Age of Model over clusters, each from its first delivery to its last so far", "queue", "reading"),
 	})
 }
 
-// Describe implements prometheus.Collector.
 func (s *session) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.time, s.occupancy, s.count, s.aom} {
 		ch <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (s *session) Collect(ch chan<- prometheus.Metric) {
 	now := s.look()
 	if now == nil {

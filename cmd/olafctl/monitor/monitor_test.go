@@ -26,7 +26,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// seen is a monitor that has seen a small bench to its end.
+// seen returns a monitor after a complete small bench.
 func seen(t *testing.T) (*Monitor, *bench.Measurement) {
 	t.Helper()
 	m := New("v1", "abc")
@@ -39,7 +39,7 @@ func seen(t *testing.T) (*Monitor, *bench.Measurement) {
 	return m, r
 }
 
-// scrape asks for OpenMetrics text, as Prometheus does.
+// scrape requests OpenMetrics text, as Prometheus does.
 func scrape(t *testing.T, m *Monitor) string {
 	t.Helper()
 	server := httptest.NewServer(m.Handler())
@@ -66,7 +66,7 @@ func scrape(t *testing.T, m *Monitor) string {
 
 func TestScrapeTellsTheNumbersOfTheDocument(t *testing.T) {
 	m, r := seen(t)
-	m.Verdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}, {Verdict: "match"}, {Verdict: "near"}})
+	m.AddVerdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}, {Verdict: "match"}, {Verdict: "near"}})
 	body := scrape(t, m)
 	for i := range r.Bench.Rows {
 		row := &r.Bench.Rows[i]
@@ -115,22 +115,22 @@ func TestTextFile(t *testing.T) {
 	}
 }
 
-// whole is a monitor that tells everything there is.
+// whole returns a monitor with all metrics.
 func whole(t *testing.T) *Monitor {
 	t.Helper()
 	m, _ := seen(t)
-	m.Sweep(func() sweep.Progress {
+	m.AddSweep(func() sweep.Progress {
 		return sweep.Progress{Cells: 5, Done: 2, Failed: 1, Lots: 7, LotsDone: 3, Working: map[string]string{"process 1": "slots=4"}}
 	})
-	m.Value("training_reward", "mean reward", func() float64 { return math.NaN() })
-	m.Verdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
+	m.AddValue("training_reward", "mean reward", func() float64 { return math.NaN() })
+	m.AddVerdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
 	counts := olaf.NewCounts(system.Queued().Ledger)
 	counts.Add("sent", 5)
-	m.Session(func() *slowmotion.Snapshot {
+	m.AddSession(func() *slowmotion.Snapshot {
 		return &slowmotion.Snapshot{Now: olaf.Time(olaf.Second), Queues: []slowmotion.QueueSnapshot{
 			{Name: "olaf", Occupancy: 3, Counters: counts, MeanAoM: [olaf.Readings]results.Float{2000, results.Missing()}}}}
 	})
-	calls := m.Calls()
+	calls := m.CountCalls()
 	ctx := calls.TagRPC(t.Context(), &stats.RPCTagInfo{FullMethodName: "/p4.v1.P4Runtime/Write"})
 	calls.HandleRPC(ctx, &stats.Begin{})
 	calls.HandleRPC(ctx, &stats.End{})
@@ -160,7 +160,8 @@ func TestEverythingIsTold(t *testing.T) {
 	}
 }
 
-// TestDashboardAsksForWhatIsTold holds every expression to the names of a scrape, and every name to the page of the docs.
+// TestDashboardAsksForWhatIsTold checks that every expression uses names in a scrape, and that the docs list every
+// name.
 func TestDashboardAsksForWhatIsTold(t *testing.T) {
 	text, err := Dashboard()
 	if err != nil {
@@ -223,10 +224,10 @@ func TestListen(t *testing.T) {
 
 func TestNobodyWatches(t *testing.T) {
 	var m *Monitor
-	m.Work("sweep", nil)
-	m.Value("reward", "", nil)
-	m.Verdicts("olaf/table1", []results.PaperRow{{}})
-	m.Session(nil)
+	m.AddWork("sweep", nil)
+	m.AddValue("reward", "", nil)
+	m.AddVerdicts("olaf/table1", []results.PaperRow{{}})
+	m.AddSession(nil)
 	if m.Sinks() != nil {
 		t.Error("a sink of nobody")
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// runs is a sink of a bench and a collector: what its runs have measured so far.
+// runs receives a bench's events and collects its metrics so far.
 type runs struct {
 	mu       sync.Mutex
 	outline  *bench.Outline
 	planned  float64
-	of       []configuration // of the outline
+	of       []configuration // from the outline
 	verdicts map[[2]string]float64
 
 	plannedDesc, doneDesc, meanDesc, ciDesc, verdictDesc *prometheus.Desc
 }
 
-// configuration is what is known of one point.
+// configuration contains the runs of a configuration.
 type configuration struct {
 	invalid int
 	metrics []*metric.Metric
-	valid   []measured // in the order of their seeds, so that sums are those of a document to the last bit
+	valid   []measured // in the order of their seeds, so that sums equal those of a document to the last bit
 }
 
-// measured is what one run had of the metrics.
+// measured contains the metrics of one run.
 type measured struct {
 	index  int
 	values []results.Float
@@ -43,15 +43,15 @@ func newRuns() *runs {
 	of := []string{"experiment", "configuration", "metric", "unit"}
 	return &runs{
 		verdicts:    map[[2]string]float64{},
-		plannedDesc: desc("runs_planned", "how many runs the experiment has", "experiment"),
+		plannedDesc: desc("runs_planned", "runs of the experiment", "experiment"),
 		doneDesc:    desc("runs_total", "runs that are done", "experiment", "configuration", "valid"),
 		meanDesc:    desc("metric_mean", "mean of a metric over the valid runs so far, in the metric's unit", of...),
 		ciDesc:      desc("metric_ci95", "half-width of Student's 95 % interval of the mean", of...),
-		verdictDesc: desc("published_numbers", "published numbers beside ours, by what came of it", "experiment", "verdict"),
+		verdictDesc: desc("published_numbers", "published numbers by the verdict on ours", "experiment", "verdict"),
 	}
 }
 
-// Sinks are what a stream of events must know; none of a nil Monitor.
+// Sinks returns the sinks for a stream of events; nil for a nil Monitor.
 func (m *Monitor) Sinks() []bench.Sink {
 	if m == nil {
 		return nil
@@ -59,8 +59,8 @@ func (m *Monitor) Sinks() []bench.Sink {
 	return []bench.Sink{m.runs}
 }
 
-// Verdicts tells what came of the published numbers that an experiment reaches.
-func (m *Monitor) Verdicts(experiment string, rows []results.PaperRow) {
+// AddVerdicts counts the verdicts of an experiment's published numbers.
+func (m *Monitor) AddVerdicts(experiment string, rows []results.PaperRow) {
 	if m == nil {
 		return
 	}
@@ -71,10 +71,9 @@ func (m *Monitor) Verdicts(experiment string, rows []results.PaperRow) {
 	}
 }
 
-// Wants no frames.
+// Wants returns false: the monitor needs no frames.
 func (*runs) Wants(bench.RunID) bool { return false }
 
-// Event takes what happens.
 func (r *runs) Event(e bench.Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,18 +85,19 @@ func (r *runs) Event(e bench.Event) error {
 		}
 		r.outline, r.planned, r.of = o, float64(e.Work.Runs()), make([]configuration, len(o.Configurations))
 	case bench.RunDone:
-		r.of[e.Run.Config].add(e.Result)
+		r.of[e.Run.Config].addRun(e.Result)
 	}
 	return nil
 }
 
-func (c *configuration) add(run *results.Run) {
+func (c *configuration) addRun(run *results.Run) {
 	if !run.Valid() {
 		c.invalid++
 		return
 	}
 	if c.metrics == nil {
-		c.metrics = slices.DeleteFunc(slices.Clone(run.Declared.Metrics), func(m *metric.Metric) bool { return m.Aside })
+		c.metrics = slices.DeleteFunc(slices.Clone(run.Declared.Metrics),
+			func(m *metric.Metric) bool { return m.Aside })
 	}
 	one := measured{index: run.Index, values: make([]results.Float, len(c.metrics))}
 	for i, m := range c.metrics {
@@ -107,14 +107,12 @@ func (c *configuration) add(run *results.Run) {
 	c.valid = slices.Insert(c.valid, at, one)
 }
 
-// Describe implements prometheus.Collector.
 func (r *runs) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{r.plannedDesc, r.doneDesc, r.meanDesc, r.ciDesc, r.verdictDesc} {
 		ch <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (r *runs) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,16 +124,17 @@ func (r *runs) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(r.plannedDesc, prometheus.GaugeValue, r.planned, r.outline.Experiment)
 	for i := range r.of {
-		r.collect(ch, &r.of[i], r.outline.Configurations[i].Name)
+		r.collectConfiguration(ch, &r.of[i], r.outline.Configurations[i].Name)
 	}
 }
 
-func (r *runs) collect(ch chan<- prometheus.Metric, c *configuration, name string) {
+func (r *runs) collectConfiguration(ch chan<- prometheus.Metric, c *configuration, name string) {
 	for _, done := range []struct {
 		n     int
 		valid bool
 	}{{len(c.valid), true}, {c.invalid, false}} {
-		ch <- prometheus.MustNewConstMetric(r.doneDesc, prometheus.CounterValue, float64(done.n), r.outline.Experiment, name, strconv.FormatBool(done.valid))
+		ch <- prometheus.MustNewConstMetric(r.doneDesc, prometheus.CounterValue, float64(done.n), r.outline.Experiment,
+			name, strconv.FormatBool(done.valid))
 	}
 	values := make([]results.Float, len(c.valid))
 	for i, m := range c.metrics {

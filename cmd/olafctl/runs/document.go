@@ -85,7 +85,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 		return nil, 0, err
 	}
 	report, err := cli.PlayJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
-	return report, plan.Runs(), cli.NothingToShow(err)
+	return report, plan.Runs(), cli.MarkNothingToShow(err)
 }
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
@@ -97,5 +97,5 @@ func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Rep
 		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
 	}
 	report, err := cli.PlayJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
-	return report, plan.Runs(), cli.NothingToShow(err)
+	return report, plan.Runs(), cli.MarkNothingToShow(err)
 }

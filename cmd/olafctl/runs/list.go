@@ -172,8 +172,8 @@ func asked(command []string) (words []string) {
 	return words
 }
 
-// specDiffers names what the specification of a bench has otherwise than its experiment, as key=value; ok is false of what
-// is no bench.
+// specDiffers names what the specification of a bench has otherwise than its experiment, as key=value; ok is false of
+// what is no bench.
 func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	var config struct {
 		Spec json.RawMessage `json:"spec"`

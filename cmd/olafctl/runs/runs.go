@@ -44,7 +44,7 @@ unique beginning of it, or "last".`,
   olafctl runs verify last`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
+			return where.WithStore(env, func(s *store.Store) error { return listRuns(env, s, out) })
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -67,7 +67,7 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
+			return where.WithStore(env, func(s *store.Store) error { return listRuns(env, s, out) })
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -130,7 +130,7 @@ Holm's method over all metrics. Trainings are compared by their learning curves.
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.With(env, func(s *store.Store) error {
+			return where.WithStore(env, func(s *store.Store) error {
 				d, err := trained.compare(env, s, args)
 				if err != nil {
 					return err
@@ -170,7 +170,7 @@ func Side(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 // SideIn is a side of a comparison, of a run of the store.
 func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
-		return sweepcmd.Side(env, f)
+		return sweepcmd.NewSide(env, f)
 	}
 	if side, err := documentSide(env, f); side != nil || err != nil {
 		return side, err
@@ -242,7 +242,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	case err != nil:
 		return err
 	case sweep.IsKept(f):
-		return sweepcmd.Verify(ctx, env, f, proof.Files, exports)
+		return sweepcmd.VerifySweep(ctx, env, f, proof.Files, exports)
 	case onwire.IsKept(f):
 		return traincmd.VerifyTrainings(ctx, env, f, proof.Files, exports)
 	}
@@ -309,7 +309,7 @@ func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.With(env, func(s *store.Store) error {
+			return where.WithStore(env, func(s *store.Store) error {
 				id, err := s.Resolve(args[0])
 				if err != nil {
 					return err
@@ -332,7 +332,7 @@ func newRunsRmCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.With(env, func(s *store.Store) error {
+			return where.WithStore(env, func(s *store.Store) error {
 				ids := make([]string, len(args))
 				for i, name := range args { // all must be there before one goes
 					var err error
@@ -368,7 +368,7 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return where.With(env, func(s *store.Store) error {
+			return where.WithStore(env, func(s *store.Store) error {
 				entries, err := s.Older(env.Now().Add(-age))
 				if err != nil {
 					return err
@@ -399,8 +399,8 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 // mostDays is within what a time.Duration holds, 292 years.
 const mostDays = 100_000
 
-// ParseAge reads Go's durations, and days. More than can be counted is refused: it would come out as another age, or as none, of
-// which every run is older.
+// ParseAge reads Go's durations, and days. More than can be counted is refused: it would come out as another age, or as
+// none, of which every run is older.
 func ParseAge(s string) (time.Duration, error) {
 	if text, ok := strings.CutSuffix(s, "d"); ok {
 		days, err := olaf.ParseNumber(text)

@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainedFlags are for kept trainings, which are compared by their curves, and may be set against those of the other kind.
+// trainedFlags are for kept trainings, which are compared by their curves, and may be set against those of the other
+// kind.
 type trainedFlags struct {
 	between []string
 	plots   string

@@ -17,14 +17,14 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// applyFlags say which switch is told what.
+// applyFlags are the flags of schedule apply.
 type applyFlags struct {
 	controller  cli.ControllerFlags
 	device      string
 	jobs, unit  string
 	slot, hosts int
 	traffic     bool
-	groups      bool // alone
+	groups      bool // write only groups
 }
 
 func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
@@ -49,7 +49,8 @@ before and after. Exit code 4: a frame matched neither.`,
 	flags.IntVar(&f.slot, "slot", 0, "slot of the plan to apply")
 	flags.IntVar(&f.hosts, "hosts", 0, "if the tables are empty, invent this many hosts, one per port")
 	flags.StringVar(&f.jobs, "for", "", "jobs file to check the plan against")
-	flags.BoolVar(&f.groups, "groups", false, "write only clusters and multicast groups, for switches without P4INC's tables")
+	flags.BoolVar(&f.groups, "groups", false,
+		"write only clusters and multicast groups, for switches without P4INC's tables")
 	flags.BoolVar(&f.traffic, "traffic", false, "apply all slots to the device under traffic and check every frame")
 	return cmd
 }
@@ -60,26 +61,26 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		return err
 	}
 	if f.jobs != "" {
-		if err := planFor(plan, file, f.jobs); err != nil {
+		if err := checkPlanFor(plan, file, f.jobs); err != nil {
 			return err
 		}
 	}
 	if f.unit == "" {
-		if f.unit, err = onlyUnit(plan); err != nil {
+		if f.unit, err = findUnit(plan); err != nil {
 			return err
 		}
 	}
 	if f.traffic {
-		return f.underTraffic(cmd, env, plan)
+		return f.writeUnderTraffic(cmd, env, plan)
 	}
-	closeDevice, err := f.open(cmd, env)
+	closeDevice, err := f.openTarget(cmd, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDevice()) }()
 	var orders *play.Orders
-	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
-		if orders, err = f.orders(plan, actual); err != nil {
+	err = f.controller.ChangeTables(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
+		if orders, err = f.planOrders(plan, actual); err != nil {
 			return actual, err
 		}
 		return orders.Tables, nil
@@ -88,14 +89,16 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		return err
 	}
 	for _, s := range orders.Segments {
-		fmt.Fprintf(env.Stdout, "%s slot %d: %s is cluster %d, %d hosts, aggregators %d to %d\n", f.unit, f.slot, s.Job, s.Cluster, len(s.Hosts), s.First, s.First+s.Size-1)
+		fmt.Fprintf(env.Stdout, "%s slot %d: %s is cluster %d, %d hosts, aggregators %d to %d\n", f.unit, f.slot, s.Job,
+			s.Cluster, len(s.Hosts), s.First, s.First+s.Size-1)
 	}
-	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot, len(orders.Segments), orders.Idle)
+	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot,
+		len(orders.Segments), orders.Idle)
 	return nil
 }
 
-// onlyUnit is the one unit of a plan whose switch aggregates.
-func onlyUnit(plan *sched.Plan) (string, error) {
+// findUnit returns the only unit of a plan with a switch that aggregates.
+func findUnit(plan *sched.Plan) (string, error) {
 	var units []string
 	for i := range plan.Problem.Units {
 		if u := &plan.Problem.Units[i]; u.INC > 0 {
@@ -103,15 +106,15 @@ func onlyUnit(plan *sched.Plan) (string, error) {
 		}
 	}
 	if len(units) != 1 {
-		return "", cli.UsageError("--unit: say whose switch it is: %s", strings.Join(units, ", "))
+		return "", cli.UsageError("--unit: name the switch's unit: %s", strings.Join(units, ", "))
 	}
 	return units[0], nil
 }
 
-// orders are what the unit's switch is told in the slot, whose tables are actual now.
-func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders, error) {
+// planOrders returns what to write to the unit's switch for the slot; actual are its tables now.
+func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders, error) {
 	if len(actual.Workers) == 0 && f.hosts > 0 {
-		made, err := f.madeUp(plan)
+		made, err := f.inventHosts(plan)
 		if err != nil {
 			return nil, err
 		}
@@ -124,21 +127,21 @@ func (f *applyFlags) orders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders
 	return orders, err
 }
 
-// madeUp is --hosts hosts of the unit.
-func (f *applyFlags) madeUp(plan *sched.Plan) (p4ctl.Tables, error) {
+// inventHosts returns the tables of --hosts made-up hosts of the unit.
+func (f *applyFlags) inventHosts(plan *sched.Plan) (p4ctl.Tables, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
 	return play.MadeUp(max(at, 0), f.hosts)
 }
 
-// underTraffic tells a device about slot after slot while frames cross it.
-func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
+// writeUnderTraffic writes slot after slot to a device while frames cross it.
+func (f *applyFlags) writeUnderTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
 	for _, flag := range []string{"target", "election-id", "dry-run", "groups"} {
 		if cmd.Flags().Changed(flag) {
-			return cli.UsageError("--%s: --traffic opens a device of its own; give -d alone", flag)
+			return cli.UsageError("--%s: --traffic opens its own device; use only -d", flag)
 		}
 	}
 	if f.hosts == 0 {
-		return cli.UsageError("--hosts: say how many hosts --traffic makes up, such as 64")
+		return cli.UsageError("--hosts: --traffic needs a number of made-up hosts, such as 64")
 	}
 	access, err := env.Access()
 	if err != nil {
@@ -147,7 +150,7 @@ func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.
 	if err := access.Devices.Check(f.device, testbed.VirtualTime|testbed.Records); err != nil {
 		return err
 	}
-	hosts, err := f.madeUp(plan)
+	hosts, err := f.inventHosts(plan)
 	if err != nil {
 		return err
 	}
@@ -169,14 +172,17 @@ func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.
 		err = writeTraffic(env, seen)
 	}
 	if err == nil && seen.Mixed > 0 {
-		err = &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%d frames and answers found tables of no slot, or old ones after new ones; %s", seen.Mixed, seen.First)}
+		err = &cli.Exit{Kind: olaf.Missed,
+			Err: fmt.Errorf("%d frames and answers met tables of no slot, or old tables after new ones; %s", seen.Mixed,
+				seen.First)}
 	}
 	return err
 }
 
-// writeTraffic prints what frames found.
+// writeTraffic prints which tables the frames met.
 func writeTraffic(env *cli.Env, seen *play.Traffic) error {
-	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d were lost; %d found a mixture of tables\n\n",
+	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d "+
+		"were lost; %d found a mixture of tables\n\n",
 		seen.Unit, seen.Frames, seen.Hosts, seen.Copies, seen.Lost, seen.Mixed)
 	list := &cli.Grid{Header: []string{"SLOT", "CHANGES", "BATCH", "FOUND BEFORE", "FOUND AFTER"}}
 	for _, t := range seen.Told {
@@ -189,14 +195,15 @@ func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 	return list.Write(env, cli.Table)
 }
 
-// open makes --target the device's agent; one that no other process lends is lent by this one, on a socket of its own.
-func (f *applyFlags) open(cmd *cobra.Command, env *cli.Env) (closeDevice func() error, err error) {
+// openTarget sets --target to the device's agent. A device without an agent is served by this process on a private
+// socket.
+func (f *applyFlags) openTarget(cmd *cobra.Command, env *cli.Env) (closeDevice func() error, err error) {
 	nothing := func() error { return nil }
 	if f.device == "" {
 		return nothing, nil
 	}
 	if cmd.Flags().Changed("target") {
-		return nil, cli.UsageError("-d and --target are the same switch; give one")
+		return nil, cli.UsageError("-d and --target name the same switch; use one of them")
 	}
 	if target, err := testbed.AgentTarget(f.device); err == nil {
 		f.controller.Target = target
@@ -206,7 +213,8 @@ func (f *applyFlags) open(cmd *cobra.Command, env *cli.Env) (closeDevice func() 
 	if err != nil {
 		return nil, err
 	}
-	s, err := testbed.ServePrivately(cmd.Context(), f.device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: access}})
+	s, err := testbed.ServePrivately(cmd.Context(), f.device,
+		testbed.ServeOptions{Device: testbed.DeviceOptions{Access: access}})
 	if err != nil {
 		return nil, err
 	}

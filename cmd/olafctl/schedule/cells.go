@@ -11,9 +11,10 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 )
 
-// SweepCommand is what can be varied of plans of made-up jobs.
+// SweepCommand returns the command that sweeps plans of generated jobs.
 func SweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"}, Runs: 10, Metrics: cells.PlanMetrics(), Run: cells.Plan}
+	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"},
+		Runs: 10, Metrics: cells.PlanMetrics(), Run: cells.Plan}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newScheduleCells().Cmd.Flags(), nil, []string{"seed"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newScheduleCells().Begin("schedule", file, options)
@@ -25,10 +26,11 @@ func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
 	all := schedsweep.Scenarios()
 	s := &cells.Scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
 	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
-	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s, Spec: func(s *cells.Scheduled) (any, error) {
-		_, err := workload.Generate(s.Workload)
-		return s, err
-	}}
+	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s,
+		Spec: func(s *cells.Scheduled) (any, error) {
+			_, err := workload.Generate(s.Workload)
+			return s, err
+		}}
 	flags, w := cells.Cmd.Flags(), &s.Workload
 	flags.IntVar(&w.Jobs, "jobs", w.Jobs, "number of jobs")
 	flags.IntVar(&w.Units, "units", w.Units, "racks or pods")

@@ -30,7 +30,7 @@ rule is kept; 4: some are broken.`,
 				return err
 			}
 			if jobs != "" {
-				if err := planFor(plan, args[0], jobs); err != nil {
+				if err := checkPlanFor(plan, args[0], jobs); err != nil {
 					return err
 				}
 			}
@@ -42,12 +42,12 @@ rule is kept; 4: some are broken.`,
 					*check.Verdict
 				}{cli.Check("schedule"), v.OK(), v})
 			} else {
-				_, err = fmt.Fprint(env.Stdout, judgement(v))
+				_, err = fmt.Fprint(env.Stdout, describeVerdict(v))
 			}
 			if err != nil {
 				return err
 			}
-			return violated(v)
+			return rulesError(v)
 		},
 	}
 	cmd.Flags().StringVar(&jobs, "for", "", "jobs file to check the plan against")
@@ -55,8 +55,8 @@ rule is kept; 4: some are broken.`,
 	return cmd
 }
 
-// planFor refuses a plan that is for another network or other jobs than those of a file.
-func planFor(plan *sched.Plan, name, jobs string) error {
+// checkPlanFor rejects a plan for another network or other jobs than those in a file.
+func checkPlanFor(plan *sched.Plan, name, jobs string) error {
 	p, err := readJobs(jobs)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ mapreduce (heavy-tailed shuffles) or testbed (four racks, two with workers). Par
 or stated defaults (docs/guide/scheduling.md).`,
 		Example: `  olafctl schedule jobs --jobs 40 --units 8 --ports 4 -w jobs.yaml`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.write(cmd, env) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.writeJobs(cmd, env) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "workload", f.kind, "dml|mapreduce|testbed")
@@ -54,8 +54,8 @@ or stated defaults (docs/guide/scheduling.md).`,
 	return cmd
 }
 
-// write makes the jobs and writes their file.
-func (f *jobsFlags) write(cmd *cobra.Command, env *cli.Env) error {
+// writeJobs generates the jobs and writes or prints their file.
+func (f *jobsFlags) writeJobs(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseExisting(f.file, f.force); err != nil {
 		return err
 	}

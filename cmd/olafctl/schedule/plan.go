@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
-// planFlags are how a plan is made and where it goes.
+// planFlags are the flags of schedule plan.
 type planFlags struct {
 	policy, solver, gap, lp, file string
 	repairs                       sched.Repairs
@@ -49,7 +49,8 @@ none within the horizon.`,
 	cli.Choose(cmd, &f.policy, "policy", "", "tw", "fcfs", "milp")
 	flags.IntVar(&f.inc, "inc", 0, "jobs per switch, overriding the file")
 	flags.IntVar(&f.horizon, "horizon", 0, "horizon in slots; 0 for no limit")
-	flags.BoolVar(&f.partial, "partial", false, "let a switch aggregate some of a job's workers (Fig. 1; ruled out in §VI-A)")
+	flags.BoolVar(&f.partial, "partial", false,
+		"let a switch aggregate some of a job's workers (Fig. 1; ruled out in §VI-A)")
 	flags.BoolVar(&f.fixed, "no-reconfigure", false, "connect all units evenly and never reconfigure")
 	flags.Var(&f.repairs, "repair", "corrections to the paper's model: all, none, or names (-name excludes)")
 	cli.Choose(cmd, &f.solver, "solver", "highs|cbc|glpsol; default the first installed", "highs", "cbc", "glpsol")
@@ -69,20 +70,20 @@ func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
 	if err := cli.RefuseAnyExisting(f.force, f.file, f.lp); err != nil {
 		return err
 	}
-	if err := cli.Distinct(f.file, f.lp); err != nil {
+	if err := cli.CheckDistinct(f.file, f.lp); err != nil {
 		return err
 	}
-	p, err := f.problem(cmd, file)
+	p, err := f.readProblem(cmd, file)
 	if err != nil {
 		return err
 	}
-	plan, err := f.plan(cmd, env, p)
+	plan, err := f.makePlan(cmd, env, p)
 	unfinished := errors.Is(err, policy.ErrHorizon)
 	if err != nil && !unfinished {
 		return err
 	}
 	if unfinished {
-		err = fmt.Errorf("%w%s", err, f.horizonThatWorks(cmd, p))
+		err = fmt.Errorf("%w%s", err, f.suggestHorizon(cmd, p))
 	}
 	verdict := check.Check(plan)
 	if f.file != "" {
@@ -104,11 +105,11 @@ func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
 	if unfinished {
 		return err
 	}
-	return violated(verdict)
+	return rulesError(verdict)
 }
 
-// problem reads the jobs and applies what the flags change of their network.
-func (f *planFlags) problem(cmd *cobra.Command, file string) (*sched.Problem, error) {
+// readProblem reads the jobs and changes their network as the flags ask.
+func (f *planFlags) readProblem(cmd *cobra.Command, file string) (*sched.Problem, error) {
 	p, err := readJobs(file)
 	if err != nil {
 		return nil, err
@@ -121,28 +122,29 @@ func (f *planFlags) problem(cmd *cobra.Command, file string) (*sched.Problem, er
 	}
 	p.PartialINC = p.PartialINC || f.partial
 	if f.horizon < 0 {
-		return nil, cli.UsageError("--horizon: %d is negative; 0 is for as many slots as it takes", f.horizon)
+		return nil, cli.UsageError("--horizon: %d is negative; use 0 for as many slots as needed", f.horizon)
 	}
 	return p, p.Check()
 }
 
-func (f *planFlags) plan(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
+func (f *planFlags) makePlan(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
 	switch f.policy {
 	case "tw", "fcfs":
 		for _, flag := range []string{"solver", "gap", "limit", "lp", "fewest"} {
 			if cmd.Flags().Changed(flag) {
-				return nil, cli.UsageError("--%s: only --policy milp asks a solver", flag)
+				return nil, cli.UsageError("--%s: only --policy milp uses a solver", flag)
 			}
 		}
-		return policy.Plan(cmd.Context(), p, policy.Name(f.policy), policy.Options{Repairs: f.repairs, Horizon: f.horizon})
+		return policy.Plan(cmd.Context(), p, policy.Name(f.policy),
+			policy.Options{Repairs: f.repairs, Horizon: f.horizon})
 	case "milp":
-		return f.solve(cmd, env, p)
+		return f.solvePlan(cmd, env, p)
 	}
 	return nil, cli.UsageError("--policy: %q is not one of tw, fcfs, milp", f.policy)
 }
 
-func (f *planFlags) solve(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
-	gap, err := Percent(f.gap)
+func (f *planFlags) solvePlan(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*sched.Plan, error) {
+	gap, err := ParsePercent(f.gap)
 	if err != nil {
 		return nil, cli.UsageError("--gap: %v", err)
 	}
@@ -156,7 +158,8 @@ func (f *planFlags) solve(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*
 		}
 		return nil, cli.UsageError("--solver: %v", err)
 	}
-	o := milp.Options{Solver: solver, Repairs: f.repairs, Limits: milp.Limits{Time: f.limit, Gap: gap}, Horizon: f.horizon, Fewest: f.fewest}
+	o := milp.Options{Solver: solver, Repairs: f.repairs, Limits: milp.Limits{Time: f.limit, Gap: gap},
+		Horizon: f.horizon, Fewest: f.fewest}
 	var model bytes.Buffer
 	if f.lp != "" {
 		o.Export = &model
@@ -173,18 +176,18 @@ func (f *planFlags) solve(cmd *cobra.Command, env *cli.Env, p *sched.Problem) (*
 	return plan, err
 }
 
-// Percent reads 1% as 0.01.
-func Percent(s string) (float64, error) {
+// ParsePercent parses 1% as 0.01.
+func ParsePercent(s string) (float64, error) {
 	number, ok := strings.CutSuffix(s, "%")
 	v, err := olaf.ParseNumber(number)
 	if !ok || err != nil || !(v >= 0 && v < 100) {
-		return 0, fmt.Errorf("%q is no share such as 1%%", s)
+		return 0, fmt.Errorf("%q is not a share, such as 1%%", s)
 	}
 	return v / 100, nil
 }
 
-// horizonThatWorks says how many slots the policy needs where they are too few; nothing where no horizon helps.
-func (f *planFlags) horizonThatWorks(cmd *cobra.Command, p *sched.Problem) string {
+// suggestHorizon returns a remedy with the number of slots that the policy needs; empty if no horizon helps.
+func (f *planFlags) suggestHorizon(cmd *cobra.Command, p *sched.Problem) string {
 	if f.horizon == 0 {
 		return ", and nothing more can be sent"
 	}
@@ -195,7 +198,7 @@ func (f *planFlags) horizonThatWorks(cmd *cobra.Command, p *sched.Problem) strin
 	return fmt.Sprintf("; %s needs --horizon %d", f.policy, plan.Slots)
 }
 
-// writePlan prints what a plan achieves and what the checker says of it.
+// writePlan prints a plan's outcome and the checker's verdict.
 func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
 	jobs, offloaded, parts := len(p.Jobs), 0, 0
 	for i := range p.Jobs {
@@ -209,7 +212,8 @@ func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d of %d jobs done, CT-BTI %v, mean JCT %.3f s, %d reconfigurations\n", p.Policy.Name,
-		jobs-len(p.Outcome.Unfinished), jobs, p.Outcome.CTBTI, p.Outcome.MeanJCT(jobs).Seconds(), p.Outcome.Reconfigurations)
+		jobs-len(p.Outcome.Unfinished), jobs, p.Outcome.CTBTI, p.Outcome.MeanJCT(jobs).Seconds(),
+		p.Outcome.Reconfigurations)
 	fmt.Fprintf(&b, "%d jobs are aggregated by a switch, %d by their server", offloaded, jobs-offloaded-parts)
 	if parts > 0 {
 		fmt.Fprintf(&b, ", %d by both", parts)
@@ -219,23 +223,24 @@ func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
 		fmt.Fprintf(&b, "with repairs %v: these are the claims of the printed text\n", p.Policy.Repairs)
 	}
 	if proof := p.Proof; proof != nil {
-		fmt.Fprintf(&b, "%s: %s; no schedule is below %v, gap %.1f %%\n", proof.Solver, proof.Status, proof.Bound, proof.GapPct)
+		fmt.Fprintf(&b, "%s: %s; no schedule is below %v, gap %.1f %%\n", proof.Solver, proof.Status, proof.Bound,
+			proof.GapPct)
 		if proof.From != "" {
-			fmt.Fprintf(&b, "the solver found none better: this is the plan of %s\n", proof.From)
+			fmt.Fprintf(&b, "the solver found no better plan: this is the plan of %s\n", proof.From)
 		}
 	}
-	b.WriteString(judgement(v))
+	b.WriteString(describeVerdict(v))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// shownViolations is how many are printed; -o json has all.
+// shownViolations is the number of violations that are printed; -o json prints all.
 const shownViolations = 10
 
-// judgement is the checker's word on a plan.
-func judgement(v *check.Verdict) string {
+// describeVerdict returns the checker's verdict in words.
+func describeVerdict(v *check.Verdict) string {
 	if v.OK() {
-		return "checked: every rule is kept\n"
+		return "checked: no rule is broken\n"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "checked: broken: %s\n", v.Broken())
@@ -247,7 +252,8 @@ func judgement(v *check.Verdict) string {
 		fmt.Fprintf(&b, "  %s: %s\n", one.Rule, one.What)
 	}
 	if real := v.Outcome; real.CTBTI > olaf.Duration(0) {
-		fmt.Fprintf(&b, "of the jobs that are really done the CT-BTI is %v; %d are not\n", real.CTBTI, len(real.Unfinished))
+		fmt.Fprintf(&b, "the CT-BTI of the jobs that finish is %v; %d do not finish\n", real.CTBTI,
+			len(real.Unfinished))
 	}
 	return b.String()
 }

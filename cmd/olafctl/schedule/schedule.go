@@ -21,11 +21,11 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `Schedule jobs on racks with programmable switches behind an optical cross-connect: which switch aggregates for which job,
 when each job sends, and which racks are connected when (P4INC-AOI; docs/guide/scheduling.md).`,
 	}
-	cmd.AddCommand(newScheduleJobsCmd(env), newSchedulePlanCmd(env), newScheduleCheckCmd(env), newScheduleShowCmd(env), newScheduleApplyCmd(env), newScheduleSweepCmd(env))
+	cmd.AddCommand(newScheduleJobsCmd(env), newSchedulePlanCmd(env), newScheduleCheckCmd(env), newScheduleShowCmd(env),
+		newScheduleApplyCmd(env), newScheduleSweepCmd(env))
 	return cmd
 }
 
-// readJobs reads a jobs file.
 func readJobs(path string) (*sched.Problem, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func readJobs(path string) (*sched.Problem, error) {
 	return sched.Parse(path, text)
 }
 
-// ReadPlan reads a plan, of which the form is right if nothing else.
+// ReadPlan reads a plan and checks only its form.
 func ReadPlan(path string) (*sched.Plan, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -43,8 +43,8 @@ func ReadPlan(path string) (*sched.Plan, error) {
 	return sched.ParsePlan(path, text)
 }
 
-// violated is the exit of a plan that breaks rules, which has been said.
-func violated(v *check.Verdict) error {
+// rulesError returns the error for a plan that breaks rules, or nil.
+func rulesError(v *check.Verdict) error {
 	if v.OK() {
 		return nil
 	}

@@ -21,13 +21,13 @@ import (
 	"github.com/olafctl/olaf/tui/schedule"
 )
 
-// Without --all a plan is drawn on about a screen.
+// Size of a drawing without --all, about a screen.
 const (
 	ganttColumns = 80
 	ganttJobs    = 40
 )
 
-// svgFormat prints the drawing of jobs over time itself.
+// svgFormat prints the drawing of jobs over time.
 const svgFormat cli.Format = "svg"
 
 // ganttFlags are the flags of schedule show.
@@ -48,7 +48,7 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
   olafctl schedule show plan.json -o svg > gantt.svg
   olafctl schedule show plan.json --all --report plan.html --svg figures`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.show(cmd, env, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.showPlan(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "print every job and slot")
@@ -63,18 +63,18 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// show draws the plan of a file to where it was asked for.
-func (f *ganttFlags) show(cmd *cobra.Command, env *cli.Env, file string) error {
+// showPlan draws a plan to the requested outputs.
+func (f *ganttFlags) showPlan(cmd *cobra.Command, env *cli.Env, file string) error {
 	plan, err := ReadPlan(file)
 	if err != nil {
 		return err
 	}
-	if err := f.to.Check(); err != nil {
+	if err := f.to.CheckNames(); err != nil {
 		return err
 	}
 	v := check.Check(plan)
 	if !v.OK() && v.Violations[0].Rule == check.Form {
-		return violated(v) // there is nothing to draw
+		return rulesError(v) // there is nothing to draw
 	}
 	columns, jobs := ganttColumns, ganttJobs
 	if f.all {
@@ -104,9 +104,9 @@ func (f *ganttFlags) show(cmd *cobra.Command, env *cli.Env, file string) error {
 	return plan.Gantt(env.Stdout, columns, jobs)
 }
 
-// watchPlan shows a plan until the person leaves.
+// watchPlan shows a plan on the dashboard until the user leaves.
 func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sched.Plan, v *check.Verdict) error {
-	options, err := view.Options(env)
+	options, err := view.DashboardOptions(env)
 	if err != nil {
 		return err
 	}
@@ -115,28 +115,30 @@ func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sch
 		return err
 	}
 	pages := schedule.New(plan, strings.Split(strings.TrimSpace(text.String()), "\n"), !v.OK())
-	_, err = view.Program(ctx, tui.New(pages, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen())).Run()
+	_, err = view.NewProgram(ctx, tui.New(pages, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen())).Run()
 	if errors.Is(err, tea.ErrProgramKilled) {
 		return ctx.Err()
 	}
 	return err
 }
 
-// exportPlan writes figures and report of a plan.
+// exportPlan writes figures and a report of a plan.
 func exportPlan(env *cli.Env, plan *sched.Plan, v *check.Verdict, jobs int, to *cli.Exports) error {
 	config, err := json.Marshal(plan.Policy)
 	if err != nil {
 		return err
 	}
 	r := &sheets.Result{DocumentOnly: true, Own: plan.Sheets(jobs), Bench: &results.Bench{
-		Schema: results.BenchSchema, Experiment: "schedule", Provenance: cli.MadeBy(env, env.Now()), Config: config, Statements: []string{
-			fmt.Sprintf("%d jobs, %d slots of %v; CT-BTI %v, mean JCT %.3f s, %d connections set up", len(plan.Jobs), plan.Slots, plan.Problem.Slot, plan.Outcome.CTBTI,
+		Schema: results.BenchSchema, Experiment: "schedule", Provenance: cli.NewProvenance(env, env.Now()),
+		Config: config, Statements: []string{
+			fmt.Sprintf("%d jobs, %d slots of %v; CT-BTI %v, mean JCT %.3f s, %d connections set up", len(plan.Jobs),
+				plan.Slots, plan.Problem.Slot, plan.Outcome.CTBTI,
 				plan.Outcome.MeanJCT(len(plan.Jobs)).Seconds(), plan.Outcome.Reconfigurations),
-			judgement(v),
+			describeVerdict(v),
 		},
 	}}
 	if !v.OK() {
 		r.Invalid = []string{"the plan breaks rules: " + v.Broken()}
 	}
-	return to.Write(env, r)
+	return to.WriteFiles(env, r)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/sheets"
 )
 
-// sweepFlags are what is planned and where it goes.
+// sweepFlags are the flags of schedule sweep.
 type sweepFlags struct {
 	workload workload.Spec
 	jobs     []int
@@ -68,11 +68,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.seeds < 1 {
 		return cli.UsageError("--seeds: %d is not a positive number", f.seeds)
 	}
-	axis, values, err := f.axis()
+	axis, values, err := f.parseAxis()
 	if err != nil {
 		return err
 	}
-	if err := f.to.Check(); err != nil {
+	if err := f.to.CheckNames(); err != nil {
 		return err
 	}
 	if err := cli.RefuseAnyExisting(f.to.Force, f.to.Xlsx, f.to.Report); err != nil {
@@ -92,7 +92,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	r := f.result(axis, values, cells)
-	by := cli.MadeBy(env, started)
+	by := cli.NewProvenance(env, started)
 	if f.to != (cli.Exports{Force: f.to.Force}) {
 		config, err := json.Marshal(r.Config)
 		if err != nil {
@@ -100,7 +100,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		}
 		book := &sheets.Result{DocumentOnly: true, Own: r.Sheets(), Bench: &results.Bench{
 			Schema: results.BenchSchema, Experiment: r.Experiment, Provenance: by, Config: config, Statements: r.Statements}}
-		if err := f.to.Write(env, book); err != nil {
+		if err := f.to.WriteFiles(env, book); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ func (f *sweepFlags) result(axis sweep.Axis, values []float64, cells []sweep.Cel
 	return r
 }
 
-// axis is what is varied, and its values: the numbers of jobs unless --sweep says otherwise.
-func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
+// parseAxis returns the varied parameter and its values: the numbers of jobs unless --sweep names another.
+func (f *sweepFlags) parseAxis() (axis sweep.Axis, values []float64, err error) {
 	if f.vary == "" {
 		for _, n := range f.jobs {
 			values = append(values, float64(n))
@@ -146,7 +146,7 @@ func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
 		return axis, values, err
 	}
 	if len(f.jobs) != 1 {
-		return axis, nil, cli.UsageError("--sweep %s: give one number of --jobs, such as --jobs 60", name)
+		return axis, nil, cli.UsageError("--sweep %s: use a single number of --jobs, such as --jobs 60", name)
 	}
 	f.workload.Jobs = f.jobs[0]
 	return axis, values, nil

@@ -53,7 +53,7 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 	if n.given = options; file != "" {
 		n.args = []string{file}
 	}
-	return n, sweepcmd.Give(n.cmd.Flags(), options) // some go only with what cells add
+	return n, sweepcmd.SetOptions(n.cmd.Flags(), options) // some go only with what cells add
 }
 
 // Axes are none of its own.
@@ -70,7 +70,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 			options = append(options, v)
 		}
 	}
-	if err := sweepcmd.Give(one.cmd.Flags(), append(slices.Clone(n.given), options...)); err != nil {
+	if err := sweepcmd.SetOptions(one.cmd.Flags(), append(slices.Clone(n.given), options...)); err != nil {
 		return nil, err
 	}
 	t, err := one.load(one.cmd, n.args)

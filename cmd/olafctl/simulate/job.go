@@ -109,7 +109,7 @@ func (p *jobPreset) refuseFlag(name string) error {
 		why, not = jobNever[name]
 	}
 	if not {
-		return cli.UsageError("--%s means nothing to --preset %s: %s", name, p.name, why)
+		return cli.UsageError("--%s does not apply to --preset %s: %s", name, p.name, why)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 		}
 		return f.sweepWith(cmd, env, JobSweepCommand(env.Systems))
 	}
-	err := f.swept.Refuse(cmd)
+	err := f.swept.RefuseSweepOnly(cmd)
 	if err == nil && !f.tui {
 		err = cli.RefuseViewFlags(cmd)
 	}
@@ -244,7 +244,7 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 
 // carryOutJobs plays, keeps, prints and judges.
 func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jobWork) error {
-	if err := f.Check(env); err != nil {
+	if err := f.CheckStore(env); err != nil {
 		return err
 	}
 	captures, err := f.captureJob(work)
@@ -253,17 +253,17 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 	}
 	defer captures.Abandon() // does nothing after a commit
 	var unwatch func()
-	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+	if f.monitor, unwatch, err = f.watch.StartMonitor(ctx, env); err != nil {
 		return err
 	}
 	defer unwatch()
-	kept := f.Documents(env, cli.SimulateName, env.Now())
+	kept := f.KeepDocument(env, cli.SimulateName, env.Now())
 	report, left := f.playOrWatch(ctx, env, work)
 	if report == nil {
 		return errors.Join(left, kept.Abort())
 	}
 	if left != nil {
-		return errors.Join(left, kept.Finish(env, report, cli.MadeBy(env, f.began), true, f.quiet), cli.PrintReport(env, report, f.format, f.explain))
+		return errors.Join(left, kept.Finish(env, report, cli.NewProvenance(env, f.began), true, f.quiet), cli.PrintReport(env, report, f.format, f.explain))
 	}
 	if f.pcap != "" {
 		if err := captures.Commit(); err != nil {
@@ -271,14 +271,14 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 		}
 		fmt.Fprintf(env.Stderr, "captures: %s (%s)\n", f.pcap, olaf.Plural(int(captures.Frames()), "frame"))
 	}
-	err = kept.Finish(env, report, cli.MadeBy(env, f.began), false, f.quiet)
+	err = kept.Finish(env, report, cli.NewProvenance(env, f.began), false, f.quiet)
 	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return f.expect.Judge(env, report.Configurations())
+	return f.expect.JudgeRows(env, report.Configurations())
 }
 
 // playOrWatch plays all runs beside a dashboard or a progress bar.
@@ -290,7 +290,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	var done atomic.Int64
 	var report jobReport
 	look := func() (int, int) { return int(done.Load()), work.runs() }
-	f.monitor.Work(cli.SimulateName, look)
+	f.monitor.AddWork(cli.SimulateName, look)
 	if !f.quiet {
 		fmt.Fprintln(env.Stderr, "playing the first run once, to know where it ends")
 	}
@@ -310,7 +310,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 			return made, err
 		}},
 	}
-	_, err := w.Besides(ctx)
+	_, err := w.ShowBeside(ctx)
 	if report != nil && w.Runs.Err == nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil // whoever left had seen enough; all runs are there
 	}
@@ -320,9 +320,9 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 // leftEarly says that work was left, and whether something of it is there.
 func leftEarly(report jobReport, err error) error {
 	if report == nil {
-		return cli.NothingToShow(err)
+		return cli.MarkNothingToShow(err)
 	}
-	return cli.Interrupted(err)
+	return cli.MarkInterrupted(err)
 }
 
 // jobPlan is everything that was asked for.
@@ -355,13 +355,13 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 		if report == nil {
 			return nil, err // not a report that holds nothing
 		}
-		by := cli.MadeBy(env, f.began)
+		by := cli.NewProvenance(env, f.began)
 		report.Provenance = &by
 		return report, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
 	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
-	return work, f.job.locate(f.expect.Resolve(f.job.expected(), job.Declared(), at))
+	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
 }
 
 // tryJobs says why jobs can't be played, or that they take long and nobody said that it is wanted.

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestWhatAJobRefuses holds that every flag of other networks either means something to jobs or is refused with a reason.
+// TestWhatAJobRefuses checks that every flag of other networks either applies to jobs or is rejected with a reason.
 func TestWhatAJobRefuses(t *testing.T) {
 	means := slices.Concat([]string{"preset", "system", "queue", "seed", "loss"}, cli.WaitNames)
 	network := &cobra.Command{Use: "network"}
@@ -42,7 +42,7 @@ func TestWhatAJobRefuses(t *testing.T) {
 	})
 }
 
-// TestWatchedJob has a person watch a job and leave, once all runs are done or before one is.
+// TestWatchedJob watches a job and leaves, after all runs or before any is done.
 func TestWatchedJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		line []string
@@ -94,7 +94,7 @@ func TestWatchedJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatAreLeft has what was whole of jobs that are left printed, and nothing where nothing was.
+// TestJobsThatAreLeft checks that complete runs are printed after an interruption, and nothing without any.
 func TestJobsThatAreLeft(t *testing.T) {
 	for name, line := range map[string][]string{
 		"a job":           {"--preset", "isw-lab", "--model", "ppo", "--updates", "2", "--versus", "ps"},
@@ -123,7 +123,7 @@ func printed(t *testing.T, r jobReport) string {
 	return b.String()
 }
 
-// jobAsked is what a line asks for.
+// jobAsked returns the jobs of a command line.
 func jobAsked(t *testing.T, env *cli.Env, line []string) (*simulateFlags, *jobWork) {
 	t.Helper()
 	f, cmd := new(simulateFlags), &cobra.Command{}

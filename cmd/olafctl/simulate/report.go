@@ -90,8 +90,8 @@ type sweepDocument struct {
 	Points    []netsim.SweepPoint `json:"points"`
 }
 
-// take takes the runs of what was simulated, which may be nil. Of a first run that was ended early there is something to
-// show where there is nothing else.
+// take takes the runs of what was simulated, which may be nil. Of a first run that was ended early there is something
+// to show where there is nothing else.
 func (s *simulation) take(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
@@ -138,7 +138,7 @@ func (s *simulation) remark() {
 func (s *simulation) reportOf(of *bench.Simulated) *tui.Report {
 	report := *s
 	report.take(of)
-	return watch.Report(report.WriteText)
+	return watch.NewReport(report.WriteText)
 }
 
 // whole says that there is something worth keeping: a run that came to its end, or what has no runs.
@@ -172,7 +172,8 @@ func (s *simulation) Err() error {
 	return s.Waiting.Err()
 }
 
-// WriteText says what came out, then prints one run in full, several as a list with their means, a sweep as table and map.
+// WriteText says what came out, then prints one run in full, several as a list with their means, a sweep as table and
+// map.
 func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	for _, line := range s.headlines() {
@@ -295,7 +296,8 @@ func (s *simulation) headlines() []string {
 	return append(lines, "")
 }
 
-// who is what the network was simulated with: a system whose workers wait or whose switches add up, or what its queues do.
+// who is what the network was simulated with: a system whose workers wait or whose switches add up, or what its queues
+// do.
 func (s *simulation) who() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()

@@ -25,7 +25,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if !slices.Contains(scheduleTakes, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --schedule", given.Name)
+			wrong = cli.UsageError("--%s does not apply to --schedule", given.Name)
 		}
 	})
 	switch {

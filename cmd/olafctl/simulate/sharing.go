@@ -65,7 +65,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		}
 	}
 	if !(f.fraction > 0 && f.fraction <= 1) {
-		return nil, cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.fraction)
+		return nil, cli.UsageError("--fraction is %g; it must be above 0 and at most 1", f.fraction)
 	}
 	g.Fraction, g.Updates = f.fraction, 1
 	if cmd.Flags().Changed("workers") {
@@ -137,5 +137,5 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 		return report, err
 	}
 	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
-	return work, f.job.locate(f.expect.Resolve(f.job.expected(), job.Declared(), at))
+	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
 }

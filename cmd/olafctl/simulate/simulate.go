@@ -263,7 +263,8 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 // rareNetworkFlags are flags of networks and traces that only --help-all lists.
 var rareNetworkFlags = []string{"queue", "tc-count", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
 
-// closesLoop reports whether the command line names workers that wait for answers, so that help lists the flags of jobs.
+// closesLoop reports whether the command line names workers that wait for answers, so that help lists the flags of
+// jobs.
 func (f *simulateFlags) closesLoop() bool {
 	s, err := f.waits.set.Find(f.queue)
 	return slices.Contains(ClusterNames(), f.preset) || f.waits.mode != "" || err == nil && !s.Open()
@@ -335,7 +336,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if cmd.Flags().Changed("packets") {
 		return cli.UsageError("--packets belongs to --schedule")
 	}
-	if err := f.swept.Settle(); err != nil {
+	if err := f.swept.SettleAddress(); err != nil {
 		return err
 	}
 	args, err := f.readJob(cmd, args)
@@ -357,7 +358,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 // runNetwork simulates a network under some seeds, or varies options of it.
 func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if len(f.swept.Axes) == 0 {
-		if err := f.swept.Refuse(cmd); err != nil {
+		if err := f.swept.RefuseSweepOnly(cmd); err != nil {
 			return err
 		}
 	} else if !f.mapped(cmd) {
@@ -393,13 +394,13 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	}
 	f.keepAsked = cmd.Flags().Changed("keep")
 	var unwatch func()
-	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+	if f.monitor, unwatch, err = f.watch.StartMonitor(cmd.Context(), env); err != nil {
 		return err
 	}
 	defer unwatch()
 	started := env.Now()
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
-	report.Provenance = cli.MadeBy(env, started)
+	report.Provenance = cli.NewProvenance(env, started)
 	return f.conclude(env, report, kept, err)
 }
 
@@ -450,7 +451,7 @@ func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if f.tui && !single {
 		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
 	}
-	return f.Check(env)
+	return f.CheckStore(env)
 }
 
 // conclude keeps, prints and judges what there is of a simulation that ended with err.
@@ -458,8 +459,8 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
 		f.notWritten(env)
-		if err = cli.Interrupted(err); report.empty() {
-			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a run was complete; there is nothing to show")}
+		if err = cli.MarkInterrupted(err); report.empty() {
+			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before the first run was complete; there is nothing to show")}
 		}
 	}
 	if !report.whole() {
@@ -476,7 +477,7 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 	if err != nil || len(f.expect.Rules) == 0 {
 		return err
 	}
-	return f.expect.Judge(env, report.rows())
+	return f.expect.JudgeRows(env, report.rows())
 }
 
 // networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
@@ -484,8 +485,8 @@ func networkMetrics(t *netsim.Topology) *metric.Declaration {
 	return metric.Union(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
-// networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that only the
-// simulator measures.
+// networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that
+// only the simulator measures.
 func networkRow(s *bench.Simulated, i int) results.Row {
 	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.Networked(), s.Runs[i])
 	for _, m := range cells.MetricsOf(t) {
@@ -505,7 +506,7 @@ func networkRow(s *bench.Simulated, i int) results.Row {
 func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
 	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.Sweepable(), name)
-	return one && f.swept.Refuse(cmd) == nil
+	return one && f.swept.RefuseSweepOnly(cmd) == nil
 }
 
 // sweep varies options of a network over a grid.
@@ -518,7 +519,7 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 	if f.format == cli.YAML || f.format == cli.JSONL {
 		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
 	}
-	file, err := f.swept.File(cmd, of, "metrics")
+	file, err := f.swept.SweepFile(cmd, of, "metrics")
 	if err != nil {
 		return err
 	}
@@ -527,11 +528,11 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 	}
 	s := &f.swept.GridFlags
 	s.Where, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes, f.tui, f.view
-	return f.swept.Short(cmd, env, file)
+	return f.swept.RunGrid(cmd, env, file)
 }
 
-// expected reads what is expected of the networks, the first of which has the file's rules. A sweep and an imported trace have no
-// rows to be judged.
+// expected reads what is expected of the networks, the first of which has the file's rules. A sweep and an imported
+// trace have no rows to be judged.
 func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	t := all[0]
 	var at []expect.Configuration
@@ -539,7 +540,7 @@ func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	for _, one := range all {
 		at, declared = append(at, expect.Configuration{System: one.System()}), append(declared, networkMetrics(one))
 	}
-	if err := f.expect.Resolve(t.Expect, metric.Union(declared...), at); err != nil {
+	if err := f.expect.ResolveRules(t.Expect, metric.Union(declared...), at); err != nil {
 		return t.Locate(err)
 	}
 	if len(f.expect.Rules) > 0 && (len(f.swept.Axes) > 0 || f.rxImport != "") {
@@ -562,9 +563,9 @@ func (f *simulateFlags) notWritten(env *cli.Env) {
 func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation, started time.Time) (kept *cli.Keeping, err error) {
 	switch {
 	case f.rxImport != "":
-		return f.Documents(env, cli.SimulateName, started), f.measure(report)
+		return f.KeepDocument(env, cli.SimulateName, started), f.measure(report)
 	case len(f.swept.Axes) > 0:
-		return f.Documents(env, cli.SimulateName, started), f.vary(ctx, env, report)
+		return f.KeepDocument(env, cli.SimulateName, started), f.vary(ctx, env, report)
 	}
 	work := &bench.Simulation{Experiment: cli.SimulateName, Seeds: report.Seeds, Compared: true}
 	for _, t := range append([]*netsim.Topology{report.topology}, report.others...) {
@@ -578,7 +579,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 		return nil, err
 	}
 	defer out.abandon()
-	kept = f.Events(env, started)
+	kept = f.KeepEvents(env, started)
 	if kept != nil && !f.keepsFrames(env, work) {
 		kept.Sink.NumbersOnly()
 	}
@@ -637,7 +638,7 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 	}
 	var done atomic.Int64
 	look := func() (int, int) { return int(done.Load()), total }
-	f.monitor.Work("sweep", look)
+	f.monitor.AddWork("sweep", look)
 	bar := cli.StartProgress(env, f.quiet, look)
 	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
 	bar.Stop()
@@ -669,7 +670,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 		o.First.Progress = func(s float64) { share.Store(int64(s * parts)) }
 		look = func() (int, int) { return int(share.Load()), parts }
 	}
-	f.monitor.Work(cli.SimulateName, look)
+	f.monitor.AddWork(cli.SimulateName, look)
 	bar := cli.StartProgress(env, f.quiet, look)
 	started := env.Now()
 	simulated, err := bench.Simulate(ctx, work, o)

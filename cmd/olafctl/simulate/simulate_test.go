@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// person sits before the dashboard: what it types comes when it is told that something has happened.
+// person is the dashboard's input: keys are typed when an event is reported.
 type person struct {
 	types chan string
 	left  string
@@ -42,7 +42,7 @@ func (p *person) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// page is what a terminal was sent.
+// page collects the terminal's output.
 type page struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -60,12 +60,12 @@ func (p *page) String() string {
 	return p.text.String()
 }
 
-// at calls do with every event.
+// at calls a function with every event.
 type at func(bench.Event) error
 
 func (f at) Event(e bench.Event) error { return f(e) }
 
-// shown is a simulation of some seeds with somebody who watches.
+// shown is a simulation of some seeds on a dashboard.
 type shown struct {
 	watchedRuns
 	person *person
@@ -93,7 +93,7 @@ func watching(t *testing.T, runs int, heard at) *shown {
 
 func deaf(bench.Event) error { return nil }
 
-// runs shows the runs, ends a test that hangs, and holds that the terminal is given back as it was.
+// runs shows the runs, ends a test that hangs, and checks that the terminal is restored.
 func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error) {
 	t.Helper()
 	hung := errors.New("the dashboard did not close")
@@ -110,7 +110,7 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	return out, err
 }
 
-// TestWatchedRunsAreTheSame lets all runs come to their end before the person leaves, of workers that wait for answers as well.
+// TestWatchedRunsAreTheSame checks that runs are the same on the dashboard, also for workers that wait for answers.
 func TestWatchedRunsAreTheSame(t *testing.T) {
 	t.Run("in queues", func(t *testing.T) { watchedAreTheSame(t, nil) })
 	t.Run("waiting", func(t *testing.T) { watchedAreTheSame(t, &netsim.Waiting{System: "atp"}) })
@@ -143,7 +143,7 @@ func watchedAreTheSame(t *testing.T, waiting *netsim.Waiting) {
 	}
 }
 
-// TestLeavingEndsTheFirstRunWhereItStands has the person leave when the other runs are done; the first is held.
+// TestLeavingEndsTheFirstRunWhereItStands leaves the dashboard when the other runs are done and the first is paused.
 func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	var s *shown
 	done := 0
@@ -163,7 +163,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	if out.Stopped == nil || out.Stopped.Seed != 1 || out.Stopped.Time != 0 {
 		t.Errorf("stopped %+v", out.Stopped)
 	}
-	// What was done is shown; with nothing done, what there is of the first.
+	// Complete runs are shown; without any, the stopped first one.
 	report := simulation{topology: s.simulation.Networks[0].Topology}
 	report.take(out)
 	if !report.whole() || !report.Partial || len(report.Runs) != 2 {
@@ -176,7 +176,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	}
 }
 
-// TestASignalClosesTheDashboard ends the context from outside.
+// TestASignalClosesTheDashboard cancels the context from outside.
 func TestASignalClosesTheDashboard(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := watching(t, 1, func(e bench.Event) error {
@@ -191,7 +191,7 @@ func TestASignalClosesTheDashboard(t *testing.T) {
 	}
 }
 
-// TestAFailureClosesTheDashboard has a full disk end the runs before anybody leaves.
+// TestAFailureClosesTheDashboard ends the runs by a full disk before the user leaves.
 func TestAFailureClosesTheDashboard(t *testing.T) {
 	full := errors.New("disk full")
 	s := watching(t, 2, func(e bench.Event) error {
@@ -206,7 +206,7 @@ func TestAFailureClosesTheDashboard(t *testing.T) {
 	}
 }
 
-// TestSpeedOfAWatchedRun reads what --speed takes.
+// TestSpeedOfAWatchedRun checks the values of --speed.
 func TestSpeedOfAWatchedRun(t *testing.T) {
 	for speed, want := range map[string]string{"2s": "", "max": "", "": "", "fast": "--speed", "1ps": "use 1ns or more", "0s": "use 1ns or more"} {
 		s := watching(t, 1, deaf)
@@ -217,7 +217,7 @@ func TestSpeedOfAWatchedRun(t *testing.T) {
 	}
 }
 
-// TestManyFramesAreAskedFor says how much they would take, and keeps them only when told so.
+// TestManyFramesAreAskedFor checks that the size of many frames is printed, and that they are kept only with --keep.
 func TestManyFramesAreAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		workers int
@@ -245,7 +245,7 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestOneLineSaysOnce folds what two steps failed of.
+// TestOneLineSaysOnce checks that a repeated error is printed once.
 func TestOneLineSaysOnce(t *testing.T) {
 	full := errors.New("disk full")
 	if said := cli.OneLine(errors.Join(full, errors.New("two\nlines"), full)); said != "disk full; two; lines" {
@@ -253,7 +253,7 @@ func TestOneLineSaysOnce(t *testing.T) {
 	}
 }
 
-// TestNamesStayOnTheirLine prints a topology whose name would colour the terminal, and one without a name.
+// TestNamesStayOnTheirLine prints a topology whose name contains escape codes, and one without a name.
 func TestNamesStayOnTheirLine(t *testing.T) {
 	topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
@@ -268,16 +268,16 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 	}
 }
 
-// TestLines tells failures with remedies of their own a line each, unless something else is said beside them.
+// TestLines checks that a list of errors is printed as one line each, unless the error adds text to it.
 func TestLines(t *testing.T) {
 	list := olaf.Listed([]error{errors.New("one\nin two"), errors.New("another")})
 	for _, err := range []error{list, errors.Join(list, nil)} {
-		if said := cli.Lines(err); !slices.Equal(said, []string{"one; in two", "another"}) {
+		if said := cli.ErrorLines(err); !slices.Equal(said, []string{"one; in two", "another"}) {
 			t.Errorf("%q", said)
 		}
 	}
 	for _, err := range []error{errors.Join(list, errors.New("closed")), fmt.Errorf("open: %w", list), errors.New("alone")} {
-		if said := cli.Lines(err); len(said) != 1 {
+		if said := cli.ErrorLines(err); len(said) != 1 {
 			t.Errorf("%q", said)
 		}
 	}

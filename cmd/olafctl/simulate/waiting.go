@@ -119,12 +119,12 @@ func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology)
 	}
 	if w != nil {
 		names, say = waitsNot, func(name string) error {
-			return cli.UsageError("--%s means nothing to %s on this network, whose workers wait for answers", name, w.System)
+			return cli.UsageError("--%s does not apply to %s on this network, whose workers wait for answers", name, w.System)
 		}
 	}
 	if t.Program != "" {
 		names, say = slices.DeleteFunc(slices.Clone(names), f.opens), func(name string) error {
-			return cli.UsageError("--%s means nothing to %s in mode %s, whose workers do not wait", name, t.Program, netsim.Open)
+			return cli.UsageError("--%s does not apply to %s in mode %s, whose workers do not wait", name, t.Program, netsim.Open)
 		}
 	}
 	if i := slices.IndexFunc(names, given); i >= 0 {

@@ -33,14 +33,14 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := w.view.Options(w.env)
+	options, err := w.view.DashboardOptions(w.env)
 	if err != nil {
 		return nil, err
 	}
 	player := network.NewPlayer(olaf.Time(length), pace, watch.NewClock(w.env.Now))
 	w.options.First.Watcher = player
 	var report atomic.Pointer[tui.Report]
-	program := w.view.Program(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
+	program := w.view.NewProgram(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)

@@ -16,16 +16,18 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
-// SystemField is what the systems of a command are varied as.
+// SystemField is the name of the axis that varies a command's systems.
 const SystemField = "system"
 
-// optionTypes says what the values of a flag are, by its type.
+// optionTypes gives the type of a flag's values by the type of the flag.
 var optionTypes = map[string]grid.Type{
 	"int": grid.Whole, "uint64": grid.Whole, "float64": grid.Real, "float": grid.Real,
-	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word, "stringSlice": grid.Word,
+	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word,
+	"stringSlice": grid.Word,
 }
 
-// OptionsOf lists the flags that a sweep can give and those that it can vary: all but some.
+// OptionsOf returns the flags that a sweep can set, which are all but never, and those that it can vary, which are all
+// but never and fixed.
 func OptionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, fields []experimentsweep.Field) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(never, f.Name) {
@@ -39,13 +41,13 @@ func OptionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, f
 	return options, fields
 }
 
-// Give sets flags as a command line would, each in place of what it was.
-func Give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
+// SetOptions sets flags as a command line would; lists are replaced, not extended.
+func SetOptions(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 	cli.CheckValues(flags)
 	for _, o := range options {
 		f := flags.Lookup(o.Name)
 		if f == nil {
-			return fmt.Errorf("there is no option %s", o.Name)
+			return fmt.Errorf("unknown option %s", o.Name)
 		}
 		err := error(nil)
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -54,7 +56,7 @@ func Give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 			err = f.Value.Set(o.Value)
 		}
 		if number := (*strconv.NumError)(nil); errors.As(err, &number) {
-			return cli.UsageError("%s %q: want %s", o.Name, o.Value, cli.Wanted(f, number))
+			return cli.UsageError("%s %q: want %s", o.Name, o.Value, cli.DescribeValues(f, number))
 		}
 		if err != nil {
 			return cli.UsageError("%s %q: %v", o.Name, o.Value, err)
@@ -64,32 +66,32 @@ func Give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 	return nil
 }
 
-// Cells makes specifications of what the flags of a command say.
+// Cells resolves cells from a command's flags.
 type Cells[T any] struct {
 	Cmd  *cobra.Command
-	Said *T // where the flags write
+	Said *T // the flags write here
 	Base T
-	// Spec is everything that decides a cell, to be written as JSON.
+	// Spec returns everything that determines a cell's results, for JSON.
 	Spec func(*T) (any, error)
 }
 
-// Begin reads what all cells share.
+// Begin sets the options that all cells share.
 func (c *Cells[T]) Begin(name, file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 	if file != "" {
-		return nil, cli.UsageError("%s reads no file; give its options", name)
+		return nil, cli.UsageError("%s does not read a file; use its options", name)
 	}
-	err := Give(c.Cmd.Flags(), options)
+	err := SetOptions(c.Cmd.Flags(), options)
 	c.Base = *c.Said
 	return c, err
 }
 
-// Axes are none of its own.
+// Axes returns nil: the command has no axes without --sweep.
 func (c *Cells[T]) Axes([]string) []grid.Axis { return nil }
 
-// Cell is what the flags say of a cell.
+// Cell returns the specification of a cell with these values.
 func (c *Cells[T]) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	*c.Said = c.Base
-	if err := Give(c.Cmd.Flags(), values); err != nil {
+	if err := SetOptions(c.Cmd.Flags(), values); err != nil {
 		return nil, err
 	}
 	spec, err := c.Spec(c.Said)

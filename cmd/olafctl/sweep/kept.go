@@ -21,15 +21,15 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// oneSweep is a sweep that somebody named: waiting to be finished, or a run of the store.
+// oneSweep is a sweep that the user named: an unfinished one, or a kept run.
 type oneSweep struct {
 	id      string
 	folders *sweep.Folders
 	store   *store.Store
-	kept    *store.Folder // nil of one that is not finished
+	kept    *store.Folder // nil if unfinished
 }
 
-// findSweep finds a sweep by its id, the beginning of just one, or "last" for the newest.
+// findSweep finds a sweep by its id, an unambiguous beginning of it, or "last" for the newest.
 func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	one := &oneSweep{folders: sweep.In(s), store: s}
 	entries, err := s.List()
@@ -43,7 +43,8 @@ func findSweep(s *store.Store, name string) (*oneSweep, error) {
 		case strings.HasPrefix(e.Experiment, "sweep-"):
 			finished = append(finished, e.ID)
 		case e.ID == name:
-			return nil, fmt.Errorf("%w: %s is a run of %s; 'olafctl runs show %[2]s' prints it", sweep.ErrUnknown, e.ID, e.Experiment)
+			return nil, fmt.Errorf("%w: %s is a run of %s; 'olafctl runs show %[2]s' prints it", sweep.ErrUnknown, e.ID,
+				e.Experiment)
 		}
 	}
 	if one.id, err = one.folders.Find(name, finished); err == nil && slices.Contains(finished, one.id) {
@@ -52,7 +53,8 @@ func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	return one, err
 }
 
-// findUnfinished is findSweep where somebody wants to go on, or to give up: "last" is the newest that is not finished, if there is one.
+// findUnfinished is findSweep for commands that resume or remove a sweep: "last" is the newest unfinished one, if there
+// is any.
 func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
 	if name == "last" {
 		waiting, err := sweep.In(s).List()
@@ -66,9 +68,9 @@ func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
 	return findSweep(s, name)
 }
 
-// document is what there is of the sweep.
-func (o *oneSweep) document(env *cli.Env, metrics []string) (*found.Document, error) {
-	plan, cells, err := o.cells(env)
+// buildDocument returns the sweep's results so far.
+func (o *oneSweep) buildDocument(env *cli.Env, metrics []string) (*found.Document, error) {
+	plan, cells, err := o.loadCells(env)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (o *oneSweep) document(env *cli.Env, metrics []string) (*found.Document, er
 	return d, nil
 }
 
-func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
+func (o *oneSweep) loadCells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 	if o.kept != nil {
 		return sweep.Kept(o.kept, env.SweepCommands(env))
 	}
@@ -100,15 +102,16 @@ func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 	return plan, cells, err
 }
 
-// openBegun opens a sweep that is not finished, unless another build began it.
-func openBegun(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
+// openUnfinished opens an unfinished sweep, unless another build began it.
+func openUnfinished(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
 	folder, err := one.folders.Open(one.id, env.SweepCommands(env))
 	if err != nil {
 		return nil, err
 	}
 	build, err := ThisBuild(env)
 	if err == nil && build != folder.Plan.Build {
-		err = fmt.Errorf("%w: %s was begun by %v, this is %v, whose results need not be the same; go on with that one, or begin anew with 'olafctl sweep run'", sweep.ErrBuild, one.id, folder.Plan.Build, build)
+		err = fmt.Errorf("%w: %s was started by %v, but this is %v, whose results may differ; resume it with that "+
+			"build, or start again with 'olafctl sweep run'", sweep.ErrBuild, one.id, folder.Plan.Build, build)
 	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Leave())
@@ -126,19 +129,19 @@ is named by its id, a unique beginning of it, or "last" for the newest unfinishe
 		Example: "  olafctl sweep resume last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(f.check(), f.refuseLooks(cmd)); err != nil {
+			if err := errors.Join(f.checkFlags(), f.refuseLooks(cmd)); err != nil {
 				return err
 			}
-			return f.Where.With(env, func(s *store.Store) error {
+			return f.Where.WithStore(env, func(s *store.Store) error {
 				one, err := findUnfinished(s, args[0])
 				if err != nil {
 					return err
 				}
 				if one.kept != nil {
-					fmt.Fprintf(env.Stderr, "%s is finished; nothing is left to do\n", one.id)
+					fmt.Fprintf(env.Stderr, "%s is already finished\n", one.id)
 					return cli.ShowDocument(env, one.kept, f.Format)
 				}
-				folder, err := openBegun(env, one)
+				folder, err := openUnfinished(env, one)
 				if err != nil {
 					return err
 				}
@@ -166,12 +169,12 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
   olafctl sweep show last --metric peak_aom_ns,jain -o csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return f.Where.With(env, func(s *store.Store) error {
+			return f.Where.WithStore(env, func(s *store.Store) error {
 				one, err := findSweep(s, args[0])
 				if err != nil {
 					return err
 				}
-				d, err := one.document(env, f.Metrics)
+				d, err := one.buildDocument(env, f.Metrics)
 				if err != nil {
 					return err
 				}
@@ -185,7 +188,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// sweepStatus is a sweep in a list.
+// sweepStatus is a sweep in the list.
 type sweepStatus struct {
 	ID      string `json:"id"`
 	State   string `json:"state"` // running, stopped, finished
@@ -193,7 +196,7 @@ type sweepStatus struct {
 	Done    int    `json:"done"`
 	Failed  int    `json:"failed"`
 	Command string `json:"command"`
-	// Host works on it, or did last; PerSecond are lots, RemainingS what is left at that rate.
+	// Host runs the sweep now, or ran it last. PerSecond counts lots; RemainingS is the time left at that rate.
 	Host       string            `json:"host,omitempty"`
 	PerSecond  float64           `json:"lots_per_second,omitempty"`
 	RemainingS float64           `json:"remaining_s,omitempty"`
@@ -201,7 +204,7 @@ type sweepStatus struct {
 	Failures   []sweepFailure    `json:"failures,omitempty"` // the first of them
 }
 
-// sweepFailure is a cell that failed.
+// sweepFailure is a failed cell.
 type sweepFailure struct {
 	Cell  string `json:"cell"`
 	Error string `json:"error"`
@@ -216,8 +219,8 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl sweep status\n  olafctl sweep status last -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.With(env, func(s *store.Store) error {
-				all, err := sweepStates(env, s, args)
+			return where.WithStore(env, func(s *store.Store) error {
+				all, err := listStatus(env, s, args)
 				if err != nil {
 					return err
 				}
@@ -228,7 +231,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 					}{cli.List("sweeps"), all})
 				}
 				if len(all) == 0 {
-					fmt.Fprintln(env.Stderr, "every sweep is finished; 'olafctl runs' lists those")
+					fmt.Fprintln(env.Stderr, "no unfinished sweeps; 'olafctl runs' lists finished ones")
 				}
 				list := &cli.Grid{Header: []string{"ID", "STATE", "DONE", "FAILED", "LEFT", "COMMAND"}}
 				for i := range all {
@@ -237,7 +240,8 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 					if st.RemainingS > 0 {
 						left = time.Duration(st.RemainingS * float64(time.Second)).Round(time.Second).String()
 					}
-					list.Add(st.ID, st.State, fmt.Sprintf("%d/%d", st.Done, st.Cells), fmt.Sprint(st.Failed), left, st.Command)
+					list.Add(st.ID, st.State, fmt.Sprintf("%d/%d", st.Done, st.Cells), fmt.Sprint(st.Failed), left,
+						st.Command)
 				}
 				if err := list.Write(env, out); err != nil || len(args) == 0 {
 					return err
@@ -251,7 +255,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// writeWorking says who works on what.
+// writeWorking lists the workers and their cells.
 func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	list := &cli.Grid{Header: []string{"WORKER", "WORKS ON"}}
 	for i := range all {
@@ -266,7 +270,7 @@ func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// writeFailures says what failed, and why.
+// writeFailures lists failed cells and the reasons.
 func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	list := &cli.Grid{Header: []string{"FAILED", "WHY"}}
 	for i := range all {
@@ -281,8 +285,8 @@ func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// sweepStates are those of one sweep, or of all that are not finished.
-func sweepStates(env *cli.Env, s *store.Store, names []string) (all []sweepStatus, err error) {
+// listStatus returns the status of the named sweep, or of all unfinished ones.
+func listStatus(env *cli.Env, s *store.Store, names []string) (all []sweepStatus, err error) {
 	folders := sweep.In(s)
 	ids, err := folders.List()
 	if err != nil {
@@ -294,15 +298,15 @@ func sweepStates(env *cli.Env, s *store.Store, names []string) (all []sweepStatu
 			return nil, err
 		}
 		if ids = []string{one.id}; one.kept != nil {
-			d, err := one.document(env, nil)
+			d, err := one.buildDocument(env, nil)
 			if err != nil {
 				return nil, err
 			}
-			return []sweepStatus{stateOf(d, one.kept.Manifest.Provenance.Command)}, nil
+			return []sweepStatus{describeStatus(d, one.kept.Manifest.Provenance.Command)}, nil
 		}
 	}
 	for _, id := range ids {
-		st, err := waitingState(env, s, folders, id)
+		st, err := unfinishedStatus(env, s, folders, id)
 		if err != nil {
 			return nil, err
 		}
@@ -311,7 +315,7 @@ func sweepStates(env *cli.Env, s *store.Store, names []string) (all []sweepStatu
 	return all, nil
 }
 
-func stateOf(d *found.Document, line []string) sweepStatus {
+func describeStatus(d *found.Document, line []string) sweepStatus {
 	st := sweepStatus{ID: d.ID, State: "finished", Cells: len(d.Cells), Command: strings.Join(line, " ")}
 	for i := range d.Cells {
 		switch d.Cells[i].State {
@@ -324,11 +328,13 @@ func stateOf(d *found.Document, line []string) sweepStatus {
 	return st
 }
 
-// waitingState is that of a sweep that is not finished. Whoever works on it says so itself; else the results are looked up.
-func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
+// unfinishedStatus returns the status of an unfinished sweep: from the last beat of the process that runs it, or else
+// from the results.
+func unfinishedStatus(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
 	beat, told := folders.LastBeat(id)
 	if folders.Held(id) && told {
-		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed, Host: beat.Host, Working: beat.Working}
+		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed,
+			Host: beat.Host, Working: beat.Working}
 		for _, f := range beat.Failures {
 			st.Failures = append(st.Failures, sweepFailure(f))
 		}
@@ -344,7 +350,7 @@ func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id strin
 		return st, nil
 	}
 	one := &oneSweep{id: id, folders: folders, store: s}
-	d, err := one.document(env, nil)
+	d, err := one.buildDocument(env, nil)
 	if err != nil {
 		return sweepStatus{}, err
 	}
@@ -352,7 +358,7 @@ func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id strin
 	if err != nil {
 		return sweepStatus{}, err
 	}
-	st := stateOf(d, plan.Line)
+	st := describeStatus(d, plan.Line)
 	if st.State = "stopped"; folders.Held(id) {
 		st.State = "running"
 	}
@@ -368,7 +374,7 @@ func newSweepRmCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl sweep rm last",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.With(env, func(s *store.Store) error {
+			return where.WithStore(env, func(s *store.Store) error {
 				for _, name := range args {
 					one, err := findUnfinished(s, name)
 					if err != nil {
@@ -404,18 +410,19 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 	scripts.add(cmd)
 	write := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if scripts.asked() {
-			force, _ := cmd.Flags().GetBool("force") // it is there
-			return scripts.write(cmd, env, args[0], force)
+		if scripts.wantsScripts() {
+			force, _ := cmd.Flags().GetBool("force") // the flag exists
+			return scripts.writeScripts(cmd, env, args[0], force)
 		}
 		where := cli.StoreFlagOf(cmd)
-		err := where.With(env, func(s *store.Store) error {
+		err := where.WithStore(env, func(s *store.Store) error {
 			one, err := findSweep(s, args[0])
 			if err != nil {
 				return err
 			}
 			if args[0] = one.id; one.kept == nil {
-				return fmt.Errorf("%w: %s is not finished; 'olafctl sweep resume %[2]s' goes on, 'olafctl sweep show %[2]s -o csv' prints what there is", sweep.ErrUnknown, one.id)
+				return fmt.Errorf("%w: %s is not finished; 'olafctl sweep resume %[2]s' continues it, 'olafctl "+
+					"sweep show %[2]s -o csv' prints the results so far", sweep.ErrUnknown, one.id)
 			}
 			return nil
 		})
@@ -427,18 +434,19 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 	return cmd
 }
 
-// Side is a finished sweep as a side of a comparison, cell by cell.
-func Side(env *cli.Env, f *store.Folder) (*compare.Side, error) {
+// NewSide returns a finished sweep as a side of a comparison, cell by cell.
+func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	plan, cells, err := sweep.Kept(f, env.SweepCommands(env))
 	if err != nil {
 		return nil, err
 	}
 	runs, err := sweep.Runs(plan, cells)
-	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs, Partial: f.Manifest.Partial}, err
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs,
+		Partial: f.Manifest.Partial}, err
 }
 
-// Verify makes a finished sweep again from its results and, of this very build, all of its results.
-func Verify(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
+// VerifySweep computes a finished sweep again from its results, and repeats the results too if this build made them.
+func VerifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
 	commands := env.SweepCommands(env)
 	plan, cells, err := sweep.Recompute(f, commands)
 	if err != nil {
@@ -452,7 +460,7 @@ func Verify(ctx context.Context, env *cli.Env, f *store.Folder, files, made int)
 	for i := range cells {
 		lots += len(cells[i].Lots)
 	}
-	repeated := "nothing repeated, because it is of another build"
+	repeated := "no results repeated, because another build made them"
 	if build == plan.Build {
 		var done atomic.Int64
 		bar := cli.StartProgress(env, false, func() (int, int) { return int(done.Load()), lots })

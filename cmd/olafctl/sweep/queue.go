@@ -28,52 +28,54 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// queueProgram is the server that 'make' builds beside olafctl.
+// queueProgram is the server that 'make' builds next to olafctl.
 const queueProgram = "olafctl-queue"
 
-// QueueFlags say where work is handed out.
+// QueueFlags are the flags of a work queue.
 type QueueFlags struct {
 	Url   string
 	token string  // file
-	share float64 // of the results that are repeated here, in per cent
+	share float64 // per cent of the results to repeat here
 }
 
-// add adds the flags; name is the one of the address.
-func (f *QueueFlags) add(cmd *cobra.Command, name, usage string) {
+// addAddress adds the flags; name is the flag for the address.
+func (f *QueueFlags) addAddress(cmd *cobra.Command, name, usage string) {
 	cmd.Flags().StringVar(&f.Url, name, "", usage+", such as nats://lab:4222")
 	f.addToken(cmd)
 }
 
-// addToken adds what belongs to any address; TLS does too.
+// addToken adds the flag for the token.
 func (f *QueueFlags) addToken(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.token, "token-file", "", "file with the queue's auth token; not needed for your own queue on this host")
+	cmd.Flags().StringVar(&f.token, "token-file", "",
+		"file with the queue's auth token; not needed for your own queue on this host")
 }
 
-// AddWorkers adds the flags of a command that hands work out.
+// AddWorkers adds the flags for a command that hands out work.
 func (f *QueueFlags) AddWorkers(cmd *cobra.Command, usage string) {
-	f.add(cmd, "workers", usage)
+	f.addAddress(cmd, "workers", usage)
 	f.addCheck(cmd)
 }
 
-// addCheck adds the share of results that are checked.
+// addCheck adds the flag for the share of results to check.
 func (f *QueueFlags) addCheck(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&f.share, "check", 2, "with a work queue: per cent of results to recompute here; 0 for none")
 }
 
-// check refuses what is no address.
-func (f *QueueFlags) check() error {
+// checkAddress rejects an address or a share that is not valid.
+func (f *QueueFlags) checkAddress() error {
 	if !(f.share >= 0 && f.share <= 100) {
 		return cli.UsageError("--check %v: use 0 to 100 per cent", f.share)
 	}
 	if f.Url != "" && !cli.IsAddress(f.Url) {
-		return cli.UsageError("%q is no address of a work queue; write it as nats://HOST:4222 (processes of this machine are --processes N)", f.Url)
+		return cli.UsageError("%q is not the address of a work queue; use nats://HOST:4222 (or --processes N for "+
+			"processes on this machine)", f.Url)
 	}
 	return nil
 }
 
-// dial connects to the queue.
-func (f *QueueFlags) dial(ctx context.Context, env *cli.Env) (*queue.Queue, error) {
-	if err := f.check(); err != nil {
+// dialQueue connects to the queue.
+func (f *QueueFlags) dialQueue(ctx context.Context, env *cli.Env) (*queue.Queue, error) {
+	if err := f.checkAddress(); err != nil {
 		return nil, err
 	}
 	o := queue.Options{URL: f.Url, Name: "olafctl", Remark: func(what string) { fmt.Fprintln(env.Stderr, what) }}
@@ -100,19 +102,21 @@ func ReadToken(path string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// outstanding is how many jobs of a sweep wait in the queue at once.
+// outstanding is the number of a sweep's jobs that wait in the queue at a time.
 const outstanding = 256
 
-// Handed is the evidence about results that came through a work queue.
+// Handed is the evidence about results that came through a work queue: conflicting results, and results that were
+// repeated here.
 type Handed struct {
 	Differences []string
 	Checked     []found.Checked
 }
 
-// HandOut lets an engine hand its jobs out instead of starting processes. done, which is given the engine's error, ends that
-// and repeats some of the results.
-func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func(error) (Handed, error), err error) {
-	q, err := f.dial(ctx, env)
+// HandOut makes an engine hand its jobs out to a work queue instead of starting processes. done must be called with the
+// engine's error: it ends this, looks for differing results and repeats some of them.
+func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func(error) (Handed, error),
+	err error) {
+	q, err := f.dialQueue(ctx, env)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +125,11 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	h, err := queue.NewHandout(ctx, q, engine.Plan.Build)
 	arrived := make(chan struct{}, 1)
 	if err == nil {
-		err = q.Others(ctx, Meet(env, queue.Works, engine.Plan.Build, func(_ queue.Presence, own bool) {
+		err = q.Others(ctx, AnnouncePeers(env, queue.Works, engine.Plan.Build, func(_ queue.Presence, own bool) {
 			if own {
 				select {
 				case arrived <- struct{}{}:
-				default: // one is enough
+				default: // one signal is enough
 				}
 			}
 		}))
@@ -136,7 +140,7 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 		return nil, err
 	}
 	var here sync.WaitGroup
-	here.Go(q.Present(ctx, Presence(env, queue.HandsOut, engine.Plan.Build), env.Now))
+	here.Go(q.Present(ctx, NewPresence(env, queue.HandsOut, engine.Plan.Build), env.Now))
 	here.Go(func() { awaitWorker(ctx, env, f.Url, arrived) })
 	engine.Start, engine.Workers = h.Start, outstanding
 	return func(work error) (all Handed, err error) {
@@ -161,20 +165,21 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	}, nil
 }
 
-// lonely is how long a sweep waits for a worker before it reports that there is none.
-const lonely = 2 * time.Second
+// maxWait is how long a sweep waits for a worker before it reports that there is none.
+const maxWait = 2 * time.Second
 
-// awaitWorker prints a remark when no worker of this build is there yet.
+// awaitWorker prints a remark if no worker of this build has arrived yet.
 func awaitWorker(ctx context.Context, env *cli.Env, url string, arrived <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-arrived:
-	case <-time.After(lonely):
-		fmt.Fprintf(env.Stderr, "no worker of this build is there yet; start some with 'olafctl sweep work --from %s'\n", url)
+	case <-time.After(maxWait):
+		fmt.Fprintf(env.Stderr, "no worker of this build is there yet; start some with 'olafctl sweep work "+
+			"--from %s'\n", url)
 	}
 }
 
-func Presence(env *cli.Env, role string, build sweep.Build) queue.Presence {
+func NewPresence(env *cli.Env, role string, build sweep.Build) queue.Presence {
 	host, err := env.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -182,12 +187,13 @@ func Presence(env *cli.Env, role string, build sweep.Build) queue.Presence {
 	return queue.Presence{Role: role, Host: host, Build: build.Hash(), Named: build.String()}
 }
 
-// farOff is from how much on two clocks differ so that people should know.
-const farOff = time.Hour
+// maxClockOff is the difference between two clocks above which a remark is printed.
+const maxClockOff = time.Hour
 
-// Meet says once of everybody of a role whose build or clock is another. foreign, if not nil, is told of other builds, and of our
-// own.
-func Meet(env *cli.Env, role string, build sweep.Build, foreign func(p queue.Presence, own bool)) func(queue.Presence) {
+// announcePeers returns a function that prints a remark, once per host and build, about peers of a role with another
+// build or clock. notify, if not nil, is called for every new peer.
+func AnnouncePeers(env *cli.Env, role string, build sweep.Build,
+	foreign func(p queue.Presence, own bool)) func(queue.Presence) {
 	met := map[string]bool{}
 	return func(p queue.Presence) {
 		who := p.Host + p.Build
@@ -195,14 +201,16 @@ func Meet(env *cli.Env, role string, build sweep.Build, foreign func(p queue.Pre
 			return
 		}
 		met[who] = true
-		if at, err := time.Parse(time.RFC3339, p.At); err == nil && env.Now().Sub(at).Abs() > farOff {
-			fmt.Fprintf(env.Stderr, "the clock of %s is %v off ours; no number depends on it, but times of results do\n", p.Host, env.Now().Sub(at).Round(time.Minute))
+		if at, err := time.Parse(time.RFC3339, p.At); err == nil && env.Now().Sub(at).Abs() > maxClockOff {
+			fmt.Fprintf(env.Stderr, "the clock of %s differs from ours by %v; only the times of results depend on it\n",
+				p.Host, env.Now().Sub(at).Round(time.Minute))
 		}
 		if foreign != nil {
 			foreign(p, p.Build == build.Hash())
 		}
 		if p.Build != build.Hash() {
-			fmt.Fprintf(env.Stderr, "%s has another build (%s) than this (%v): neither takes jobs of the other\n", p.Host, p.Named, build)
+			fmt.Fprintf(env.Stderr, "%s has another build (%s) than this one (%v): neither takes jobs from the other\n",
+				p.Host, p.Named, build)
 		}
 	}
 }
@@ -228,7 +236,7 @@ commands on this host find; with --tls-client-ca certificates replace it. Addres
 		Example: `  olafctl sweep serve
   olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), env) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.startServer(cmd.Context(), env) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
@@ -239,8 +247,8 @@ commands on this host find; with --tls-client-ca certificates replace it. Addres
 	return cmd
 }
 
-// serve runs the queue's server, unless it would let in whoever comes.
-func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
+// startServer runs the queue's server, unless it would be open to everyone on a network.
+func (f *queueServerFlags) startServer(ctx context.Context, env *cli.Env) error {
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return cli.UsageError("--listen %q: use HOST:PORT", f.listen)
 	}
@@ -248,16 +256,17 @@ func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if config == nil && !f.insecure && !loopback(f.listen) {
-		return cli.UsageError("--listen %s opens the queue to a network, where anybody could send work; add --tls-cert, --tls-key and --tls-client-ca, or --insecure if you mean it", f.listen)
+	if config == nil && !f.insecure && !isLoopback(f.listen) {
+		return cli.UsageError("--listen %s opens the queue to a network, where anyone could send work; add "+
+			"--tls-cert, --tls-key and --tls-client-ca, or --insecure to allow it", f.listen)
 	}
 	if _, err := ReadToken(f.token); err != nil {
 		return err
 	}
 	var folder, made string
-	err = f.where.With(env, func(s *store.Store) (err error) {
+	err = f.where.WithStore(env, func(s *store.Store) (err error) {
 		folder = filepath.Join(s.Dir(), "queue")
-		if f.token == "" && !f.secure.Mutual() {
+		if f.token == "" && !f.secure.NeedsCertificate() {
 			made, err = MakeToken(s.Dir())
 		}
 		return err
@@ -267,9 +276,9 @@ func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
 	}
 	token := cmp.Or(f.token, made)
 	args := append([]string{"-listen", f.listen, "-store", folder, "-token-file", token}, f.secure.Arguments()...)
-	beside := f.secure.Beside()
+	beside := f.secure.ClientFlags()
 	switch {
-	case made != "" && loopback(f.listen): // found without it
+	case made != "" && isLoopback(f.listen): // clients find it without a flag
 	case made != "":
 		beside += " --token-file " + made
 	case f.token != "":
@@ -278,14 +287,14 @@ func (f *queueServerFlags) serve(ctx context.Context, env *cli.Env) error {
 	return serveQueue(ctx, env, args, f.secure.Describe(), beside, made)
 }
 
-// loopback says whether an address is this host's alone.
-func loopback(address string) bool {
+// isLoopback reports whether an address is reachable only from this host.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// findQueue finds the server: beside this program, or where programs are.
+// findQueue returns the path of the server: next to this program, or in PATH.
 func findQueue(env *cli.Env) (string, error) {
 	if own, err := env.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(own), queueProgram)
@@ -295,13 +304,15 @@ func findQueue(env *cli.Env) (string, error) {
 	}
 	path, err := exec.LookPath(queueProgram)
 	if err != nil {
-		return "", cli.UsageError("the queue's server %s is neither beside olafctl nor in PATH: 'make' builds both. Without it, any NATS server with JetStream will do ('olafctl sweep run --workers nats://HOST:4222'), and one machine needs none", queueProgram)
+		return "", cli.UsageError("the queue's server %s is neither next to olafctl nor in PATH: 'make' builds "+
+			"both. Any NATS server with JetStream works too ('olafctl sweep run --workers nats://HOST:4222'); one "+
+			"machine needs no server", queueProgram)
 	}
 	return path, nil
 }
 
-// serveQueue runs the server until ctx ends. beside are the flags that its clients need beside its address; token is the file
-// that clients on this host find by themselves, empty for none.
+// serveQueue runs the server until ctx ends. clientFlags are the flags that clients need besides the address; token is
+// the file that clients on this host find without a flag, empty for none.
 func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, beside, token string) error {
 	path, err := findQueue(env)
 	if err != nil {
@@ -322,19 +333,20 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, besid
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		_ = server.Wait() // it has said why: an address, a folder or a file that it was given
+		_ = server.Wait() // the server has already printed the reason
 		return cli.UsageError("the queue's server did not start")
 	}
 	address = strings.TrimSpace(address)
 	defer ShareToken(env, address, token)()
-	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s (Ctrl-C ends it)\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
+	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s (Ctrl-C ends it)\n  olafctl sweep work --from "+
+		"nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
 		address, secured, address, beside, address, beside)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("the queue's server ended: %w", err)
-	case <-ctx.Done(): // being told to stop is how it ends
+	case <-ctx.Done(): // an interrupt is the normal end
 		return errors.Join(in.Close(), <-ended)
 	}
 }
@@ -357,18 +369,19 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case (from.Url == "") == (shard == ""):
-				return cli.UsageError("say either whose work to take (--from nats://HOST:4222) or which share of a file (FILE.yaml --shard I/N)")
+				return cli.UsageError("use either --from nats://HOST:4222 for jobs from a queue, or FILE.yaml " +
+					"--shard I/N for a share of a sweep")
 			case from.Url != "" && len(args) > 0:
-				return cli.UsageError("--from takes what is handed out; leave the file out")
+				return cli.UsageError("--from takes jobs from a queue; leave out the file")
 			case from.Url != "":
-				return f.workFrom(cmd.Context(), env, &from, idle)
+				return f.workFromQueue(cmd.Context(), env, &from, idle)
 			case len(args) == 0:
-				return cli.UsageError("--shard is of a file; name it")
+				return cli.UsageError("--shard needs the file of a sweep")
 			}
-			return f.workOn(cmd.Context(), env, args[0], shard)
+			return f.workOnShare(cmd.Context(), env, args[0], shard)
 		},
 	}
-	from.add(cmd, "from", "take jobs from this work queue")
+	from.addAddress(cmd, "from", "take jobs from this work queue")
 	cmd.Flags().StringVar(&shard, "shard", "", "work on share I of N: I/N")
 	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: exit after this long without a job; 0s for never")
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
@@ -377,32 +390,34 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// workFrom takes jobs from a queue.
-func (f *GridFlags) workFrom(ctx context.Context, env *cli.Env, from *QueueFlags, idle time.Duration) error {
+// workFromQueue takes jobs from a queue.
+func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *QueueFlags, idle time.Duration) error {
 	build, err := ThisBuild(env)
 	if err != nil {
 		return err
 	}
-	q, err := from.dial(ctx, env)
+	q, err := from.dialQueue(ctx, env)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	me, id := Presence(env, queue.Works, build), make([]byte, 4)
+	me, id := NewPresence(env, queue.Works, build), make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	var here sync.WaitGroup
-	here.Go(q.Present(ctx, me, env.Now)) // before we look around, so that we are seen even if there is nothing for us
-	if err := q.Others(ctx, Meet(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
+	here.Go(q.Present(ctx, me, env.Now)) // first, so that others see us even if there is no work
+	if err := q.Others(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
-	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, ID: hex.EncodeToString(id), Now: env.Now, Start: Processes(env, build), Idle: idle}
+	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, ID: hex.EncodeToString(id),
+		Now: env.Now, Start: ProcessStarter(env, build), Idle: idle}
 	if l.Workers == 0 {
 		l.Workers = runtime.GOMAXPROCS(0)
 	}
 	if !f.Quiet {
-		fmt.Fprintf(env.Stderr, "taking jobs from %s with %s; Ctrl-C ends it\n", from.Url, olaf.Plural(l.Workers, "worker"))
+		fmt.Fprintf(env.Stderr, "taking jobs from %s with %s; Ctrl-C ends it\n", from.Url,
+			olaf.Plural(l.Workers, "worker"))
 	}
 	err = l.Work(ctx)
 	cause := context.Cause(ctx)
@@ -415,23 +430,25 @@ func (f *GridFlags) workFrom(ctx context.Context, env *cli.Env, from *QueueFlags
 		return cause
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil // being told to stop is how it ends
+		return nil // an interrupt is the normal end
 	}
 	return err
 }
 
-// untilForeign stops who meets nobody but those that hand out work of another build.
+// untilForeign returns a function that stops the worker when a peer of another build hands out work and none of this
+// build does.
 func untilForeign(build sweep.Build, stop context.CancelCauseFunc) func(queue.Presence, bool) {
 	known := false
 	return func(p queue.Presence, own bool) {
 		if known = known || own; !known {
-			stop(fmt.Errorf("%w: %s hands out work of %s, this is %v; use the same program on both sides", sweep.ErrBuild, p.Host, p.Named, build))
+			stop(fmt.Errorf("%w: %s hands out work of %s, this is %v; use the same program on both sides",
+				sweep.ErrBuild, p.Host, p.Named, build))
 		}
 	}
 }
 
-// workOn works on a share of a sweep.
-func (f *GridFlags) workOn(ctx context.Context, env *cli.Env, path, shard string) error {
+// workOnShare works on a share of a sweep.
+func (f *GridFlags) workOnShare(ctx context.Context, env *cli.Env, path, shard string) error {
 	part, of, ok := ParseShard(shard)
 	if !ok {
 		return cli.UsageError("--shard %q: write it as I/N, such as 3/16", shard)
@@ -443,26 +460,29 @@ func (f *GridFlags) workOn(ctx context.Context, env *cli.Env, path, shard string
 	if plan.Build, err = ThisBuild(env); err != nil {
 		return err
 	}
-	return f.Where.With(env, func(s *store.Store) error {
-		host := Presence(env, "", plan.Build).Host
-		engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now, Start: Processes(env, plan.Build), Shard: part - 1, Shards: of}
+	return f.Where.WithStore(env, func(s *store.Store) error {
+		host := NewPresence(env, "", plan.Build).Host
+		engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now,
+			Start: ProcessStarter(env, plan.Build), Shard: part - 1, Shards: of}
 		if engine.Workers == 0 {
 			engine.Workers = runtime.GOMAXPROCS(0)
 		}
-		bar := cli.StartNotedProgress(env, f.Quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, SweepNote(env, engine))
+		bar := cli.StartNotedProgress(env, f.Quiet,
+			func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, SweepNote(env, engine))
 		_, differ, err := engine.Run(ctx)
 		bar.Stop()
 		p := engine.Progress()
 		fmt.Fprintf(env.Stderr, "share %s: %d of %d cells done, %d failed\n", shard, p.Done, p.Cells, p.Failed)
 		switch {
 		case errors.Is(err, context.Canceled):
-			return cli.Stopped(ctx, err)
+			return cli.ShortenInterrupt(ctx, err)
 		case err != nil:
 			return err
 		case len(differ) > 0:
 			return fmt.Errorf("%w: %s", store.ErrConflict, differ[0])
 		case p.Failed > 0:
-			return fmt.Errorf("%s failed; 'olafctl sweep run %s' says why", olaf.Plural(p.Failed, "cell"), path)
+			return fmt.Errorf("%s failed; 'olafctl sweep run %s' prints the reasons", olaf.Plural(p.Failed, "cell"),
+				path)
 		}
 		return nil
 	})
@@ -475,7 +495,7 @@ func ParseShard(text string) (part, of int, ok bool) {
 	return part, of, cut && err == nil && err2 == nil && part >= 1 && part <= of
 }
 
-// readSweep reads the file of a sweep; - is standard input.
+// readSweep reads a sweep's file; "-" is standard input.
 func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	name, text, err := cli.ReadInput(env, path)
 	if err != nil {
@@ -484,7 +504,7 @@ func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	return sweep.Parse(name, text)
 }
 
-// resolveFile fixes every cell of the sweep that a file describes.
+// resolveFile resolves every cell of a sweep's file.
 func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
 	file, err := readSweep(env, path)
 	if err != nil {

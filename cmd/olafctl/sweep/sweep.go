@@ -44,12 +44,13 @@ the number of processes. 'olafctl bench --sweep' is the short form. See docs/gui
   olafctl sweep status
   olafctl sweep resume last`,
 	}
-	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env), newSweepExportCmd(env), newSweepRmCmd(env),
+	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env),
+		newSweepExportCmd(env), newSweepRmCmd(env),
 		newSweepServeCmd(env), newSweepWorkCmd(env), newSweepWorkerCmd(env))
 	return cmd
 }
 
-// GridFlags are what every way to start a sweep takes.
+// GridFlags are the flags of every command that runs a sweep.
 type GridFlags struct {
 	Where     cli.StoreFlag
 	Metrics   []string
@@ -62,27 +63,28 @@ type GridFlags struct {
 	Format    cli.Format
 	To        cli.Exports
 	Watch     cli.MetricsFlag
-	queue     QueueFlags // of no address where processes of this machine do the work
+	queue     QueueFlags // without an address, processes on this machine do the work
 	Tui       bool
 	View      cli.ViewFlags
-	unkept    bool // the store can't be written, and the sweep works in a temporary one
+	unkept    bool // the store is not writable, so the sweep works in a temporary one
 }
 
-// addWork adds how a sweep is carried out.
+// addWork adds the flags for how a sweep is run.
 func (f *GridFlags) addWork(cmd *cobra.Command) {
 	f.order = sweep.Random
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
-	cli.Choose(cmd, &f.order, "order", "order of cells: random (spreads drift over all cells) or grid", sweep.Random, sweep.Grid)
+	cli.Choose(cmd, &f.order, "order", "order of cells: random (spreads drift over all cells) or grid", sweep.Random,
+		sweep.Grid)
 }
 
-// addWhat adds what of a sweep can be said beside its file.
+// addWhat adds the flags that change what a sweep's file describes.
 func (f *GridFlags) addWhat(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
 	flags.StringVar(&f.until, "until", "", "add runs to each cell until a target, such as ci=2%; at most --runs")
 }
 
-// addOutput adds what is printed and written.
+// addOutput adds the flags for output and files.
 func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	cli.AddFormatFlag(cmd, &f.Format)
@@ -94,7 +96,7 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	f.Where.Add(cmd)
 }
 
-// addDashboard adds how a sweep is watched.
+// addDashboard adds the flags of the dashboard.
 func (f *GridFlags) addDashboard(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.Tui, "tui", false, "show the dashboard: speed, workers, failures")
@@ -141,13 +143,14 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 	return cmd
 }
 
-// runFile carries out the sweep that a file describes.
+// runFile runs the sweep in a file.
 func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if f.schema {
 		return cli.PrintText(env, sweep.Schema)
 	}
 	if len(args) == 0 {
-		return cli.UsageError("say which file describes the sweep; 'olafctl sweep run --help' shows one, - is standard input")
+		return cli.UsageError("name the sweep's file, or - for standard input; 'olafctl sweep run --help' shows an " +
+			"example")
 	}
 	file, err := readSweep(env, args[0])
 	if err != nil {
@@ -162,7 +165,7 @@ func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) err
 	return f.run(cmd.Context(), env, file)
 }
 
-// refuseLooks refuses flags about a dashboard that is not shown.
+// refuseLooks rejects dashboard flags without --tui.
 func (f *GridFlags) refuseLooks(cmd *cobra.Command) error {
 	if f.Tui {
 		return nil
@@ -170,15 +173,15 @@ func (f *GridFlags) refuseLooks(cmd *cobra.Command) error {
 	return cli.RefuseViewFlags(cmd)
 }
 
-// Short carries a sweep out that the line of another command describes.
-func (f *Flags) Short(cmd *cobra.Command, env *cli.Env, file *sweep.File) error {
+// RunGrid runs a sweep that another command's line describes.
+func (f *Flags) RunGrid(cmd *cobra.Command, env *cli.Env, file *sweep.File) error {
 	if err := f.refuseLooks(cmd); err != nil {
 		return err
 	}
 	return f.run(cmd.Context(), env, file)
 }
 
-// run resolves a sweep and carries it out.
+// run resolves and runs a sweep.
 func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) error {
 	if len(f.Metrics) > 0 {
 		file.Metrics = f.Metrics
@@ -186,7 +189,7 @@ func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	if f.until != "" {
 		file.Until = f.until
 	}
-	if err := f.check(); err != nil {
+	if err := f.checkFlags(); err != nil {
 		return err
 	}
 	plan, err := file.Resolve(env.SweepCommands(env), f.Yes)
@@ -207,23 +210,24 @@ func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	})
 }
 
-func (f *GridFlags) check() error {
-	if err := f.queue.check(); err != nil {
+func (f *GridFlags) checkFlags() error {
+	if err := f.queue.checkAddress(); err != nil {
 		return err
 	}
 	switch {
 	case f.processes < 0:
-		return cli.UsageError("--processes %d: use 1 or more, or 0 for one a core", f.processes)
+		return cli.UsageError("--processes %d: use 1 or more, or 0 for one per core", f.processes)
 	case f.processes > 0 && f.queue.Url != "":
-		return cli.UsageError("--processes are of this machine, and with --workers %s those of a work queue do the cells; leave one out", f.queue.Url)
+		return cli.UsageError("--processes counts processes on this machine, but --workers %s uses a work queue; "+
+			"leave one of them out", f.queue.Url)
 	}
-	if err := f.To.Check(); err != nil {
+	if err := f.To.CheckNames(); err != nil {
 		return err
 	}
 	return cli.RefuseAnyExisting(f.To.Force, f.To.Xlsx, f.To.Report)
 }
 
-// ThisBuild says what this program is built of.
+// ThisBuild returns the identity of this program's build.
 func ThisBuild(env *cli.Env) (sweep.Build, error) {
 	path, err := env.Executable()
 	if err != nil {
@@ -238,7 +242,8 @@ func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	if err != nil {
 		host = "unknown"
 	}
-	engine := &sweep.Engine{Plan: folder.Plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now, Start: Processes(env, folder.Plan.Build)}
+	engine := &sweep.Engine{Plan: folder.Plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now,
+		Start: ProcessStarter(env, folder.Plan.Build)}
 	if engine.Workers == 0 {
 		engine.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -248,14 +253,14 @@ func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 			return errors.Join(err, folder.Leave())
 		}
 	}
-	watch, unwatch, err := f.Watch.Start(ctx, env)
+	watch, unwatch, err := f.Watch.StartMonitor(ctx, env)
 	if err != nil {
 		return errors.Join(err, folder.Leave())
 	}
 	defer unwatch()
-	watch.Sweep(engine.Progress)
-	stopBeat := beat(env, engine, folder, host)
-	cells, differences, err := f.work(ctx, env, engine)
+	watch.AddSweep(engine.Progress)
+	stopBeat := startBeat(env, engine, folder, host)
+	cells, differences, err := f.runCells(ctx, env, engine)
 	stopBeat()
 	elsewhere, lost := handedOut(err)
 	differences = append(differences, elsewhere.Differences...)
@@ -263,39 +268,43 @@ func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 		err = lost
 	}
 	if err != nil {
-		return errors.Join(f.unfinished(env, engine, folder, err), folder.Leave())
+		return errors.Join(f.reportUnfinished(env, engine, folder, err), folder.Leave())
 	}
-	return f.finish(env, s, folder, cells, Handed{differences, elsewhere.Checked})
+	return f.finishSweep(env, s, folder, cells, Handed{differences, elsewhere.Checked})
 }
 
-// work works on all cells beside a dashboard or a progress bar.
-func (f *GridFlags) work(ctx context.Context, env *cli.Env, engine *sweep.Engine) ([]found.Outcome, []string, error) {
+// runCells works on all cells with a dashboard or a progress bar.
+func (f *GridFlags) runCells(ctx context.Context, env *cli.Env, engine *sweep.Engine) ([]found.Outcome, []string,
+	error) {
 	if f.Tui && !f.View.IsPlain(env) {
-		return f.watched(ctx, env, engine)
+		return f.showDashboard(ctx, env, engine)
 	}
-	bar := cli.StartNotedProgress(env, f.Quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, SweepNote(env, engine))
+	bar := cli.StartNotedProgress(env, f.Quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots },
+		SweepNote(env, engine))
 	defer bar.Stop()
 	return engine.Run(ctx)
 }
 
-// watched shows the sweep until the person leaves, which stops it.
-func (f *GridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Engine) (cells []found.Outcome, differences []string, err error) {
-	options, err := f.View.Options(env)
+// showDashboard shows the sweep until it ends or the user leaves the dashboard, which stops it.
+func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *sweep.Engine) (cells []found.Outcome,
+	differences []string, err error) {
+	options, err := f.View.DashboardOptions(env)
 	if err != nil {
 		return nil, nil, err
 	}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	var report atomic.Pointer[tui.Report]
-	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress, Report: report.Load})
-	program := f.View.Program(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen()))
+	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress,
+		Report: report.Load})
+	program := f.View.NewProgram(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen()))
 	var done sync.WaitGroup
 	done.Go(func() {
 		if cells, differences, err = engine.Run(working); err != nil {
 			program.Kill()
 			return
 		}
-		report.Store(watch.Report(func(w io.Writer, v text.View) error {
+		report.Store(watch.NewReport(func(w io.Writer, v text.View) error {
 			d, err := engine.Plan.Document(cells)
 			if err != nil {
 				return err
@@ -312,13 +321,14 @@ func (f *GridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Eng
 	return cells, differences, err
 }
 
-// unfinished says how far the sweep came, and how to go on.
-func (f *GridFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
+// reportUnfinished prints how far the sweep came and how to resume it.
+func (f *GridFlags) reportUnfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
 	if f.unkept {
-		fmt.Fprintf(env.Stderr, "%d of %d cells were done; none is kept\n", p.Done, p.Cells)
+		fmt.Fprintf(env.Stderr, "%d of %d cells were done, but are not kept\n", p.Done, p.Cells)
 	} else {
-		fmt.Fprintf(env.Stderr, "%d of %d cells are done, and kept; 'olafctl sweep resume %s' goes on\n", p.Done, p.Cells, folder.Plan.ID)
+		fmt.Fprintf(env.Stderr, "%d of %d cells are done and kept; 'olafctl sweep resume %s' continues\n", p.Done,
+			p.Cells, folder.Plan.ID)
 	}
 	if errors.Is(err, context.Canceled) {
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted")}
@@ -326,8 +336,9 @@ func (f *GridFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep
 	return err
 }
 
-// finish keeps a whole sweep, prints it and writes what was asked for.
-func (f *GridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, from Handed) error {
+// finishSweep keeps a complete sweep, prints it and writes the requested files.
+func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome,
+	from Handed) error {
 	d, err := folder.Plan.Document(cells)
 	if err != nil {
 		return errors.Join(err, folder.Leave())
@@ -336,7 +347,7 @@ func (f *GridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, c
 	if err != nil {
 		started = env.Now()
 	}
-	d.Provenance, d.Differences, d.Checked = cli.MadeBy(env, started), from.Differences, from.Checked
+	d.Provenance, d.Differences, d.Checked = cli.NewProvenance(env, started), from.Differences, from.Checked
 	d.Provenance.Command = folder.Plan.Line
 	id, err := folder.Finish(d, cells)
 	if err != nil {
@@ -354,18 +365,18 @@ func (f *GridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, c
 		if err != nil {
 			return err
 		}
-		if err := f.To.Write(env, r); err != nil {
+		if err := f.To.WriteFiles(env, r); err != nil {
 			return err
 		}
-		if err := f.To.Remember(env, s, run); err != nil {
+		if err := f.To.RecordExports(env, s, run); err != nil {
 			return err
 		}
 	}
 	return errors.Join(cli.PrintReport(env, d, f.Format, f.Explain), d.Err())
 }
 
-// Processes starts workers: this program once more, each on one core.
-func Processes(env *cli.Env, build sweep.Build) func(context.Context) (sweep.Worker, error) {
+// ProcessStarter returns a function that starts workers: this program again, each on one core.
+func ProcessStarter(env *cli.Env, build sweep.Build) func(context.Context) (sweep.Worker, error) {
 	started := make(chan int, 1)
 	started <- 0
 	return func(ctx context.Context) (sweep.Worker, error) {
@@ -381,7 +392,7 @@ func Processes(env *cli.Env, build sweep.Build) func(context.Context) (sweep.Wor
 	}
 }
 
-// SweepNote is what stands behind the bar: how fast it goes, and what failed.
+// SweepNote returns the note behind the progress bar: the speed, and failed cells.
 func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 	started := env.Now()
 	return func() string {
@@ -397,16 +408,17 @@ func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 	}
 }
 
-// beatInterval is how often a sweep says how far it is.
+// beatInterval is how often a sweep records its progress.
 const beatInterval = time.Second
 
-// beat says how far the sweep is for 'olafctl sweep status', until stop.
-func beat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host string) (stop func()) {
+// startBeat records the sweep's progress for 'olafctl sweep status' until stop is called.
+func startBeat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host string) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	started := env.Now()
 	tell := func() {
 		now := env.Now()
-		folder.Beat(sweep.Beat{Progress: engine.Progress(), Host: host, At: now.UTC().Format(time.RFC3339), Seconds: now.Sub(started).Seconds()})
+		folder.Beat(sweep.Beat{Progress: engine.Progress(), Host: host, At: now.UTC().Format(time.RFC3339),
+			Seconds: now.Sub(started).Seconds()})
 	}
 	go func() {
 		defer close(ended)
@@ -442,21 +454,21 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 			commands := env.WorkCommands(env)
 			err = sweep.Serve(cmd.Context(), commands, build, env.Stdin, env.Stdout)
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
-				err = nil // whoever asked is gone
+				err = nil // the parent process is gone
 			}
 			return errors.Join(err, commands.Close())
 		},
 	}
 }
 
-// Flags let a command be swept by its own line: --sweep.
+// Flags are the flags of a command that can be swept with --sweep.
 type Flags struct {
 	GridFlags
 	Axes    []string
-	machine *cli.NumberOrQueue // what --workers says, beside how many there are in what is measured
+	machine *cli.NumberOrQueue // the address in --workers, which otherwise counts the workers of a cell
 }
 
-// AddTo adds --sweep and what belongs to it, to a command that has --workers of its own.
+// AddTo adds --sweep and its flags to a command that has its own flag --workers.
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option, slots=2..64:x2; repeatable")
@@ -470,33 +482,35 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	f.machine = cli.AddQueueTo(cmd)
 }
 
-// Settle is called before anybody asks which flags were given. A work queue is refused where nothing is swept.
-func (f *Flags) Settle() error {
-	f.machine.Settle()
+// SettleAddress must be called before flags are checked for presence. It rejects a work queue without --sweep.
+func (f *Flags) SettleAddress() error {
+	f.machine.SettleFlag()
 	if f.queue.Url = f.machine.Address; f.queue.Url != "" && len(f.Axes) == 0 {
-		return cli.UsageError("--workers %s: machines of a work queue do sweeps; add --sweep NAME=VALUES, or say how many workers there are", f.queue.Url)
+		return cli.UsageError("--workers %s: a work queue runs only sweeps; add --sweep NAME=VALUES, or give the "+
+			"number of workers", f.queue.Url)
 	}
 	return nil
 }
 
-// sweepOnly are the flags that do nothing without --sweep.
+// sweepOnly are the flags that have no effect without --sweep.
 var sweepOnly = []string{"metric", "until", "order", "processes", "token-file", "check"}
 
-// Refuse refuses flags that do nothing without --sweep, and those of the command that are like them.
-func (f *Flags) Refuse(cmd *cobra.Command, also ...string) error {
+// RefuseSweepOnly rejects flags that have no effect without --sweep; also names further ones.
+func (f *Flags) RefuseSweepOnly(cmd *cobra.Command, also ...string) error {
 	for _, name := range slices.Concat(also, sweepOnly) {
 		if cmd.Flags().Changed(name) {
-			return cli.UsageError("--%s is of a sweep; add --sweep NAME=VALUES", name)
+			return cli.UsageError("--%s applies only to a sweep; add --sweep NAME=VALUES", name)
 		}
 	}
 	return nil
 }
 
-// File is the sweep that a command line describes: all flags that were given are options of every cell, but those in also, which
-// belong to the sweep as a whole. Any other is refused.
-func (f *Flags) File(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
+// SweepFile returns the sweep that a command line describes. All given flags become options of every cell, except those
+// in also, which apply to the whole sweep. Flags that are neither are rejected.
+func (f *Flags) SweepFile(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
 	file := &sweep.File{Command: of.Name, Sweep: f.Axes, Options: map[string]string{}}
-	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes", "explain", "runs", "file",
+	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes",
+		"explain", "runs", "file",
 		"tui", "keys", "theme", "mouse", "token-file", "check", "tls-ca", "tls-cert", "tls-key", "tls-server-name")
 	var refused []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -512,7 +526,7 @@ func (f *Flags) File(cmd *cobra.Command, of *sweep.Command, also ...string) (*sw
 		}
 	})
 	if len(refused) > 0 {
-		return nil, cli.UsageError("%s can't be given with --sweep; leave it out", strings.Join(refused, ", "))
+		return nil, cli.UsageError("%s cannot be used with --sweep; leave it out", strings.Join(refused, ", "))
 	}
 	return file, nil
 }

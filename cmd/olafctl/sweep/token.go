@@ -16,8 +16,8 @@ import (
 // tokenName is the file in a store with the token of its work queue.
 const tokenName = "queue-token"
 
-// MakeToken returns the file in a store's folder that holds the queue's token, and creates it the first time. It stays, so that
-// workers reconnect to a server that was started again.
+// MakeToken returns the file with the queue's token in a store's folder, and creates it the first time. It stays, so
+// that workers reconnect to a restarted server.
 func MakeToken(folder string) (path string, err error) {
 	path, err = filepath.Abs(filepath.Join(folder, tokenName))
 	if err != nil {
@@ -34,14 +34,15 @@ func MakeToken(folder string) (path string, err error) {
 	return path, errors.Join(err, file.Close())
 }
 
-// checkToken refuses a token that other users can read.
+// checkToken rejects a token that other users can read.
 func checkToken(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return cli.UsageError("%s can be read by other users (mode %04o); delete it for a new token, or run 'chmod 600' on it", path, info.Mode().Perm())
+		return cli.UsageError("%s can be read by other users (mode %04o); delete it for a new token, or run 'chmod "+
+			"600' on it", path, info.Mode().Perm())
 	}
 	return nil
 }
@@ -63,7 +64,8 @@ func tokenPointer(env *cli.Env, address string) string {
 	return filepath.Join(cache, "olafctl", "queues", port)
 }
 
-// ShareToken lets this user's commands on this host find the token of a queue that listens at a loopback address, until unshare.
+// ShareToken lets this user's commands on this host find the token of a queue at a loopback address, until unshare is
+// called.
 func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
 		address = net.JoinHostPort("localhost", port)
@@ -83,7 +85,7 @@ func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 	return func() { _ = os.Remove(pointer) } // a leftover names a token of no use
 }
 
-// OwnToken returns the token of a queue of this user at a loopback address; empty if there is none.
+// OwnToken returns the token of this user's queue at a loopback address; empty if there is none.
 func OwnToken(env *cli.Env, address string) string {
 	at, err := url.Parse(address)
 	if err != nil {

@@ -31,7 +31,7 @@ type listedProgram struct {
 	Identities []string          `json:"identities"`
 }
 
-func listed(d *program.Description) listedProgram {
+func listProgram(d *program.Description) listedProgram {
 	e := listedProgram{Name: d.Name, Profiles: d.Profiles}
 	for _, c := range d.Ledger.Counters {
 		e.Counters = append(e.Counters, counterDocument{c.Name, c.Unit, c.Doc})
@@ -53,11 +53,12 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 			entries := []listedProgram{}
 			list := cli.Grid{Header: []string{"PROGRAM", "PROFILES", "COUNTS", "OF THEM CLASSES", "IDENTITIES"}}
 			for _, d := range env.Programs {
-				e := listed(&d)
+				e := listProgram(&d)
 				entries = append(entries, e)
 				for i, profile := range d.Profiles {
 					if i == 0 {
-						list.Add(d.Name, profile, strconv.Itoa(len(e.Counters)), strconv.Itoa(d.Classes), strconv.Itoa(len(e.Identities)))
+						list.Add(d.Name, profile, strconv.Itoa(len(e.Counters)), strconv.Itoa(d.Classes),
+							strconv.Itoa(len(e.Identities)))
 					} else {
 						list.Add("", profile, "", "", "")
 					}
@@ -100,7 +101,7 @@ and slots are compared with the file. The first difference is printed with file 
 	}
 }
 
-// traceVector plays one file and says how many steps it had.
+// traceVector plays a file of golden vectors and returns the number of its steps.
 func traceVector(env *cli.Env, name string) (steps int, err error) {
 	in := env.Stdin
 	if name != "-" {

@@ -26,7 +26,7 @@ tables by which olafctl encodes and decodes frames (docs/reference/wire.md).`,
 				_, err := fmt.Fprint(env.Stdout, frame.DissectorScript())
 				return err
 			}
-			if err := errors.Join(cli.EndsIn("-w", path, ".lua"), cli.RefuseExisting(path, force)); err != nil {
+			if err := errors.Join(cli.CheckExtension("-w", path, ".lua"), cli.RefuseExisting(path, force)); err != nil {
 				return err
 			}
 			return cli.WriteWhole(env, path, []byte(frame.DissectorScript()))

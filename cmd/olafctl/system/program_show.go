@@ -15,24 +15,24 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// programDocument is what there is to say of a switch program, built as it is by default unless slots say otherwise.
+// programDocument describes a switch program, built with its default number of slots unless --slots gives another.
 type programDocument struct {
 	Name       string            `json:"name"`
 	Profile    string            `json:"profile"`
 	Profiles   []string          `json:"profiles"`
 	Arithmetic string            `json:"arithmetic"`
-	Completes  string            `json:"completes,omitempty"` // how many contributions a sum takes
+	Completes  string            `json:"completes,omitempty"` // the number of contributions that complete a sum
 	Slots      int               `json:"slots"`
 	Memory     olaf.Size         `json:"memory_bytes"`
 	Actions    []string          `json:"actions"`
 	Classes    []counterDocument `json:"classes"`
 	Sums       []counterDocument `json:"sums"`
 	Identities []string          `json:"identities"`
-	Tables     []tableShape      `json:"tables,omitempty"` // that a controller writes
-	On         *heldDocument     `json:"on,omitempty"`     // a device that was looked at
+	Tables     []tableShape      `json:"tables,omitempty"` // written by a controller
+	On         *stateDocument    `json:"on,omitempty"`     // state on a device
 }
 
-// tableShape is a table of a switch program.
+// tableShape describes a table of a switch program.
 type tableShape struct {
 	Name   string   `json:"name"`
 	Key    []string `json:"key"`
@@ -42,7 +42,7 @@ type tableShape struct {
 	Miss   string   `json:"without_entry"`
 }
 
-func shapeOf(t *program.Table) tableShape {
+func describeTable(t *program.Table) tableShape {
 	names := func(fields []program.Field) []string {
 		list := make([]string, len(fields))
 		for i, f := range fields {
@@ -74,16 +74,16 @@ identities. With -d it also prints the device's current H, slots and members. No
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string { return program.ProgramNames(env.Programs) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := programNamed(env.Programs, args[0])
+			of, err := findProgram(env.Programs, args[0])
 			if err != nil {
 				return err
 			}
-			d, err := programDocumentOf(of, build)
+			d, err := describeProgram(of, build)
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("device") {
-				if d.On, err = heldOn(cmd.Context(), env, device, of); err != nil {
+				if d.On, err = readState(cmd.Context(), env, device, of); err != nil {
 					return err
 				}
 			}
@@ -103,23 +103,25 @@ identities. With -d it also prints the device's current H, slots and members. No
 	return cmd
 }
 
-func programNamed(known []program.Description, name string) (*program.Description, error) {
+func findProgram(known []program.Description, name string) (*program.Description, error) {
 	names := program.ProgramNames(known)
 	i := slices.Index(names, name)
 	if i < 0 {
-		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(names, ", "))
+		return nil, cli.UsageError("unknown switch program %q; use one of %s", name, strings.Join(names, ", "))
 	}
 	return &known[i], nil
 }
 
-func programDocumentOf(d *program.Description, build program.Config) (programDocument, error) {
+func describeProgram(d *program.Description, build program.Config) (programDocument, error) {
 	p, err := d.New(build)
 	if err != nil {
 		return programDocument{}, err
 	}
 	doc := programDocument{
-		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(), Completes: d.Completes, Slots: p.Slots(), Memory: p.Memory(),
-		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{}, Identities: []string{},
+		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(),
+		Completes: d.Completes, Slots: p.Slots(), Memory: p.Memory(),
+		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{},
+		Identities: []string{},
 	}
 	if doc.Profile == "" {
 		doc.Profile = d.Profiles[0]
@@ -136,7 +138,7 @@ func programDocumentOf(d *program.Description, build program.Config) (programDoc
 		doc.Identities = append(doc.Identities, d.Ledger.Identities[i].String())
 	}
 	for i := range d.Tables {
-		doc.Tables = append(doc.Tables, shapeOf(&d.Tables[i]))
+		doc.Tables = append(doc.Tables, describeTable(&d.Tables[i]))
 	}
 	return doc, nil
 }
@@ -153,16 +155,17 @@ func (d *programDocument) write(w io.Writer) error {
 		fmt.Fprintf(tw, "control\t%s\n", strings.Join(d.Actions, " "))
 	}
 	for i, c := range d.Classes {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "becomes"), c.Name, c.Doc)
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", headFirst(i, "becomes"), c.Name, c.Doc)
 	}
 	for i, c := range d.Sums {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "sums"), c.Name, c.Doc)
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", headFirst(i, "sums"), c.Name, c.Doc)
 	}
 	for i, identity := range d.Identities {
-		fmt.Fprintf(tw, "%s\t%s\n", first(i, "holds"), identity)
+		fmt.Fprintf(tw, "%s\t%s\n", headFirst(i, "holds"), identity)
 	}
 	for i, t := range d.Tables {
-		fmt.Fprintf(tw, "%s\t%s\t%s → %s(%s). %s\n", first(i, "told by"), t.Name, strings.Join(t.Key, ", "), t.Action, strings.Join(t.Params, ", "), t.Doc)
+		fmt.Fprintf(tw, "%s\t%s\t%s → %s(%s). %s\n", headFirst(i, "told by"), t.Name, strings.Join(t.Key, ", "),
+			t.Action, strings.Join(t.Params, ", "), t.Doc)
 	}
 	if d.On != nil {
 		d.On.write(tw, d.Name)
@@ -170,8 +173,8 @@ func (d *programDocument) write(w io.Writer) error {
 	return tw.Flush()
 }
 
-// first heads the first line of a list.
-func first(i int, word string) string {
+// headFirst returns the heading for the first line of a list and "" for the others.
+func headFirst(i int, word string) string {
 	if i == 0 {
 		return word
 	}

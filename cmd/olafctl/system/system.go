@@ -1,4 +1,4 @@
-// Package system implements 'olafctl system' and 'program': published systems, and the switch programs that they run.
+// Package system implements 'olafctl system' and 'program': published systems and their switch programs.
 package system
 
 import (
@@ -29,24 +29,25 @@ workers and servers. --system selects one in every command that runs something.`
 	return cmd
 }
 
-// place is somewhere that a system may run: a device, the simulator, training.
+// place is somewhere that a system may run: a device, the simulator, or training.
 type place struct {
 	Name string `json:"place"`
-	Can  string `json:"can"`           // empty where it cannot
-	Why  string `json:"why,omitempty"` // of a place that cannot
-	// On are the devices on which it does that with processes and real packets as well.
+	Can  string `json:"can"`           // empty: it cannot run there
+	Why  string `json:"why,omitempty"` // why it cannot
+	// On lists the devices on which training also runs as processes with real packets.
 	On []string `json:"on,omitempty"`
 }
 
-// placesOf says where a system runs.
-func placesOf(env *cli.Env, s *system.System) []place {
+// listPlaces returns the places where a system can run or cannot, with the reason.
+func listPlaces(env *cli.Env, s *system.System) []place {
 	var places []place
 	for i := range env.Devices {
-		places = append(places, onDevice(env.Devices, &env.Devices[i], s))
+		places = append(places, placeOnDevice(env.Devices, &env.Devices[i], s))
 	}
 	simulate := place{Name: "simulate", Can: "networks of switches, workers that do not wait"}
 	if len(s.Modes) > 0 {
-		simulate.Can = "--preset " + strings.Join(simulatecmd.JobPresetNames(), "|") + ", modes " + strings.Join(s.ModeNames(), " and ")
+		simulate.Can = "--preset " + strings.Join(simulatecmd.JobPresetNames(), "|") + ", modes " +
+			strings.Join(s.ModeNames(), " and ")
 		if s.Rises() {
 			simulate.Can = "networks of switches, and " + simulate.Can
 		}
@@ -54,14 +55,14 @@ func placesOf(env *cli.Env, s *system.System) []place {
 	train := place{Name: "train", Can: "LunarLander"}
 	if !slices.Contains(traincmd.TrainSystems(env.Systems), s.Name) {
 		train.Can, train.Why = "", "its integers need gradients to be scaled"
-	} else if train.On = trainsOn(env, s); len(train.On) > 0 {
+	} else if train.On = trainingDevices(env, s); len(train.On) > 0 {
 		train.Can += "; with processes and real packets by -d " + strings.Join(train.On, " or ")
 	}
 	return append(places, simulate, train)
 }
 
-// trainsOn are the devices on which workers and server of a system train as processes.
-func trainsOn(env *cli.Env, s *system.System) []string {
+// trainingDevices returns the devices on which the workers and the server of a system can train as processes.
+func trainingDevices(env *cli.Env, s *system.System) []string {
 	needs := testbed.HasHosts
 	if s.OnServers {
 		needs |= testbed.AddsModels
@@ -72,7 +73,7 @@ func trainsOn(env *cli.Env, s *system.System) []string {
 	return env.Devices.With(needs).Prefixes()
 }
 
-func onDevice(all testbed.Devices, d *testbed.Device, s *system.System) place {
+func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) place {
 	p := place{Name: d.Prefix, Can: "bench"}
 	switch {
 	case !d.Can(testbed.HasTables):
@@ -97,13 +98,14 @@ func onDevice(all testbed.Devices, d *testbed.Device, s *system.System) place {
 		if s.Looped() && d.Can(testbed.ClosesLoop) {
 			p.Can += ", and that wait, --mode " + strings.Join(s.ModeNames(), "|")
 		}
-		p.Can += behindAgents(all, d, s)
+		p.Can += remarkAgents(all, d, s)
 	}
 	return p
 }
 
-// behindAgents says which devices a system can't run on when they are those of an agent, which d may be.
-func behindAgents(all testbed.Devices, d *testbed.Device, s *system.System) string {
+// remarkAgents returns a remark that lists the lent devices on which the system cannot run behind an agent; empty if d
+// is not an agent or there are none.
+func remarkAgents(all testbed.Devices, d *testbed.Device, s *system.System) string {
 	if d.Lend != nil {
 		return ""
 	}
@@ -130,8 +132,9 @@ type modeDocument struct {
 	Options []string `json:"options"`
 }
 
-func documentOf(env *cli.Env, s *system.System) systemDocument {
-	d := systemDocument{Name: s.Name, Title: s.Title, About: s.About, Discipline: s.Discipline, Modes: []modeDocument{}, Places: placesOf(env, s)}
+func describeSystem(env *cli.Env, s *system.System) systemDocument {
+	d := systemDocument{Name: s.Name, Title: s.Title, About: s.About, Discipline: s.Discipline, Modes: []modeDocument{},
+		Places: listPlaces(env, s)}
 	if s.Program != nil {
 		d.Program = s.Program.Name
 	}
@@ -145,7 +148,7 @@ func documentOf(env *cli.Env, s *system.System) systemDocument {
 	return d
 }
 
-// programOf is what a switch does beside queueing, pass where it only forwards.
+// programOf returns the name of the system's switch program, or "pass" for a switch that only forwards.
 func (d *systemDocument) programOf() string {
 	if d.Program == "" {
 		return "pass"
@@ -165,13 +168,14 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 			documents := make([]systemDocument, len(set))
 			list := cli.Grid{Header: []string{"SYSTEM", "PROGRAM", "PORTS", "MODES", "RUNS ON"}}
 			for i := range set {
-				d := documentOf(env, &set[i])
+				d := describeSystem(env, &set[i])
 				documents[i] = d
 				modes := set[i].ModeNames()
 				if set[i].Open() {
 					modes = append([]string{"open"}, modes...)
 				}
-				list.Add(d.Name, d.programOf(), d.Discipline, strings.Join(modes, " "), strings.Join(able(d.Places), " "))
+				list.Add(d.Name, d.programOf(), d.Discipline, strings.Join(modes, " "),
+					strings.Join(runnablePlaces(d.Places), " "))
 			}
 			if out == cli.JSON {
 				return cli.WriteJSON(env.Stdout, struct {
@@ -186,8 +190,8 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// able names the places that can run a system.
-func able(places []place) []string {
+// runnablePlaces returns the names of the places where a system can run.
+func runnablePlaces(places []place) []string {
 	var names []string
 	for _, p := range places {
 		if p.Can != "" {
@@ -214,7 +218,7 @@ func newSystemShowCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := documentOf(env, s)
+			d := describeSystem(env, s)
 			if out == cli.JSON {
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head

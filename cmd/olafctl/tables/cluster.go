@@ -45,10 +45,10 @@ func newClusterListCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// listedCluster is one row.
+// listedCluster is a row of the list.
 type listedCluster struct {
 	Cluster int           `json:"cluster"`
-	Group   int           `json:"group"` // 0 for none: ACKs of the cluster are dropped
+	Group   int           `json:"group"` // 0: no group, so ACKs to the cluster are dropped
 	Workers []workerEntry `json:"workers"`
 }
 
@@ -89,7 +89,8 @@ func printClusters(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 		for _, w := range c.Workers {
 			ids, addresses = append(ids, fmt.Sprint(w.Worker)), append(addresses, w.Address)
 		}
-		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), cli.OrDash(strings.Join(ids, " ")), cli.OrDash(strings.Join(addresses, " ")))
+		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), cli.OrDash(strings.Join(ids, " ")),
+			cli.OrDash(strings.Join(addresses, " ")))
 	}
 	return list.Write(env, out)
 }
@@ -119,7 +120,8 @@ func newClusterAddCmd(env *cli.Env) *cobra.Command {
 				}
 				workers[i] = p4ctl.Worker{Address: a, Cluster: olaf.ClusterID(cluster), ID: olaf.WorkerID(n)}
 			}
-			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Add(port, workers...) })
+			return f.ChangeTables(cmd.Context(), env,
+				func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Add(port, workers...) })
 		},
 	}
 	cmd.Flags().Uint16Var(&cluster, "cluster", 0, "cluster to join")
@@ -164,7 +166,8 @@ func newClusterMoveCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Move(olaf.ClusterID(to), addresses...) })
+			return f.ChangeTables(cmd.Context(), env,
+				func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Move(olaf.ClusterID(to), addresses...) })
 		},
 	}
 	cmd.Flags().Uint16Var(&to, "to", 0, "cluster to join")
@@ -190,9 +193,10 @@ func newClusterRemoveCmd(env *cli.Env) *cobra.Command {
 				return err
 			}
 			if (cluster < 0) == (len(args) == 0) || cluster > 65535 {
-				return cli.UsageError("name either workers by their addresses or a cluster of 0 to 65535 with --cluster")
+				return cli.UsageError("name either workers by their addresses or a cluster of 0 to 65535 with " +
+					"--cluster")
 			}
-			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) {
+			return f.ChangeTables(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) {
 				if cluster >= 0 {
 					return t.RemoveCluster(olaf.ClusterID(cluster))
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// conformanceFlags name a server and what is pushed to it.
+// conformanceFlags are the flags of tables conformance.
 type conformanceFlags struct {
 	cli.ControllerFlags
 	device uint64
@@ -43,7 +43,8 @@ refused. Exit code 4: a clause failed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
 	f.Target = "127.0.0.1:9559"
-	cmd.Flags().VarP((*cli.TargetFlag)(&f.Target), "device", "d", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
+	cmd.Flags().VarP((*cli.TargetFlag)(&f.Target), "device", "d",
+		"P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
 	cmd.Flags().Uint64Var(&f.device, "device-id", p4.DeviceID, "device id on the server")
 	cmd.Flags().StringVar(&f.info, "p4info", "", "P4Info to push, text or binary")
 	cmd.Flags().StringVar(&f.config, "p4-config", "", "device config to push with it")
@@ -53,7 +54,7 @@ refused. Exit code 4: a clause failed.`,
 }
 
 func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
-	config, err := f.pipeline()
+	config, err := f.readPipeline()
 	if err != nil {
 		return err
 	}
@@ -67,9 +68,9 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	}
 	defer conn.Close()
 	d := conformanceDocument{Head: cli.Check("tables"), Target: f.Target, DeviceID: f.device, Wrote: f.write, Clauses: []clauseRow{}}
-	stopped := conformance.Run(ctx, conformance.Target{Conn: conn, DeviceID: f.device, Config: config}, f.write, d.add)
+	stopped := conformance.Run(ctx, conformance.Target{Conn: conn, DeviceID: f.device, Config: config}, f.write, d.addResult)
 	if len(d.Clauses) > 0 {
-		if err := d.print(env, f.Out); err != nil {
+		if err := d.printClauses(env, f.Out); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,8 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	case ctx.Err() == nil && d.Failed > 0:
 		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%d of %d clauses failed", d.Failed, len(d.Clauses))}
 	case errors.Is(stopped, conformance.ErrInUse) && f.device == p4.DeviceID:
-		return fmt.Errorf("%s: %w; %s ends its run, and then this command works", f.Target, stopped, env.TLS.Takeover(f.Target))
+		return fmt.Errorf("%s: %w; %s ends its run, and then this command works", f.Target, stopped,
+			env.TLS.Takeover(f.Target))
 	case errors.Is(stopped, conformance.ErrInUse):
 		return fmt.Errorf("%s: %w; end it there first", f.Target, stopped)
 	case stopped != nil:
@@ -86,8 +88,8 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
-// pipeline is what the flags say, nil for what the server has.
-func (f *conformanceFlags) pipeline() (*v1.ForwardingPipelineConfig, error) {
+// readPipeline returns the pipeline to push, or nil for the one that the server has.
+func (f *conformanceFlags) readPipeline() (*v1.ForwardingPipelineConfig, error) {
 	if f.info == "" {
 		if f.config != "" {
 			return nil, cli.UsageError("--p4-config goes with --p4info")
@@ -101,7 +103,7 @@ func (f *conformanceFlags) pipeline() (*v1.ForwardingPipelineConfig, error) {
 	c := &v1.ForwardingPipelineConfig{P4Info: new(configv1.P4Info)}
 	if err := prototext.Unmarshal(text, c.P4Info); err != nil {
 		if proto.Unmarshal(text, c.P4Info) != nil {
-			return nil, cli.UsageError("%s is no P4Info, neither as text (%v) nor in wire form", f.info, err)
+			return nil, cli.UsageError("%s is not a P4Info, neither as text (%v) nor in binary form", f.info, err)
 		}
 	}
 	if f.config != "" {
@@ -133,7 +135,7 @@ type clauseRow struct {
 	Seen     string              `json:"seen"`
 }
 
-func (d *conformanceDocument) add(r conformance.Result) {
+func (d *conformanceDocument) addResult(r conformance.Result) {
 	switch r.Outcome {
 	case conformance.Passed:
 		d.Passed++
@@ -145,14 +147,14 @@ func (d *conformanceDocument) add(r conformance.Result) {
 	d.Clauses = append(d.Clauses, clauseRow{r.ID, r.Section, r.Sentence, r.Writes, r.Outcome, cli.OnTerminal(r.Seen)})
 }
 
-func (d *conformanceDocument) print(env *cli.Env, out cli.Format) error {
+func (d *conformanceDocument) printClauses(env *cli.Env, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, d)
 	}
 	list := cli.Grid{Header: []string{"CLAUSE", "RESULT", "PROMISE", "SEEN", "SECTION"}}
 	for _, c := range d.Clauses {
 		seen, section := c.Seen, c.Section
-		if out == cli.Table { // a line of a terminal has room for what is not as it should be
+		if out == cli.Table { // a table has room only for the details of failed and skipped clauses
 			section = ""
 			if c.Outcome == conformance.Passed {
 				seen = ""

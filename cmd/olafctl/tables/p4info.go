@@ -27,7 +27,7 @@ controllers push it, with the device config from --config, to select the pipelin
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.system, "system", "", "with this system's tables")
-	cli.Complete(cmd, "system", func() []string { return cli.ToldSystems(env.Systems) })
+	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	flags.BoolVar(&f.lab, "lab", false, "use a card's table sizes instead of the twin's")
 	flags.StringVarP(&f.path, "write", "w", "", "write to this file")
 	flags.StringVar(&f.config, "config", "", "also write the device config to this file")
@@ -35,9 +35,9 @@ controllers push it, with the device config from --config, to select the pipelin
 	return cmd
 }
 
-// write prints or writes the P4Info, and the device config where it was asked for.
+// write prints or writes the P4Info and, with --config, writes the device config.
 func (f *p4infoFlags) write(env *cli.Env) error {
-	programs, err := cli.ToldOf(env.Systems, f.system)
+	programs, err := cli.TablePrograms(env.Systems, f.system)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ func New(env *cli.Env) *cobra.Command {
 		Use:   "tables",
 		Short: "Read, write and compare match-action tables over P4Runtime",
 	}
-	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env),
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env),
+		newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env),
 		NewCluster(env))
 	return cmd
 }
@@ -47,7 +48,7 @@ software twin starts with empty tables; --after runs an experiment on it first.`
 				}
 				return printTables(env, tables, out)
 			}
-			return device.With(cmd.Context(), env, func(bed *testbed.Testbed) error {
+			return device.WithTestbed(cmd.Context(), env, func(bed *testbed.Testbed) error {
 				tables, err := bed.Tables.Read(cmd.Context())
 				if err != nil {
 					return err
@@ -56,7 +57,8 @@ software twin starts with empty tables; --after runs an experiment on it first.`
 			})
 		},
 	}
-	cmd.Flags().Var((*cli.TargetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
+	cmd.Flags().Var((*cli.TargetFlag)(&target), "target",
+		"read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
 	cli.AddFormatFlag(cmd, &out)
 	device.Add(cmd, env)
 	cmd.MarkFlagsMutuallyExclusive("target", "after")
@@ -64,7 +66,7 @@ software twin starts with empty tables; --after runs an experiment on it first.`
 	return cmd
 }
 
-// ReadTarget reads a running server's tables without taking part in its election.
+// ReadTarget reads a running server's tables without taking part in the election.
 func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables, error) {
 	secure, err := env.TLS.Config(env.Now())
 	if err != nil {
@@ -79,24 +81,24 @@ func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables,
 	return tables, cli.ExplainAgent(target, err)
 }
 
-// tableDocument is olafctl.list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
+// tableDocument is olafctl.list/v1, for readers. The file that tables apply takes is olafctl.tables/v1.
 type tableDocument struct {
 	cli.Head
 	Hash     string         `json:"sha256"`
 	Workers  []workerEntry  `json:"workers"`
 	Servers  []string       `json:"servers"`
 	Clusters []clusterEntry `json:"clusters"`
-	Programs []programEntry `json:"programs,omitempty"` // entries of switch programs' tables, where there are any
+	Programs []programEntry `json:"programs,omitempty"` // entries in the tables of switch programs
 }
 
-// programEntry is an entry of a switch program's table.
+// programEntry is an entry in a switch program's table.
 type programEntry struct {
 	Program string            `json:"program"`
 	Table   string            `json:"table"`
 	Key     map[string]uint32 `json:"key"`
 	Action  string            `json:"action"`
 	Params  map[string]uint32 `json:"params"`
-	Remark  string            `json:"remark,omitempty"` // what the entry is where its numbers don't show it
+	Remark  string            `json:"remark,omitempty"` // explains an entry whose numbers alone are unclear
 }
 
 type workerEntry struct {
@@ -129,13 +131,14 @@ func describeTables(t p4ctl.Tables) tableDocument {
 		d.Clusters = append(d.Clusters, clusterEntry{int(c.ID), int(c.Group), members[c.Group]})
 	}
 	for _, e := range t.Entries {
-		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, named(e.Table.Key, e.Key), e.Table.Action, named(e.Table.Params, e.Params), e.Table.Remark(e.Params)})
+		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, mapFields(e.Table.Key, e.Key),
+			e.Table.Action, mapFields(e.Table.Params, e.Params), e.Table.Remark(e.Params)})
 	}
 	return d
 }
 
-// named are numbers by their fields.
-func named(fields []program.Field, values []uint32) map[string]uint32 {
+// mapFields returns the values by the names of their fields.
+func mapFields(fields []program.Field, values []uint32) map[string]uint32 {
 	m := make(map[string]uint32, len(fields))
 	for i, f := range fields {
 		m[f.Name] = values[i]
@@ -143,8 +146,8 @@ func named(fields []program.Field, values []uint32) map[string]uint32 {
 	return m
 }
 
-// assigned are the same as text, in the order of the fields.
-func assigned(fields []program.Field, values []uint32, is string) string {
+// joinFields returns the fields and values as text, such as "cluster 1, worker 2", in the order of the fields.
+func joinFields(fields []program.Field, values []uint32, is string) string {
 	words := make([]string, len(fields))
 	for i, f := range fields {
 		words[i] = fmt.Sprintf("%s%s%d", f.Name, is, values[i])
@@ -166,14 +169,15 @@ func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 	}
 	for _, c := range d.Clusters {
 		workers := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Workers), "[]")), ",")
-		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
+		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster),
+			fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
 	}
 	for _, e := range t.Entries {
-		action := e.Table.Action + "(" + assigned(e.Table.Params, e.Params, "=") + ")"
+		action := e.Table.Action + "(" + joinFields(e.Table.Params, e.Params, "=") + ")"
 		if remark := e.Table.Remark(e.Params); remark != "" {
 			action += ", " + remark
 		}
-		list.Add(e.Table.Name, assigned(e.Table.Key, e.Key, " "), action)
+		list.Add(e.Table.Name, joinFields(e.Table.Key, e.Key, " "), action)
 	}
 	if len(list.Rows) == 0 {
 		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")

@@ -45,7 +45,6 @@ func newTablesGetCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// loadTables reads a file of desired tables.
 func loadTables(env *cli.Env, path string) (p4ctl.Tables, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +72,7 @@ applied fully or not at all; larger changes are split into batches of 100.`,
 			if err != nil {
 				return err
 			}
-			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return desired, nil })
+			return f.ChangeTables(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return desired, nil })
 		},
 	}
 	f.AddWrite(cmd)
@@ -101,7 +100,7 @@ func newTablesDiffCmd(env *cli.Env) *cobra.Command {
 			}
 			plan := p4ctl.Diff(actual, desired)
 			f.DryRun = true
-			if err := f.Print(env, plan, p4ctl.Applied{}, desired); err != nil {
+			if err := f.PrintPlan(env, plan, p4ctl.Applied{}, desired); err != nil {
 				return err
 			}
 			if code && !plan.Empty() {
@@ -124,7 +123,8 @@ func newTablesClearCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl tables clear --dry-run\n  olafctl tables clear --yes   # in a script at a terminal",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
+			return f.ChangeTables(cmd.Context(), env,
+				func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
 		},
 	}
 	f.AddWrite(cmd)
@@ -155,7 +155,7 @@ longer write, and a bench that it runs ends. Later commands without --election-i
 				return err
 			}
 			fmt.Fprintf(env.Stdout, "%s\n", session.ElectionID())
-			fmt.Fprintf(env.Stderr, "was primary at %s with this id; nobody is now\n", f.Target)
+			fmt.Fprintf(env.Stderr, "was primary at %s with this election id; now there is no primary\n", f.Target)
 			return nil
 		},
 	}

@@ -209,7 +209,8 @@ func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 	return all, nil
 }
 
-// told prints what a server did that nobody but its end stops: Ctrl-C, or a network that is gone, which is an error all the same.
+// told prints what a server did that nobody but its end stops: Ctrl-C, or a network that is gone, which is an error all
+// the same.
 func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) error {
 	if err := cli.WriteDocument(env, f.format, document); err != nil {
 		return err
@@ -231,5 +232,5 @@ func late(ctx context.Context, err error) error {
 	case errors.Is(err, endpoints.ErrStalled):
 		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl testbed show' tells of what is between them; after one of them was started anew all workers must be", err)
 	}
-	return cli.Ended(err)
+	return cli.MarkInterrupted(err)
 }

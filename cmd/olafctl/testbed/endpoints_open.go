@@ -228,7 +228,8 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
 }
 
-// serverDocument is what a server did: with the numbers that it held against what they must be, or with what it learned.
+// serverDocument is what a server did: with the numbers that it held against what they must be, or with what it
+// learned.
 func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *onwire.Servers) any {
 	out := struct {
 		cli.Head
@@ -243,7 +244,8 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 	return out
 }
 
-// membersFrom says which workers are of a job, where the clusters' jobs are numbered from first on; none of another job.
+// membersFrom says which workers are of a job, where the clusters' jobs are numbered from first on; none of another
+// job.
 func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) (from, to int) {
 	return func(job olaf.ClusterID) (int, int) {
 		if cluster := int(job) - int(first); cluster >= 0 && cluster < p.Clusters {
@@ -253,7 +255,8 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 	}
 }
 
-// clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a training.
+// clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a
+// training.
 func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
 	var servers *onwire.Servers

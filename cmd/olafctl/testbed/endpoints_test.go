@@ -11,7 +11,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// TestLate says why a worker or a server stopped before it should, and what to do.
+// TestLate checks the reason and the remedy of a worker or server that stopped early.
 func TestLate(t *testing.T) {
 	if err := late(t.Context(), nil); err != nil {
 		t.Errorf("who was done: %v", err)
@@ -32,7 +32,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestWrongValuesFail holds that a document with a wrong value is never all that is said.
+// TestWrongValuesFail checks that a document with a wrong value comes with an error.
 func TestWrongValuesFail(t *testing.T) {
 	for _, tt := range []struct {
 		wrong  int

@@ -93,7 +93,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	c.Mode = xdp.Mode(f.mode)
 	c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
-	return f.film.Record(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
+	return f.film.RecordOutput(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
 }
 
 // runDemo plays a demo, and holds that nothing of it is left.
@@ -102,7 +102,7 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 	before := links()
 	report, err := demo.Run(ctx, *c)
 	if err != nil {
-		return cli.NothingToShow(err)
+		return cli.MarkNothingToShow(err)
 	}
 	if left := links(); left != before {
 		return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
@@ -332,7 +332,8 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	return all
 }
 
-// qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing without it.
+// qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing
+// without it.
 func qdiscAbility() Ability {
 	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, and not used: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {

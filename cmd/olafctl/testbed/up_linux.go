@@ -150,7 +150,7 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 	line, err := bufio.NewReader(said).ReadString('\n')
 	if err == nil && strings.HasPrefix(line, standing) {
 		if !stop() { // it was killed meanwhile
-			return errors.Join(cli.Interrupted(ctx.Err()), holder.Wait())
+			return errors.Join(cli.MarkInterrupted(ctx.Err()), holder.Wait())
 		}
 		_, err := fmt.Fprint(env.Stdout, line)
 		return errors.Join(err, holder.Process.Release())
@@ -158,7 +158,7 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 	why, _ := io.ReadAll(failed)
 	_ = holder.Wait() // it has said why
 	if err := ctx.Err(); err != nil {
-		return cli.Interrupted(err)
+		return cli.MarkInterrupted(err)
 	}
 	return fmt.Errorf("%w: %s: %s", errNotUp, name, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
 }

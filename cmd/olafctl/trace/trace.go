@@ -35,7 +35,8 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `A trace records when each worker of a training had an update ready, and its reward and size (docs/reference/trace-format.md).
 It does not depend on the network it is replayed through. builtin:lander8 is a recorded example.`,
 	}
-	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env), newTracePlotCmd(env))
+	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env),
+		newTracePlotCmd(env))
 	return cmd
 }
 
@@ -93,7 +94,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := cli.CheckEnding(f.to, "traces", ".trace"); err != nil {
 		return err
 	}
-	if err := cli.RefuseAnyExisting(f.force, f.targets()...); err != nil {
+	if err := cli.RefuseAnyExisting(f.force, f.listTargets()...); err != nil {
 		return err
 	}
 	header, err := rl.Header(&f.config, f.clock, f.payload)
@@ -106,27 +107,28 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	}
 	live := &traincmd.Curve{Total: f.config.Workers * f.config.Iterations}
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
-	_, trained := f.train(ctx, &rl.Recorder{File: file, Then: live})
+	_, trained := f.runTraining(ctx, &rl.Recorder{File: file, Then: live})
 	bar.Stop()
 	if err := file.Close(); err != nil {
 		return errors.Join(trained, err)
 	}
 	fmt.Fprintf(env.Stderr, "wrote %s: %s, %s\n", f.to, olaf.Plural(file.Rows(), "update"), live.Note())
 	if errors.Is(trained, context.Canceled) {
-		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s holds the %s until then", f.to, olaf.Plural(file.Rows(), "update"))}
+		return &cli.Exit{Kind: olaf.Interrupted,
+			Err: fmt.Errorf("interrupted; %s contains the first %s", f.to, olaf.Plural(file.Rows(), "update"))}
 	}
 	return trained
 }
 
-// targets are the files of a recording.
-func (f *traceRecordFlags) targets() []string {
+// listTargets returns the files of a recording.
+func (f *traceRecordFlags) listTargets() []string {
 	if f.payload {
 		return []string{f.to, f.to + trace.PayloadSuffix}
 	}
 	return []string{f.to}
 }
 
-func (f *traceRecordFlags) train(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
+func (f *traceRecordFlags) runTraining(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
 	if f.clock == trace.Wall {
 		return rl.TrainLive(ctx, f.config, cli.NewMachineClock(time.Now()), o)
 	}
@@ -157,7 +159,8 @@ func newTraceInfoCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// printTraceInfo prints what is good of a damaged trace as well, and then fails.
+// printTraceInfo prints a trace's statistics. For a damaged trace it prints those of the intact part and returns the
+// error.
 func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Format) (err error) {
 	source, closer, err := openTrace(ctx, name)
 	if err != nil {
@@ -175,11 +178,14 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 	if out == cli.JSON {
 		return errors.Join(cli.WriteJSON(env.Stdout, info), damage)
 	}
-	list := cli.Grid{Header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
+	list := cli.Grid{Header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV",
+		"FLAT_LAG1", "REWARD", "STEPS"}}
 	for _, w := range statistics.PerWork {
 		i, flat := w.Intervals, w.Detrended
-		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), text.Single(i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
-			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1),
+		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), text.Single(i.MeanNS/1e6),
+			fmt.Sprintf("%.3f", i.CV),
+			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV),
+			fmt.Sprintf("%.3f", flat.Lag1),
 			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
 	}
 	if out == cli.Table {
@@ -194,21 +200,24 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 
 func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
 	p := text.NewPage(env.Stdout, env.View(false))
-	p.Say("", "%s", origin(h))
+	p.Say("", "%s", describeOrigin(h))
 	p.Say("", "%s of %s in %s, %s each, over %v", olaf.Plural(s.Updates, "update"), olaf.Plural(h.Workers, "worker"),
 		olaf.Plural(h.Clusters, "cluster"), olaf.Plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
 	if c := h.Scaled; c != nil {
-		p.Say("", "scaled from %s… by %s to %v (%s), %s, blocks of %d", c.Source[:min(12, len(c.Source))], text.Single(c.Compression), c.Rate, c.Averaging, c.Method, c.Block)
+		p.Say("", "scaled from %s… by %s to %v (%s), %s, blocks of %d", c.Source[:min(12, len(c.Source))],
+			text.Single(c.Compression), c.Rate, c.Averaging, c.Method, c.Block)
 	}
 	p.Say("", "reward %.0f in the first tenth, %.0f in the last", s.EarlyMean, s.LateMean)
 	p.Printf("\n")
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "INTERVALS"}, {Header: "CV", Right: true}, {Header: "LAG-1 AUTOCORRELATION", Right: true},
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "INTERVALS"}, {Header: "CV", Right: true},
+		{Header: "LAG-1 AUTOCORRELATION", Right: true},
 		{Header: "BURSTINESS", Right: true}, {Header: "MAX/MEAN", Right: true}}}
 	for _, of := range []struct {
 		name string
 		m    *trace.Moments
 	}{{"of a worker", &s.Mean}, {"of a worker without its drift", &s.MeanFlat}, {"of all together", &s.Total}} {
-		g.Add(of.name, text.Decimal(of.m.CV, 3), text.Decimal(of.m.Lag1, 3), text.Decimal(of.m.Burstiness, 3), text.Decimal(of.m.MaxOverAvg, 2))
+		g.Add(of.name, text.Decimal(of.m.CV, 3), text.Decimal(of.m.Lag1, 3), text.Decimal(of.m.Burstiness, 3),
+			text.Decimal(of.m.MaxOverAvg, 2))
 	}
 	p.Grid(g)
 	var dispersion []string
@@ -219,8 +228,8 @@ func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
 	p.Printf("\n")
 }
 
-// origin says where a trace comes from, as far as it knows.
-func origin(h *trace.Header) string {
+// describeOrigin describes how a trace was made.
+func describeOrigin(h *trace.Header) string {
 	parts := []string{h.Clock + " clock"}
 	if h.Env != "" {
 		parts = append(parts, h.Env, fmt.Sprintf("seed %d", h.Seed))
@@ -239,7 +248,7 @@ func origin(h *trace.Header) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkPayload checks the payload file beside a trace that says it has one.
+// checkPayload checks the payload file of a trace, if the header announces one.
 func checkPayload(name string, h *trace.Header) (err error) {
 	if !h.Payload {
 		return nil
@@ -268,7 +277,7 @@ func checkPayload(name string, h *trace.Header) (err error) {
 	}
 }
 
-// openTrace reads a trace, a CSV or a capture, by the name's ending.
+// openTrace opens a trace, a CSV or a capture, depending on the file's ending.
 func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error) {
 	source, closer, err := openSource(name)
 	if err != nil {
@@ -277,7 +286,7 @@ func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error
 	return &watched{Source: source, ctx: ctx}, closer, nil
 }
 
-// watched ends a source when its context does: a trace may have a hundred million updates.
+// watched is a source that ends with its context, because a trace may have a hundred million updates.
 type watched struct {
 	trace.Source
 	ctx  context.Context
@@ -286,7 +295,8 @@ type watched struct {
 
 func (w *watched) Next(u *trace.Update) error {
 	if w.rows%4096 == 0 && w.ctx.Err() != nil {
-		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
+		return &cli.Exit{Kind: olaf.Interrupted,
+			Err: fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
 	}
 	w.rows++
 	return w.Source.Next(u)
@@ -294,7 +304,7 @@ func (w *watched) Next(u *trace.Update) error {
 
 func openSource(name string) (trace.Source, io.Closer, error) {
 	if about, err := os.Stat(name); err == nil && about.IsDir() {
-		return nil, nil, cli.UsageError("%s is a directory; give a trace, a CSV or a capture", name)
+		return nil, nil, cli.UsageError("%s is a directory; use a trace, a CSV or a capture", name)
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -309,7 +319,7 @@ func openSource(name string) (trace.Source, io.Closer, error) {
 	return trace.Open(name)
 }
 
-// openCSV opens a CSV trace. One without our header is read twice: first to count workers and clusters.
+// openCSV opens a CSV trace. A file without our header is read twice: first to count workers and clusters.
 func openCSV(name string) (trace.Source, io.Closer, error) {
 	const most = 1 << 16
 	source, in, err := openCSVOf(name, most, most)
@@ -346,8 +356,8 @@ func openCSVOf(name string, workers, clusters int) (trace.Source, io.Closer, err
 	return source, in, nil
 }
 
-// failing is a source that fails with the error of its first reading. The second reading stops at the same line, but knows
-// only the workers of the lines before it, so that its own error would name another cause.
+// failing is a source that returns the error of the first reading. The second reading stops at the same line, but knows
+// only the workers before it, so its own error would name another cause.
 type failing struct {
 	trace.Source
 	first error
@@ -361,7 +371,7 @@ func (f *failing) Next(u *trace.Update) error {
 	return err
 }
 
-// collectCapture makes a trace of the updates in a capture.
+// collectCapture builds a trace from the updates in a capture.
 func collectCapture(name string) (source trace.Source, err error) {
 	in, err := capture.Open(name)
 	if err != nil {
@@ -432,12 +442,13 @@ func convertTrace(ctx context.Context, env *cli.Env, from, to string) (err error
 	}
 	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", to, olaf.Plural(good.rows, "update"))
 	if good.cut != nil {
-		return fmt.Errorf("%s: %w; %s holds those", from, good.cut, to)
+		return fmt.Errorf("%s: %w; %s contains those", from, good.cut, to)
 	}
 	return nil
 }
 
-// convertible is a source without what a converted file does not have, the payload, and up to where it is cut off.
+// convertible is a source without its payload, which a converted file lacks, and up to the place where the file is
+// truncated.
 type convertible struct {
 	trace.Source
 	header trace.Header
@@ -465,7 +476,7 @@ func (c *convertible) Next(u *trace.Update) error {
 	return err
 }
 
-// writeTrace writes all of source to path, which appears only when it is complete. see, when not nil, is shown every
+// writeTrace writes source to path, which appears only when it is complete. see, if not nil, is called for every
 // update.
 func writeTrace(path string, source trace.Source, see func(*trace.Update) error) (rows uint64, err error) {
 	err = cli.WriteAtomically(path, func(w io.Writer) error {
@@ -520,7 +531,7 @@ its intervals, and one factor compresses time to the target rate. The report lis
 			if err := cli.RefuseExisting(to, force); err != nil {
 				return err
 			}
-			if err := cli.SameFile(args[0], to); err != nil {
+			if err := cli.RefuseSameFile(args[0], to); err != nil {
 				return err
 			}
 			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
@@ -535,7 +546,7 @@ its intervals, and one factor compresses time to the target rate. The report lis
 	return cmd
 }
 
-// addScaling adds what a recording becomes, with s as its defaults.
+// addScaling adds the flags of a scaling, with s as the defaults.
 func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
@@ -544,12 +555,14 @@ func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags.Var(&s.Rate, "rate", "total rate offered by all workers")
 	flags.Var(&s.Frame, "size", "frame size of an update")
 	flags.Var(&s.Line, "line-rate", "link rate; --rate must not exceed it")
-	cli.Choose(cmd, &s.Averaging, "averaging", "averaging window for --rate: stationary (while all send) | whole-run", trace.Stationary, trace.WholeRun)
+	cli.Choose(cmd, &s.Averaging, "averaging", "averaging window for --rate: stationary (while all send) | whole-run",
+		trace.Stationary, trace.WholeRun)
 	flags.IntVar(&s.Block, "block", s.Block, "length of the bootstrap blocks, which keep autocorrelation")
 	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep the growth of intervals as the policy learns")
 	flags.Float64Var(&s.Spread, "spread", s.Spread, "slowest cluster's time divided by the fastest's")
 	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of worker speeds")
-	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at a time, in turns; 0 for all")
+	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters,
+		"clusters that send at a time, in turns; 0 for all")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the bootstrap")
 }
 
@@ -616,12 +629,15 @@ func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
 		}{cli.Info("trace-scale"), r})
 	}
 	list := cli.Grid{Header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
-	list.Add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
+	list.Add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(),
+		fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
 	for _, k := range r.Kept {
-		list.Add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
+		list.Add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled),
+			fmt.Sprintf("%+.3f", k.Scaled-k.Source))
 	}
 	if out == cli.Table {
-		fmt.Fprintf(env.Stdout, "%s, time compressed by %s\n", olaf.Plural(r.Updates, "update"), text.Single(r.Compression))
+		fmt.Fprintf(env.Stdout, "%s, time compressed by %s\n", olaf.Plural(r.Updates, "update"),
+			text.Single(r.Compression))
 	}
 	return list.Write(env, out)
 }
@@ -658,7 +674,7 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// plotSpans is how many points a plotted trace has.
+// plotSpans is the number of points in a plot.
 const plotSpans = 100
 
 func plotTrace(ctx context.Context, name, to string) (err error) {
@@ -682,7 +698,8 @@ func plotTrace(ctx context.Context, name, to string) (err error) {
 		sums[at] += u.Reward
 		counts[at]++
 	}
-	sheet := table.Sheet{Name: "reward", Title: name, Columns: []table.Column{{Header: "time", Unit: "s"}, {Header: "reward"}, {Header: "updates"}}}
+	sheet := table.Sheet{Name: "reward", Title: name,
+		Columns: []table.Column{{Header: "time", Unit: "s"}, {Header: "reward"}, {Header: "updates"}}}
 	for i, n := range counts {
 		mean := table.Missing("no update")
 		if n > 0 {
@@ -691,11 +708,12 @@ func plotTrace(ctx context.Context, name, to string) (err error) {
 		x := float64(statistics.SpanNS) * (float64(i) + 0.5) / plotSpans / 1e9
 		sheet.Rows = append(sheet.Rows, []table.Cell{table.N(x), mean, table.N(n)})
 	}
-	sheet.Charts = []table.Chart{{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s", YTitle: "mean reward of the updates", Series: []table.Series{{Name: "reward", Column: 1}}}}
+	sheet.Charts = []table.Chart{{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s",
+		YTitle: "mean reward of the updates", Series: []table.Series{{Name: "reward", Column: 1}}}}
 	return drawTo(to, &sheet)
 }
 
-// drawTo draws the figure of a sheet as the file's name asks.
+// drawTo draws the figure of a sheet in the format of the file's ending.
 func drawTo(path string, s *table.Sheet) error {
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
 	return cli.WriteAtomically(path, func(w io.Writer) error { return figure.Write(w, format, s) })

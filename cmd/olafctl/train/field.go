@@ -28,7 +28,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are real.
+// trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are
+// real.
 type trainFieldFlags struct {
 	device    string
 	seeds     int
@@ -121,7 +122,7 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	if err := watch.RefusePlots(c.plots, "train", f.force); err != nil {
 		return err
 	}
-	if err := f.keep.Check(env); err != nil {
+	if err := f.keep.CheckStore(env); err != nil {
 		return err
 	}
 	if sums {
@@ -134,7 +135,8 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	return f.compare(cmd.Context(), env, k)
 }
 
-// compareSums trains by a system whose workers wait for sums: simulated, and on the device where the kernel has its program.
+// compareSums trains by a system whose workers wait for sums: simulated, and on the device where the kernel has its
+// program.
 func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	c, name := &f.field, f.config.Network.Kind
 	if _, there := testbedcmd.EndpointRows[name]; c.device != "" && !there {
@@ -197,8 +199,8 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	}}
 }
 
-// VerifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those that were compared
-// already.
+// VerifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those
+// that were compared already.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
 	k, kept, err := onwire.Kept(f)
 	if err != nil {
@@ -223,7 +225,7 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	bar.Stop()
 	switch {
 	case errors.Is(err, context.Canceled):
-		return cli.Interrupted(err)
+		return cli.MarkInterrupted(err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", f.ID(), ExplainArchitecture(err, &f.Manifest.Provenance, runtime.GOOS+"/"+runtime.GOARCH))
 	}
@@ -242,7 +244,8 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 // ErrArchitecture is the kind of a difference that may come from the architecture alone.
 var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
 
-// ExplainArchitecture replaces a mismatch of a training that another architecture kept: it proves nothing about the run.
+// ExplainArchitecture replaces a mismatch of a training that another architecture kept: it proves nothing about the
+// run.
 func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
 	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
 		return err
@@ -280,7 +283,8 @@ func (f *trainFlags) comparison() (*onwire.Comparison, error) {
 	return f.seeded(systems)
 }
 
-// through are the systems of trainings under several seeds, or with real packets: queues, and those whose workers wait for sums.
+// through are the systems of trainings under several seeds, or with real packets: queues, and those whose workers wait
+// for sums.
 func (f *trainFlags) through() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
@@ -339,16 +343,16 @@ func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *onwire.Compariso
 		}
 	}
 	started := env.Now()
-	kept := f.keep.Documents(env, "train", started)
+	kept := f.keep.KeepDocument(env, "train", started)
 	report, err := run(ctx)
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
-		err = cli.Interrupted(err)
+		err = cli.MarkInterrupted(err)
 	}
 	if err != nil {
 		return errors.Join(err, kept.Abort())
 	}
-	by := cli.MadeBy(env, started)
+	by := cli.NewProvenance(env, started)
 	by.Device = k.Device
 	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force, "train", report),
 		cli.PrintReport(env, report, f.format, false))

@@ -88,24 +88,24 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := f.keep.Check(env); err != nil {
+	if err := f.keep.CheckStore(env); err != nil {
 		return err
 	}
 	config := t.Config
 	live := &Curve{Total: config.Workers * config.Iterations}
 	started := env.Now()
-	kept := f.keep.Documents(env, "train", started)
+	kept := f.keep.KeepDocument(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
 	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
-		err = cli.Interrupted(err)
+		err = cli.MarkInterrupted(err)
 	}
 	if err != nil {
 		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
 	r := f.jobReport(config, spec, out)
-	err = errors.Join(kept.Finish(env, r, cli.MadeBy(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
+	err = errors.Join(kept.Finish(env, r, cli.NewProvenance(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
 	return errors.Join(err, r.Err())
 }

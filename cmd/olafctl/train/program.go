@@ -73,7 +73,7 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 			return fmt.Errorf("--device: %w", err)
 		}
 	}
-	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.Check(env)); err != nil {
+	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
 		return err
 	}
 	if sums {
@@ -169,15 +169,15 @@ func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Pr
 	}
 	p.Told = func(onwire.Point) {}
 	started := env.Now()
-	kept := f.keep.Documents(env, "program", started)
+	kept := f.keep.KeepDocument(env, "program", started)
 	report, err := run(ctx)
 	if errors.Is(err, context.Canceled) {
-		err = cli.Interrupted(err)
+		err = cli.MarkInterrupted(err)
 	}
 	if err != nil {
 		return errors.Join(err, kept.Abort())
 	}
-	by := cli.MadeBy(env, started)
+	by := cli.NewProvenance(env, started)
 	by.Device = p.Device
 	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force,
 		"train", report),

@@ -111,7 +111,7 @@ func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 }
 
 func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
-	if err := errors.Join(f.config.Check(), f.keep.Check(env)); err != nil {
+	if err := errors.Join(f.config.Check(), f.keep.CheckStore(env)); err != nil {
 		return err
 	}
 	if f.film != "" && !strings.HasSuffix(strings.ToLower(f.film), ".gif") {
@@ -121,15 +121,15 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	live := &Curve{Total: f.config.Workers * f.config.Iterations}
-	monitor, unwatch, err := f.watch.Start(ctx, env)
+	monitor, unwatch, err := f.watch.StartMonitor(ctx, env)
 	if err != nil {
 		return err
 	}
 	defer unwatch()
-	monitor.Work("train", live.Look)
-	monitor.Value("training_reward", "mean reward of the newest twentieth of the updates", live.reward)
+	monitor.AddWork("train", live.Look)
+	monitor.AddValue("training_reward", "mean reward of the newest twentieth of the updates", live.reward)
 	started := env.Now()
-	kept := f.keep.Documents(env, "train", started)
+	kept := f.keep.KeepDocument(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
 	out, err := rl.Train(ctx, f.config, live)
 	bar.Stop()
@@ -138,9 +138,9 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 		return errors.Join(err, kept.Abort())
 	}
 	report := f.report(out, stopped)
-	err = errors.Join(kept.Finish(env, report, cli.MadeBy(env, started), stopped, f.quiet), cli.PrintReport(env, report, f.format, false))
+	err = errors.Join(kept.Finish(env, report, cli.NewProvenance(env, started), stopped, f.quiet), cli.PrintReport(env, report, f.format, false))
 	if err == nil && stopped {
-		said := "interrupted; what is shown is what was done until then"
+		said := "interrupted; what is shown is partial"
 		if f.film != "" {
 			said += ", and " + f.film + " was not written"
 		}

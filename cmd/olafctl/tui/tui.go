@@ -62,7 +62,7 @@ or with --plain, the run is printed as text. See docs/reference/dashboard.md.`,
 	return cmd
 }
 
-// addRun adds what says which run is watched, and how.
+// addRun adds the flags that select the run and its pace.
 func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.view.Plain, "plain", false, "print lines of text instead of a dashboard")
@@ -74,31 +74,32 @@ func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags.IntVar(&f.index, "index", 0, "number of the run to show, from 0")
 	for _, name := range []string{"run", "against"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.Store.CompleteRuns(env, 1)); err != nil {
-			panic(err) // a flag that was not declared: a mistake in this package
+			panic(err) // the flag was not declared: a mistake in this package
 		}
 	}
 }
 
 func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
-	if err := f.bench.Resolve(cmd, env); err != nil {
+	if err := f.bench.ResolveSpec(cmd, env); err != nil {
 		return err
 	}
 	spec := f.bench.Spec
 	watch.PaceLoop(cmd, &f.view, &spec)
-	access, err := f.bench.Card.Access(cmd, env, f.bench.Device)
+	access, err := f.bench.Card.AccessCard(cmd, env, f.bench.Device)
 	if err != nil {
 		return err
 	}
-	d := &watch.Dashboard{Env: env, View: f.view, Device: f.bench.Device, Access: access, Index: f.index, Watch: f.watch}
+	d := &watch.Dashboard{Env: env, View: f.view, Device: f.bench.Device, Access: access, Index: f.index,
+		Watch: f.watch}
 	if f.run != "" {
-		if spec, d.Bench, err = f.kept(env); err != nil {
+		if spec, d.Bench, err = f.loadKept(env); err != nil {
 			return err
 		}
 	} else if f.against != "" {
 		return cli.UsageError("--against compares with a kept run; add --run")
 	}
 	if f.demo && spec.Loop != nil {
-		return cli.UsageError("--demo tells the story of a queue; leave it or --system %s out", spec.Queue)
+		return cli.UsageError("--demo shows a queue; leave out --demo or --system %s", spec.Queue)
 	}
 	if f.demo {
 		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
@@ -110,15 +111,15 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 	}
 	switch {
 	case f.record != "":
-		return f.film(cmd.Context(), d, plan)
+		return f.recordTour(cmd.Context(), d, plan)
 	case spec.Loop != nil:
 		return f.watchLoop(cmd.Context(), env, plan)
 	}
-	return d.Show(cmd.Context(), plan)
+	return d.ShowPlan(cmd.Context(), plan)
 }
 
-// film writes the tour to a file.
-func (f *tuiFlags) film(ctx context.Context, d *watch.Dashboard, plan *bench.Plan) error {
+// recordTour writes the tour to a file.
+func (f *tuiFlags) recordTour(ctx context.Context, d *watch.Dashboard, plan *bench.Plan) error {
 	if !f.demo {
 		return cli.UsageError("--record writes the tour; add --demo")
 	}
@@ -128,7 +129,7 @@ func (f *tuiFlags) film(ctx context.Context, d *watch.Dashboard, plan *bench.Pla
 	if err := cli.RefuseExisting(f.record, f.force); err != nil {
 		return err
 	}
-	return d.Film(ctx, plan, f.record)
+	return d.RecordTour(ctx, plan, f.record)
 }
 
 // watchLoop shows hosts that wait for answers.
@@ -140,14 +141,15 @@ func (f *tuiFlags) watchLoop(ctx context.Context, env *cli.Env, plan *bench.Plan
 	if err != nil {
 		return err
 	}
-	return cli.GeneratorInterrupted(loop.Show(ctx))
+	return cli.MarkGeneratorInterrupted(loop.ShowRun(ctx))
 }
 
-// kept is the specification of a kept run and its report for the Results page.
-func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Bench, err error) {
+// loadKept returns a kept run's specification and its report for the Results page.
+func (f *tuiFlags) loadKept(env *cli.Env) (spec bench.Spec, shown func() *queues.Bench, err error) {
 	err = f.bench.Store.WithRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
 		if archive.HasDocument(folder) { // a simulation or a training
-			return cli.UsageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
+			return cli.UsageError("%s has no single queue to show; 'olafctl runs show %s' prints it, and 'olafctl "+
+				"simulate --tui' shows a network", folder.ID(), folder.ID())
 		}
 		if spec, err = bench.KeptSpec(env.Systems, folder); err != nil {
 			return err
@@ -156,27 +158,29 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if err != nil {
 			return err
 		}
-		against, err := f.comparison(env, s)
+		against, err := f.compareRuns(env, s)
 		if err != nil {
 			return err
 		}
-		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Report: watch.Report(func(w io.Writer, v text.View) error {
-			fmt.Fprintf(w, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
-			if against != nil {
-				if err := against.WriteText(w, v, false); err != nil {
-					return err
+		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true,
+			Report: watch.NewReport(func(w io.Writer, v text.View) error {
+				fmt.Fprintf(w, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment,
+					folder.Manifest.Provenance.Started)
+				if against != nil {
+					if err := against.WriteText(w, v, false); err != nil {
+						return err
+					}
 				}
-			}
-			return text.Bench(w, v, r.Bench)
-		})}
+				return text.Bench(w, v, r.Bench)
+			})}
 		shown = func() *queues.Bench { return state }
 		return nil
 	})
 	return spec, shown, err
 }
 
-// comparison compares the run with the one of --against; nil without that.
-func (f *tuiFlags) comparison(env *cli.Env, s *store.Store) (*compare.Document, error) {
+// compareRuns compares the run with that of --against; nil without the flag.
+func (f *tuiFlags) compareRuns(env *cli.Env, s *store.Store) (*compare.Document, error) {
 	if f.against == "" {
 		return nil, nil
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
-// SweepCommand is what can be varied of a question about all arrival patterns.
+// SweepCommand returns the command that sweeps questions about all arrival patterns.
 func SweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Timed: true, Metrics: cells.QuestionMetrics(), Run: cells.Verify}
+	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true,
+		Timed: true, Metrics: cells.QuestionMetrics(), Run: cells.Verify}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters
@@ -29,16 +30,17 @@ func SweepCommand() *experimentsweep.Command {
 	return c
 }
 
-// verifyCells makes questions of what the flags of verify say, or of a file.
+// verifyCells turns the flags of verify, or a file, into questions.
 type verifyCells struct {
 	verifyFlags
 	cmd  *cobra.Command
 	file string
-	base aomcheck.Problem // of the file
+	base aomcheck.Problem // from the file
 }
 
 func newVerifyCells() *verifyCells {
-	c := &verifyCells{verifyFlags: verifyFlags{objective: string(aomcheck.Fairness), objectives: true}, cmd: &cobra.Command{Use: "verify"}}
+	c := &verifyCells{verifyFlags: verifyFlags{objective: string(aomcheck.Fairness), objectives: true},
+		cmd: &cobra.Command{Use: "verify"}}
 	cli.Choose(c.cmd, &c.objective, "objective", "objective to prove", objectiveNames()...)
 	c.problemFlags(c.cmd)
 	c.searchFlags(c.cmd)
@@ -46,11 +48,11 @@ func newVerifyCells() *verifyCells {
 	return c
 }
 
-// ofSearch are the options that say how an answer is looked for, and not what is asked.
+// ofSearch lists the options that affect how an answer is found but not the question.
 var ofSearch = []string{"solver", "time-limit", "simulate", "tighten"}
 
 func (c *verifyCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-	if err := sweepcmd.Give(c.cmd.Flags(), options); err != nil {
+	if err := sweepcmd.SetOptions(c.cmd.Flags(), options); err != nil {
 		return nil, err
 	}
 	if c.file = file; file == "" {
@@ -58,7 +60,7 @@ func (c *verifyCells) begin(file string, options []experimentsweep.Option) (expe
 	}
 	for _, o := range options {
 		if !slices.Contains(ofSearch, o.Name) {
-			return nil, cli.UsageError("%s: the question stands in %s; leave the option out, or vary it", o.Name, file)
+			return nil, cli.UsageError("%s: the question is in %s; leave the option out, or vary it", o.Name, file)
 		}
 	}
 	var err error
@@ -66,10 +68,10 @@ func (c *verifyCells) begin(file string, options []experimentsweep.Option) (expe
 	return c, err
 }
 
-// Axes are none of its own.
+// Axes returns nil: the command has no axes without --sweep.
 func (c *verifyCells) Axes([]string) []grid.Axis { return nil }
 
-// Cell is the question of a cell.
+// Cell returns the question of a cell.
 func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	p, err := c.problemOf(values)
 	if err != nil {
@@ -77,26 +79,27 @@ func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, er
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
-		return nil, inFlags(err)
+		return nil, nameFlag(err)
 	}
-	if _, err := c.options(nil); err != nil {
+	if _, err := c.searchOptions(nil); err != nil {
 		return nil, err
 	}
-	return json.Marshal(cells.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate, Tighten: c.tighten})
+	return json.Marshal(cells.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate,
+		Tighten: c.tighten})
 }
 
-// problemOf is the file's with the cell's values, or what the flags say.
+// problemOf returns the file's problem with the cell's values, or the problem of the flags.
 func (c *verifyCells) problemOf(values []experimentsweep.Option) (p aomcheck.Problem, err error) {
 	if c.file == "" {
-		if err := sweepcmd.Give(c.cmd.Flags(), values); err != nil {
+		if err := sweepcmd.SetOptions(c.cmd.Flags(), values); err != nil {
 			return p, err
 		}
-		return c.resolve(c.cmd)
+		return c.buildProblem(c.cmd)
 	}
 	p = c.base
 	for _, v := range values {
 		if p, err = p.With(v.Name, v.Value); err != nil {
-			return p, inFile(c.file, err)
+			return p, nameFile(c.file, err)
 		}
 	}
 	return p, nil

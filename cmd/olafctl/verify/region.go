@@ -30,15 +30,15 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 			if file != "" {
 				p, err = readProblem(file)
 			} else {
-				p, err = f.resolve(cmd)
+				p, err = f.buildProblem(cmd)
 			}
 			if err != nil {
 				return err
 			}
-			if err = f.region(cmd.Context(), env, p, vary); file != "" {
-				return inFile(file, err)
+			if err = f.exploreRegion(cmd.Context(), env, p, vary); file != "" {
+				return nameFile(file, err)
 			}
-			return inFlags(err)
+			return nameFlag(err)
 		},
 	}
 	flags := cmd.Flags()
@@ -53,7 +53,7 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-func (f *verifyFlags) region(ctx context.Context, env *cli.Env, p aomcheck.Problem, vary []string) error {
+func (f *verifyFlags) exploreRegion(ctx context.Context, env *cli.Env, p aomcheck.Problem, vary []string) error {
 	var axes []aomcheck.Axis
 	for _, text := range vary {
 		axis, err := aomcheck.ParseAxis(text)
@@ -62,7 +62,7 @@ func (f *verifyFlags) region(ctx context.Context, env *cli.Env, p aomcheck.Probl
 		}
 		axes = append(axes, axis)
 	}
-	o, err := f.options(env)
+	o, err := f.searchOptions(env)
 	if err != nil {
 		return err
 	}
@@ -84,13 +84,15 @@ func (f *verifyFlags) region(ctx context.Context, env *cli.Env, p aomcheck.Probl
 	return f.showRegion(env, r)
 }
 
-// interruptedRegion shows the points that were done.
+// interruptedRegion shows the points that are done.
 func (f *verifyFlags) interruptedRegion(env *cli.Env, r *aomcheck.Region) error {
 	if r == nil || len(r.Points) == 0 {
-		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a point was done; there is nothing to show")}
+		return &cli.Exit{Kind: olaf.Interrupted,
+			Err: errors.New("interrupted before the first point was done; there is nothing to show")}
 	}
 	err := f.showRegion(env, r)
-	return errors.Join(&cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted after %s; what is shown is partial", olaf.Plural(len(r.Points), "point"))}, err)
+	return errors.Join(&cli.Exit{Kind: olaf.Interrupted,
+		Err: fmt.Errorf("interrupted after %s; what is shown is partial", olaf.Plural(len(r.Points), "point"))}, err)
 }
 
 func (f *verifyFlags) showRegion(env *cli.Env, r *aomcheck.Region) error {
@@ -132,7 +134,7 @@ type regionJSON struct {
 	Axes   []string          `json:"axes"`
 	Notes  []string          `json:"notes"`
 	Points []regionPointJSON `json:"points"`
-	// Partial says that points are missing.
+	// Partial means that points are missing.
 	Partial bool `json:"partial,omitempty"`
 }
 

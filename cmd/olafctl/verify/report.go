@@ -10,16 +10,16 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
-// show prints a verdict.
-func (f *verifyFlags) show(env *cli.Env, v *aomcheck.Verdict) error {
+// showVerdict prints a verdict.
+func (f *verifyFlags) showVerdict(env *cli.Env, v *aomcheck.Verdict) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, verdictDocument(v))
 	}
 	return printVerdict(env, "", v)
 }
 
-// draw writes the drawing that was asked for.
-func (f *verifyFlags) draw(env *cli.Env, v *aomcheck.Verdict) error {
+// drawPaths writes the requested drawing of a counter-example.
+func (f *verifyFlags) drawPaths(env *cli.Env, v *aomcheck.Verdict) error {
 	if f.svg == "" || v.Counterexample == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (f *verifyFlags) draw(env *cli.Env, v *aomcheck.Verdict) error {
 	if err := v.Problem.SVG(&b, v.Counterexample); err != nil {
 		return err
 	}
-	return f.write(env, f.svg, b.Bytes())
+	return f.writeFile(env, f.svg, b.Bytes())
 }
 
 func tightNote(t aomcheck.Tight) string {
@@ -37,10 +37,10 @@ func tightNote(t aomcheck.Tight) string {
 	return fmt.Sprintf("the least bound that was proved is %v; %v is violated", t.Proved, t.Violated)
 }
 
-// maxBroken is how many violations of one path are printed.
+// maxBroken is the number of violations of a path that are printed.
 const maxBroken = 8
 
-// printVerdict prints a verdict under a headline, which may be empty.
+// printVerdict prints a verdict below headline, which may be empty.
 func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, bytes.NewBufferString(headline)
 	by := v.Solver
@@ -74,7 +74,8 @@ func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 }
 
 func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
-	g := &cli.Grid{Header: []string{"CLUSTER", "FIRST ARRIVAL", "SENT", "DELIVERED", "MERGED", "LOST", "MAX PEAK", "MEAN PEAK", "MEAN AOM"}}
+	g := &cli.Grid{Header: []string{"CLUSTER", "FIRST ARRIVAL", "SENT", "DELIVERED", "MERGED", "LOST", "MAX PEAK",
+		"MEAN PEAK", "MEAN AOM"}}
 	text := func(d *olaf.Duration) string {
 		if d == nil {
 			return "-"
@@ -82,14 +83,15 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
 		return aomcheck.Tidy(*d)
 	}
 	for _, c := range clusters {
-		g.Add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged), fmt.Sprint(c.Lost),
+		g.Add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged),
+			fmt.Sprint(c.Lost),
 			text(c.MaxPeak), text(c.MeanPeak), text(c.MeanAoM))
 	}
 	return g
 }
 
-// verdictJSON is olafctl.verify/v1. Everything outside of provenance is the same for the same question, but for which of
-// several counter-examples is found.
+// verdictJSON is olafctl.verify/v1. For the same question it is the same outside of provenance, except for the
+// counter-example, of which there may be several.
 type verdictJSON struct {
 	cli.Head
 	Answer         aomcheck.Answer     `json:"answer"`
@@ -105,7 +107,7 @@ type counterexampleJSON struct {
 	Broken   []string                 `json:"broken"`
 	Clusters []aomcheck.ClusterResult `json:"clusters"`
 	Paths    []aomcheck.ClusterTrace  `json:"paths"`
-	// BreaksEngine says, for a paper model, whether the same arrivals also break the objective on the engine.
+	// BreaksEngine reports, for a paper model, whether the same arrivals also break the objective on the engine.
 	BreaksEngine *bool `json:"breaks_engine,omitempty"`
 }
 
@@ -117,8 +119,9 @@ type verdictProvenance struct {
 
 func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 	doc := &verdictJSON{
-		Head: cli.Head{Schema: "olafctl.verify/v1"}, Answer: v.Answer, Objective: v.Problem.Objective.String(), Covers: v.Problem.Scope(),
-		Model: v.Problem.Model, Notes: append([]string{}, v.Notes...),
+		Head: cli.Head{Schema: "olafctl.verify/v1"}, Answer: v.Answer, Objective: v.Problem.Objective.String(),
+		Covers: v.Problem.Scope(),
+		Model:  v.Problem.Model, Notes: append([]string{}, v.Notes...),
 		Provenance: verdictProvenance{v.Solver, v.Wall.Seconds(), v.Script},
 	}
 	if v.Counterexample != nil {
@@ -138,7 +141,7 @@ type admissionJSON struct {
 	cli.Head
 	Accepted bool             `json:"accepted"`
 	Why      string           `json:"why"`
-	Running  *aomcheck.Answer `json:"running_alone"` // null where it was not asked
+	Running  *aomcheck.Answer `json:"running_alone"` // null if it was not checked
 	Together *verdictJSON     `json:"together"`
 }
 

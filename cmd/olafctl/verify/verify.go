@@ -35,13 +35,14 @@ violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return cli.UsageError("say what to verify: an objective (%s) or -f FILE; see 'olafctl verify --help'", strings.Join(objectiveNames(), ", "))
+				return cli.UsageError("name an objective (%s) or a file with -f; see 'olafctl verify --help'",
+					strings.Join(objectiveNames(), ", "))
 			}
 			p, err := readProblem(file)
 			if err != nil {
 				return err
 			}
-			return inFile(file, f.verify(cmd.Context(), env, p))
+			return nameFile(file, f.verifyProblem(cmd.Context(), env, p))
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "YAML file with the problem (docs/guide/proofs.md)")
@@ -55,17 +56,21 @@ violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
 	return cmd
 }
 
-// objectives that a command line can say; per-cluster bounds need a file.
+// objectives are those that flags can describe; bounds per cluster need a file.
 var objectives = []struct {
 	kind           aomcheck.Kind
 	short, example string
 }{
-	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon", `  olafctl verify fairness --interval 100ms --phase 0ms,50ms --epsilon 0.1ms
+	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon",
+		`  olafctl verify fairness --interval 100ms --phase 0ms,50ms --epsilon 0.1ms
   olafctl verify fairness --interval 100ms,300ms --delta-t 400ms --epsilon 0.1ms --horizon 40`},
-	{aomcheck.MaxPeak, "No peak AoM exceeds --bound", `  olafctl verify max-peak --clusters 4 --interval 24ms --bound 30ms --horizon 8
+	{aomcheck.MaxPeak, "No peak AoM exceeds --bound",
+		`  olafctl verify max-peak --clusters 4 --interval 24ms --bound 30ms --horizon 8
   olafctl verify max-peak --bound 103ms --horizon 4 --dump question.smt2 --svg age.svg`},
-	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound", `  olafctl verify mean --clusters 3 --interval 100ms,110ms,120ms --bound 130ms --horizon 10 --tighten`},
-	{aomcheck.LossFree, "No update finds the queue full", `  olafctl verify loss-free --clusters 9 --interval 20ms --slots 8 --horizon 4`},
+	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound",
+		`  olafctl verify mean --clusters 3 --interval 100ms,110ms,120ms --bound 130ms --horizon 10 --tighten`},
+	{aomcheck.LossFree, "No update finds the queue full",
+		`  olafctl verify loss-free --clusters 9 --interval 20ms --slots 8 --horizon 4`},
 }
 
 func objectiveNames() []string {
@@ -76,7 +81,7 @@ func objectiveNames() []string {
 	return names
 }
 
-// verifyFlags are the flags of all verify commands: what is asked, and how the answer is looked for and shown.
+// verifyFlags are the flags of all verify commands: the question, the search, and the output.
 type verifyFlags struct {
 	problem                 aomcheck.Problem
 	clusters                int
@@ -86,7 +91,7 @@ type verifyFlags struct {
 	limit                   time.Duration
 	simulate                int
 	force, quiet, tighten   bool
-	objectives              bool // any objective can be asked for, so that its bound has both names
+	objectives              bool // the command takes any objective, so its bound has both names
 	format                  cli.Format
 }
 
@@ -98,14 +103,14 @@ func newObjectiveCmd(env *cli.Env, kind aomcheck.Kind, short, example string) *c
 		Example: example,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := f.resolve(cmd)
+			p, err := f.buildProblem(cmd)
 			if err != nil {
 				return err
 			}
 			if bound := cmd.Flags().Lookup("bound"); bound != nil && !bound.Changed {
-				return cli.UsageError("give --bound, what the objective allows, such as --bound 120ms")
+				return cli.UsageError("add the objective's bound, such as --bound 120ms")
 			}
-			return inFlags(f.verify(cmd.Context(), env, p))
+			return nameFlag(f.verifyProblem(cmd.Context(), env, p))
 		},
 	}
 	f.problemFlags(cmd)
@@ -130,16 +135,20 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	flags.Var(&p.Separation, "separation", "minimum time between arrivals of different clusters")
 	p.Model, p.Objective.Mean, f.slope = aomcheck.Engine, aomcheck.Departed, "urgency"
 	cli.Choose(cmd, &p.Model, "model", "", aomcheck.Engine, "paper", "paper+service")
-	cli.Choose(cmd, &p.Objective.Mean, "mean", "mean peak over departed updates or all (the paper's literal reading): departed|all", aomcheck.Departed, "all")
+	cli.Choose(cmd, &p.Objective.Mean, "mean",
+		"mean peak over departed updates or all (the paper's literal reading): departed|all", aomcheck.Departed, "all")
 	flags.Var(&p.Control.DeltaT, "delta-t", "transmission control threshold; 0s for off")
-	cli.Choose(cmd, &f.slope, "slope", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)", "urgency", "fairness")
+	cli.Choose(cmd, &f.slope, "slope", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)",
+		"urgency", "fairness")
 	flags.IntVar(&p.Control.Active, "active", 0, "active clusters N reported by ACKs; 0 for all clusters")
 	flags.Var(&p.Control.AckDelay, "ack-delay", "time from departure to the worker's ACK")
 	flags.StringVar(&f.sends, "sends", "free", "transmission control's decisions: free or seeded:N")
 	for _, name := range []string{"epsilon", "bound"} {
-		if f.objectives || f.objective != string(aomcheck.LossFree) && (name == "epsilon") == (f.objective == string(aomcheck.Fairness)) {
+		if f.objectives || f.objective != string(aomcheck.LossFree) &&
+			(name == "epsilon") == (f.objective == string(aomcheck.Fairness)) {
 			flags.Var(&p.Objective.Bound, name, map[string]string{
-				"epsilon": "how far apart the means of two clusters may be (default 100us)", "bound": "what the objective allows, such as 120ms",
+				"epsilon": "how far apart the means of two clusters may be (default 100us)",
+				"bound":   "what the objective allows, such as 120ms",
 			}[name])
 		}
 	}
@@ -148,13 +157,14 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.solver = aomcheck.Ways()[0]
-	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins) | both (must agree) | z3 | cvc5", aomcheck.Ways()...)
+	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins) | both (must agree) | z3 | cvc5",
+		aomcheck.Ways()...)
 	flags.DurationVar(&f.limit, "time-limit", time.Minute, "time limit; exit code 5 when it is reached")
 	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before the solver; 0 for none")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// verdictFlags are for commands with one verdict.
+// verdictFlags adds the flags of commands with a single verdict.
 func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.dump, "dump", "", "write the problem as SMT-LIB 2 to this file")
@@ -167,8 +177,8 @@ func (f *verifyFlags) tightenFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.tighten, "tighten", false, "if the objective holds, also find its smallest bound")
 }
 
-// resolve turns the flags into a problem.
-func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
+// buildProblem turns the flags into a problem.
+func (f *verifyFlags) buildProblem(cmd *cobra.Command) (aomcheck.Problem, error) {
 	p := f.problem
 	p.Objective.Kind = aomcheck.Kind(f.objective)
 	if p.Objective.Kind == aomcheck.Fairness && !cmd.Flags().Changed("epsilon") && !cmd.Flags().Changed("bound") {
@@ -181,7 +191,7 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 		return p, cli.UsageError("--sends: %v", err)
 	}
 	if p.Control.Sends != aomcheck.SendsFree && p.Control.Sends != aomcheck.SendsSeeded {
-		return p, cli.UsageError("--sends: %q is not one of free, seeded:N; decisions that are given stand in a file", f.sends)
+		return p, cli.UsageError("--sends: %q is not one of free, seeded:N; put fixed decisions into a file", f.sends)
 	}
 	if p.Slots < 1 {
 		return p, cli.UsageError("--slots: %d is not a positive number", p.Slots)
@@ -196,7 +206,7 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 	return p, f.addPeriods(p.Clusters)
 }
 
-// addPeriods gives clusters their intervals, jitters and phases: one for all or one each.
+// addPeriods sets the clusters' intervals, jitters and phases: one value for all, or one each.
 func (f *verifyFlags) addPeriods(clusters []aomcheck.Cluster) error {
 	lists := []struct {
 		flag, text string
@@ -209,7 +219,8 @@ func (f *verifyFlags) addPeriods(clusters []aomcheck.Cluster) error {
 	for _, l := range lists {
 		values := strings.Split(l.text, ",")
 		if len(values) != 1 && len(values) != len(clusters) {
-			return cli.UsageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), len(clusters))
+			return cli.UsageError("%s: %d values for %d clusters; use one for all or one each", l.flag, len(values),
+				len(clusters))
 		}
 		for i := range clusters {
 			if err := l.set(&clusters[i], strings.TrimSpace(values[i%len(values)])); err != nil {
@@ -226,23 +237,23 @@ func readProblem(file string) (aomcheck.Problem, error) {
 		return aomcheck.Problem{}, cli.UsageError("%v", err)
 	}
 	p, err := aomcheck.ParseFile(data)
-	return p, inFile(file, err)
+	return p, nameFile(file, err)
 }
 
-// inFile names the file in what is said of its contents.
-func inFile(file string, err error) error {
+// nameFile adds the file's name to an error about its contents.
+func nameFile(file string, err error) error {
 	var fault *aomcheck.FieldError
 	switch {
-	case errors.As(err, &fault) && varied(fault):
-		return inFlags(err)
+	case errors.As(err, &fault) && isAxisError(fault):
+		return nameFlag(err)
 	case !errors.Is(err, aomcheck.ErrProblem) && !errors.Is(err, aomcheck.ErrFile):
 		return err
 	}
 	return cli.UsageError("%s: %w", file, err)
 }
 
-// inFlags names the flag that is meant where a fault is in a field.
-func inFlags(err error) error {
+// nameFlag names the flag that corresponds to the field of an error.
+func nameFlag(err error) error {
 	var fault *aomcheck.FieldError
 	if !errors.As(err, &fault) {
 		return err
@@ -253,7 +264,7 @@ func inFlags(err error) error {
 		where += ": "
 	}
 	switch {
-	case varied(fault):
+	case isAxisError(fault):
 		field, where = "sweep", strings.TrimPrefix(fault.Field, "vary")+": "
 		where = strings.TrimPrefix(strings.TrimPrefix(where, " "), ": ")
 	case fault.Field == "objective.kind":
@@ -264,24 +275,24 @@ func inFlags(err error) error {
 	return cli.UsageError("--%s: %s%s", field, where, fault.Why)
 }
 
-// varied says that a fault is in an axis of a region, which only a flag can give.
-func varied(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
+// isAxisError reports whether an error is in an axis of a region, which only a flag can give.
+func isAxisError(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
 
-// options are how the flags want the answer looked for.
-func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
+// searchOptions returns the options of the search.
+func (f *verifyFlags) searchOptions(env *cli.Env) (aomcheck.Options, error) {
 	o := aomcheck.Options{Limit: f.limit, Simulate: f.simulate}
 	o.Ask(f.solver)
 	if f.limit <= 0 {
 		return o, cli.UsageError("--time-limit: %v is not a positive time", f.limit)
 	}
 	if f.simulate < 0 {
-		return o, cli.UsageError("--simulate: %d is negative; 0 is for none", f.simulate)
+		return o, cli.UsageError("--simulate: %d is negative; use 0 for none", f.simulate)
 	}
 	if err := cli.RefuseAnyExisting(f.force, f.dump, f.svg); err != nil {
 		return o, err
 	}
 	if f.dump != "" {
-		o.Dump = func(script []byte) error { return f.write(env, f.dump, withoutModel(script)) }
+		o.Dump = func(script []byte) error { return f.writeFile(env, f.dump, withoutModel(script)) }
 	}
 	if !f.quiet {
 		o.Progress = func(line string) { fmt.Fprintln(env.Stderr, line) }
@@ -289,9 +300,9 @@ func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 	return o, nil
 }
 
-// verify answers one problem and prints the verdict.
-func (f *verifyFlags) verify(ctx context.Context, env *cli.Env, p aomcheck.Problem) error {
-	o, err := f.options(env)
+// verifyProblem answers a problem and prints the verdict.
+func (f *verifyFlags) verifyProblem(ctx context.Context, env *cli.Env, p aomcheck.Problem) error {
+	o, err := f.searchOptions(env)
 	if err != nil {
 		return err
 	}
@@ -308,20 +319,20 @@ func (f *verifyFlags) verify(ctx context.Context, env *cli.Env, p aomcheck.Probl
 		}
 		v.Notes = append(v.Notes, tightNote(tight))
 		if stopped {
-			v.Notes = append(v.Notes, "interrupted: a lower bound may hold, too")
+			v.Notes = append(v.Notes, "interrupted: a lower bound may hold as well")
 		}
 	}
-	if err := errors.Join(f.show(env, v), f.draw(env, v)); err != nil {
+	if err := errors.Join(f.showVerdict(env, v), f.drawPaths(env, v)); err != nil {
 		return err
 	}
 	if stopped {
-		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; what is shown is what was done until then")}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; what is shown is partial")}
 	}
 	return answerError(v.Answer)
 }
 
-// write puts a file that was asked for and says so.
-func (f *verifyFlags) write(env *cli.Env, path string, data []byte) error {
+// writeFile writes a requested file and reports it.
+func (f *verifyFlags) writeFile(env *cli.Env, path string, data []byte) error {
 	if err := renameio.WriteFile(path, data, 0o644); err != nil {
 		return err
 	}
@@ -331,7 +342,7 @@ func (f *verifyFlags) write(env *cli.Env, path string, data []byte) error {
 	return nil
 }
 
-// verifyError says in one word what a signal ended before there was an answer.
+// verifyError turns an interruption before an answer into its own error.
 func verifyError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; no answer")}
@@ -363,7 +374,7 @@ for all; otherwise they are rejected with a counter-example (4), or the time lim
 			if running == "" || added == "" {
 				return cli.UsageError("admit needs -f RUNNING and --add NEW")
 			}
-			return f.admit(cmd.Context(), env, running, added)
+			return f.admitClusters(cmd.Context(), env, running, added)
 		},
 	}
 	cmd.Flags().StringVarP(&running, "file", "f", "", "YAML file with the running problem")
@@ -373,7 +384,7 @@ for all; otherwise they are rejected with a counter-example (4), or the time lim
 	return cmd
 }
 
-func (f *verifyFlags) admit(ctx context.Context, env *cli.Env, running, added string) error {
+func (f *verifyFlags) admitClusters(ctx context.Context, env *cli.Env, running, added string) error {
 	p, err := readProblem(running)
 	if err != nil {
 		return err
@@ -384,22 +395,22 @@ func (f *verifyFlags) admit(ctx context.Context, env *cli.Env, running, added st
 	}
 	newcomers, err := aomcheck.ParseClusters(data)
 	if err != nil {
-		return inFile(added, err)
+		return nameFile(added, err)
 	}
-	o, err := f.options(env)
+	o, err := f.searchOptions(env)
 	if err != nil {
 		return err
 	}
 	a, err := aomcheck.Admit(ctx, p, newcomers, o)
 	if err != nil {
-		return inFile(running+" with "+added, verifyError(err))
+		return nameFile(running+" with "+added, verifyError(err))
 	}
 	if f.format == cli.JSON {
 		err = cli.WriteJSON(env.Stdout, admissionDocument(a))
 	} else {
 		err = printVerdict(env, admissionLine(a)+"\n", a.Together)
 	}
-	if err := errors.Join(err, f.draw(env, a.Together)); err != nil {
+	if err := errors.Join(err, f.drawPaths(env, a.Together)); err != nil {
 		return err
 	}
 	return answerError(a.Together.Answer)
@@ -414,12 +425,13 @@ func admissionLine(a *aomcheck.Admission) string {
 	case a.Running == nil || a.Running.Answer == aomcheck.Unknown:
 		return "REJECTED: the objective breaks with the new clusters"
 	case a.Running.Answer == aomcheck.Violated:
-		return "REJECTED: the objective breaks with the new clusters; it breaks without them, too"
+		return "REJECTED: the objective breaks with the new clusters; it breaks without them as well"
 	}
 	return "REJECTED: the objective holds without the new clusters and breaks with them"
 }
 
-// withoutModel turns the script's query for values into a comment: solvers fail it when the answer is unsat.
+// withoutModel turns the script's query for values into a comment, because solvers fail on it if the answer is unsat.
 func withoutModel(script []byte) []byte {
-	return bytes.Replace(script, []byte("\n(get-value "), []byte("\n; after an answer of sat, the values are: (get-value "), 1)
+	return bytes.Replace(script, []byte("\n(get-value "),
+		[]byte("\n; after an answer of sat, the values are: (get-value "), 1)
 }

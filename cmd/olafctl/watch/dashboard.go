@@ -1,4 +1,4 @@
-// Package watch shows a run on a dashboard, or line by line, while a command measures beside it.
+// Package watch shows a run on a dashboard, or line by line, while a command measures.
 package watch
 
 import (
@@ -29,16 +29,16 @@ import (
 	"github.com/olafctl/olaf/tui/queues"
 )
 
-// OneScreen refuses to print lines where a dashboard is drawn.
+// OneScreen rejects -o jsonl with a dashboard on the same terminal.
 func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
 	if tui && env.Terminal && out == cli.JSONL {
-		return cli.UsageError("--tui draws where -o jsonl prints; leave one of them out")
+		return cli.UsageError("--tui and -o jsonl both use the terminal; leave one of them out")
 	}
 	return nil
 }
 
-// Report is what write writes for a view, as a dashboard's report. An error of write becomes its last line.
-func Report(write func(io.Writer, text.View) error) *tui.Report {
+// NewReport returns a dashboard's report with the text that write produces. An error becomes its last line.
+func NewReport(write func(io.Writer, text.View) error) *tui.Report {
 	return tui.NewReport(func(width int) []string {
 		var page bytes.Buffer
 		if err := write(&page, text.View{Width: width}); err != nil {
@@ -60,8 +60,8 @@ type Dashboard struct {
 	workbook func(context.Context) (string, error)
 	figures  func(context.Context) (string, error)
 	Watch    cli.MetricsFlag
-	Beside   bool   // bench sets ages beside the twin's, which is what is shown
-	measured string // the device of that bench, where it is not the one that is shown
+	Beside   bool   // the bench compares ages with those of the twin, which the dashboard shows
+	measured string // the bench's device, if the dashboard shows another one
 }
 
 // Clock is the wall clock of a session on a screen.
@@ -82,20 +82,22 @@ func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// Show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
-func (d *Dashboard) Show(ctx context.Context, plan *bench.Plan) error {
-	return d.Play(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
-		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed, d.View.Paused, NewClock(d.Env.Now))
+// ShowPlan opens a session and shows it until the user leaves or ctx ends. The device is released in both cases.
+func (d *Dashboard) ShowPlan(ctx context.Context, plan *bench.Plan) error {
+	return d.PlaySession(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
+		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed,
+			d.View.Paused, NewClock(d.Env.Now))
 	})
 }
 
-// Play shows what open opens until the person leaves or ctx ends.
-func (d *Dashboard) Play(ctx context.Context, open func(context.Context, slowmotion.Speed) (*slowmotion.Player, error)) (err error) {
-	speed, err := d.speed()
+// PlaySession shows the session that open returns until the user leaves or ctx ends.
+func (d *Dashboard) PlaySession(ctx context.Context,
+	open func(context.Context, slowmotion.Speed) (*slowmotion.Player, error)) (err error) {
+	speed, err := d.parseSpeed()
 	if err != nil {
 		return err
 	}
-	options, err := d.View.Options(d.Env)
+	options, err := d.View.DashboardOptions(d.Env)
 	if err != nil {
 		return err
 	}
@@ -112,32 +114,33 @@ func (d *Dashboard) Play(ctx context.Context, open func(context.Context, slowmot
 		wg.Wait()
 		err = errors.Join(err, player.Close())
 	}()
-	monitor, unwatch, err := d.Watch.Start(ctx, d.Env)
+	monitor, unwatch, err := d.Watch.StartMonitor(ctx, d.Env)
 	if err != nil {
 		return err
 	}
 	defer unwatch()
-	monitor.Session(player.Snapshot)
+	monitor.AddSession(player.Snapshot)
 	if d.View.IsPlain(d.Env) {
-		return cli.GeneratorInterrupted(d.Tell(ctx, player))
+		return cli.MarkGeneratorInterrupted(d.PrintStates(ctx, player))
 	}
-	pages := queues.New(queues.Options{Source: player, Bench: d.Bench, Workbook: d.workbook, Figures: d.figures, Demo: d.Demo, Beside: d.Beside, Measured: d.measured})
-	return d.run(ctx, tui.New(pages, options))
+	pages := queues.New(queues.Options{Source: player, Bench: d.Bench, Workbook: d.workbook, Figures: d.figures,
+		Demo: d.Demo, Beside: d.Beside, Measured: d.measured})
+	return d.runProgram(ctx, tui.New(pages, options))
 }
 
-func (d *Dashboard) run(ctx context.Context, f *tui.Frame) error {
-	_, err := d.View.Program(ctx, f).Run()
+func (d *Dashboard) runProgram(ctx context.Context, f *tui.Frame) error {
+	_, err := d.View.NewProgram(ctx, f).Run()
 	if ctx.Err() != nil {
-		return cli.GeneratorInterrupted(context.Canceled)
+		return cli.MarkGeneratorInterrupted(context.Canceled)
 	}
 	return err
 }
 
-// plainInterval is how often the linear stream says how things are.
+// plainInterval is the interval between lines when there is no dashboard.
 const plainInterval = time.Second
 
-// Tell writes the linear stream until the run is over.
-func (d *Dashboard) Tell(ctx context.Context, player *slowmotion.Player) error {
+// PrintStates prints the state of the run as lines until it is over.
+func (d *Dashboard) PrintStates(ctx context.Context, player *slowmotion.Player) error {
 	out := queues.NewPlain(d.Env.Stdout)
 	ticker := time.NewTicker(plainInterval / 10)
 	defer ticker.Stop()
@@ -160,7 +163,7 @@ func (d *Dashboard) Tell(ctx context.Context, player *slowmotion.Player) error {
 	}
 }
 
-func (d *Dashboard) speed() (slowmotion.Speed, error) {
+func (d *Dashboard) parseSpeed() (slowmotion.Speed, error) {
 	if d.View.Speed == "max" {
 		return slowmotion.AsFastAsPossible, nil
 	}
@@ -174,7 +177,7 @@ func (d *Dashboard) speed() (slowmotion.Speed, error) {
 	return slowmotion.Speed(speed), nil
 }
 
-// steppedSource carries commands out at once, so that a recording is the same every time.
+// steppedSource obeys commands immediately, so that a recording is reproducible.
 type steppedSource struct {
 	*slowmotion.Player
 	ctx context.Context
@@ -185,8 +188,8 @@ func (s steppedSource) Do(c slowmotion.Command) bool {
 	return true
 }
 
-// Film writes the tour as a picture.
-func (d *Dashboard) Film(ctx context.Context, plan *bench.Plan, path string) error {
+// RecordTour writes the tour as an animated picture.
+func (d *Dashboard) RecordTour(ctx context.Context, plan *bench.Plan, path string) error {
 	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{}, slowmotion.RealTime, true, NewClock(d.Env.Now))
 	if err != nil {
 		return err
@@ -207,9 +210,9 @@ func (d *Dashboard) Film(ctx context.Context, plan *bench.Plan, path string) err
 	return nil
 }
 
-// Beside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
-// before it is done ends it.
-func Beside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (bench.Report, error) {
+// RunBeside runs an experiment while the terminal shows one of its runs in slow motion. Leaving the dashboard early
+// stops the experiment.
+func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (bench.Report, error) {
 	if err := env.Devices.Check(d.Device, testbed.Copies); err != nil {
 		if !d.Beside {
 			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.Device)
@@ -227,38 +230,38 @@ func Beside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b 
 		if err != nil {
 			return nil, err
 		}
-		return loop.Besides(ctx)
+		return loop.ShowBeside(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b.start(ctx)
-	d.Env, d.Bench, d.workbook, d.figures = env, b.state, b.workbook, b.figures
-	shown := d.Show(ctx, plan)
-	if !b.finished() {
+	b.startRun(ctx)
+	d.Env, d.Bench, d.workbook, d.figures = env, b.latestState, b.writeWorkbook, b.drawFigures
+	shown := d.ShowPlan(ctx, plan)
+	if !b.isFinished() {
 		stop()
 	}
 	b.wg.Wait()
 	return b.report, errors.Join(b.Err, shown)
 }
 
-// Background is an experiment that runs beside the dashboard.
+// Background is an experiment that runs while the dashboard is shown.
 type Background struct {
 	Run    func(context.Context) (bench.Report, error)
-	Look   func() (done, total int) // progress; never waits
-	Rows   func() []results.Row     // so far; nil of what nobody asks for
+	Look   func() (done, total int) // progress; never blocks
+	Rows   func() []results.Row     // rows so far; nil if they are not shown
 	wg     sync.WaitGroup
 	result atomic.Pointer[queues.Bench]
-	report bench.Report // after wg
+	report bench.Report // valid after wg
 	Err    error
 }
 
-func (b *Background) start(ctx context.Context) {
+func (b *Background) startRun(ctx context.Context) {
 	b.wg.Go(func() {
 		b.report, b.Err = b.Run(ctx)
-		final := b.progress()
+		final := b.readProgress()
 		final.Finished, final.Err = true, b.Err
 		if b.report != nil {
-			final.Report = Report(b.report.WriteText)
+			final.Report = NewReport(b.report.WriteText)
 			if b.Err == nil {
 				final.Err = b.report.Err()
 			}
@@ -267,7 +270,7 @@ func (b *Background) start(ctx context.Context) {
 	})
 }
 
-func (b *Background) progress() *queues.Bench {
+func (b *Background) readProgress() *queues.Bench {
 	done, total := b.Look()
 	state := &queues.Bench{Done: done, Total: total}
 	if b.Rows != nil {
@@ -276,18 +279,18 @@ func (b *Background) progress() *queues.Bench {
 	return state
 }
 
-func (b *Background) finished() bool { return b.result.Load() != nil }
+func (b *Background) isFinished() bool { return b.result.Load() != nil }
 
-func (b *Background) state() *queues.Bench {
+func (b *Background) latestState() *queues.Bench {
 	if final := b.result.Load(); final != nil {
 		return final
 	}
-	return b.progress()
+	return b.readProgress()
 }
 
-// outcome is what a finished experiment found, if it has runs.
-func (b *Background) outcome(form string) (*sheets.Result, error) {
-	if !b.finished() {
+// finishedResult returns the result of a finished experiment with runs.
+func (b *Background) finishedResult(form string) (*sheets.Result, error) {
+	if !b.isFinished() {
 		return nil, errors.New("the experiment is still running")
 	}
 	b.wg.Wait()
@@ -298,9 +301,9 @@ func (b *Background) outcome(form string) (*sheets.Result, error) {
 	return report.Result(), nil
 }
 
-// workbook writes the results of a finished experiment.
-func (b *Background) workbook(context.Context) (string, error) {
-	r, err := b.outcome("workbook")
+// writeWorkbook writes the results of a finished experiment.
+func (b *Background) writeWorkbook(context.Context) (string, error) {
+	r, err := b.finishedResult("workbook")
 	if err != nil {
 		return "", err
 	}
@@ -311,9 +314,9 @@ func (b *Background) workbook(context.Context) (string, error) {
 	return cli.SaveView("olafctl-results.xlsx", book.Bytes())
 }
 
-// figures draws the results of a finished experiment into a new folder.
-func (b *Background) figures(context.Context) (string, error) {
-	r, err := b.outcome("figures")
+// drawFigures draws the results of a finished experiment into a new folder.
+func (b *Background) drawFigures(context.Context) (string, error) {
+	r, err := b.finishedResult("figures")
 	if err != nil {
 		return "", err
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// DrawFigures draws every figure of a report into a folder, in every format. Without a folder it draws nothing.
+// DrawFigures draws every figure of a report into a folder, in every format. Without a folder it does nothing.
 func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r bench.Report) error {
 	if folder == "" {
 		return nil
 	}
 	laid, ok := r.(interface{ Sheets() []table.Sheet })
 	if !ok {
-		return fmt.Errorf("%s has nothing to draw for --plots", experiment)
+		return fmt.Errorf("%s has no figures for --plots", experiment)
 	}
 	var targets []export.Target
 	for _, s := range laid.Sheets() {
@@ -46,13 +46,14 @@ func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r b
 	return nil
 }
 
-// RefusePlots refuses a folder with figures of an experiment before it runs; how many it will draw nobody knows yet.
+// RefusePlots rejects a folder that already contains figures of an experiment. It is called before the run, when the
+// number of figures is still unknown.
 func RefusePlots(folder, experiment string, force bool) error {
 	if folder == "" {
 		return nil
 	}
 	if about, err := os.Stat(folder); err == nil && !about.IsDir() {
-		return cli.UsageError("--plots %s: it is a file; give a folder", folder)
+		return cli.UsageError("--plots %s: it is a file, not a folder", folder)
 	}
 	for _, ending := range figure.Formats() {
 		names, err := filepath.Glob(filepath.Join(folder, paper.FileName(experiment)+"-[0-9]*."+ending))

@@ -41,7 +41,7 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 			t.Errorf("%s the run: %v", name, err)
 		}
 	}
-	if err := RefusePlots(old, "fig7", false); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "give a folder") {
+	if err := RefusePlots(old, "fig7", false); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "not a folder") {
 		t.Errorf("a file as the folder: %v", err)
 	}
 	if kept, _ := os.ReadFile(old); string(kept) != "edited" {
@@ -58,12 +58,12 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	}
 }
 
-// TestFiguresOfADashboard holds that the dashboard draws a finished experiment as export does, into a folder of its own.
+// TestFiguresOfADashboard checks that the dashboard draws a finished experiment as export does, into a new folder.
 func TestFiguresOfADashboard(t *testing.T) {
 	raced.Skip(t)
 	t.Chdir(t.TempDir())
 	b := new(Background)
-	if _, err := b.figures(t.Context()); err == nil {
+	if _, err := b.drawFigures(t.Context()); err == nil {
 		t.Error("figures of an experiment that still runs")
 	}
 	s := bench.DefaultSpec(system.All())
@@ -75,7 +75,7 @@ func TestFiguresOfADashboard(t *testing.T) {
 	b.report = report
 	b.result.Store(&queues.Bench{Finished: true})
 	for _, want := range []string{"olafctl-figures", "olafctl-figures-2"} {
-		folder, err := b.figures(t.Context())
+		folder, err := b.drawFigures(t.Context())
 		if err != nil || folder != want {
 			t.Errorf("%s, %v", folder, err)
 		}

@@ -19,16 +19,16 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Loop is a run of hosts that wait for a switch, before the eyes of a person.
+// Loop shows a run of hosts that wait for a switch.
 type Loop struct {
 	Env   *cli.Env
 	View  cli.ViewFlags
-	About loops.Options // of the run, but for where it comes from and what is beside it
+	About loops.Options // of the run; the source and the other runs are added later
 	Play  func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error)
-	Runs  *Background // all runs, which are measured beside it; nil for none
+	Runs  *Background // all runs, measured meanwhile; nil for none
 }
 
-// NewLoop is of a run of a bench. The error says that there is no such run.
+// NewLoop prepares run index for the dashboard; it fails if the plan has no such run.
 func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs *Background) (*Loop, error) {
 	if index < 0 || index >= len(plan.Seeds) {
 		return nil, cli.UsageError("--index %d: there are runs 0 to %d", index, len(plan.Seeds)-1)
@@ -46,9 +46,9 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 	}, nil
 }
 
-// Show plays the run until the person leaves, or it is told to its end as text.
-func (w *Loop) Show(ctx context.Context) error {
-	whole, err := w.Play(ctx, nil) // where it ends, so that time has a scale
+// ShowRun plays the run until the user leaves, or prints it as text until it ends.
+func (w *Loop) ShowRun(ctx context.Context) error {
+	whole, err := w.Play(ctx, nil) // for its end, which scales the time
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (w *Loop) Show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options, err := w.View.Options(w.Env)
+	options, err := w.View.DashboardOptions(w.Env)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (w *Loop) Show(ctx context.Context) error {
 	defer stop()
 	player.StopWith(ctx)
 	if w.Runs != nil {
-		w.Runs.start(ctx)
+		w.Runs.startRun(ctx)
 	}
 	var played error
 	over := make(chan struct{})
@@ -76,14 +76,15 @@ func (w *Loop) Show(ctx context.Context) error {
 	}()
 	var shown error
 	if w.View.IsPlain(w.Env) {
-		shown = w.tell(ctx, player, over)
+		shown = w.printLines(ctx, player, over)
 	} else {
-		program := w.View.Program(ctx, tui.New(loops.New(w.options(player)), options), tea.WithInput(w.Env.Stdin), tea.WithOutput(w.Env.Screen()))
+		program := w.View.NewProgram(ctx, tui.New(loops.New(w.dashboardOptions(player)), options),
+			tea.WithInput(w.Env.Stdin), tea.WithOutput(w.Env.Screen()))
 		if _, shown = program.Run(); ctx.Err() != nil {
 			shown = context.Canceled
 		}
 	}
-	if w.Runs == nil || !w.Runs.finished() {
+	if w.Runs == nil || !w.Runs.isFinished() {
 		stop()
 	}
 	player.Stop()
@@ -91,8 +92,8 @@ func (w *Loop) Show(ctx context.Context) error {
 	return errors.Join(played, shown)
 }
 
-// options are what the dashboard shows.
-func (w *Loop) options(player *loops.Player) loops.Options {
+// dashboardOptions returns what the dashboard shows.
+func (w *Loop) dashboardOptions(player *loops.Player) loops.Options {
 	o := w.About
 	o.Source = player
 	if w.Runs == nil {
@@ -100,11 +101,11 @@ func (w *Loop) options(player *loops.Player) loops.Options {
 		return o
 	}
 	o.Runs = func() loops.Runs {
-		s := w.Runs.state()
+		s := w.Runs.latestState()
 		return loops.Runs{Done: s.Done, Total: s.Total}
 	}
 	o.Report = func() *tui.Report {
-		s := w.Runs.state()
+		s := w.Runs.latestState()
 		if s.Finished && s.Report == nil {
 			return tui.NewReport(func(int) []string { return []string{fmt.Sprint("no report: ", s.Err)} })
 		}
@@ -113,8 +114,8 @@ func (w *Loop) options(player *loops.Player) loops.Options {
 	return o
 }
 
-// tell says where the run is, now and then, until it is over.
-func (w *Loop) tell(ctx context.Context, player *loops.Player, over <-chan struct{}) error {
+// printLines prints the position of the run at an interval until it is over.
+func (w *Loop) printLines(ctx context.Context, player *loops.Player, over <-chan struct{}) error {
 	ticker := time.NewTicker(plainInterval)
 	defer ticker.Stop()
 	for {
@@ -137,14 +138,14 @@ func (w *Loop) tell(ctx context.Context, player *loops.Player, over <-chan struc
 	}
 }
 
-// Besides shows the run while all runs are measured, and returns what these came to.
-func (w *Loop) Besides(ctx context.Context) (bench.Report, error) {
-	shown := w.Show(ctx)
+// ShowBeside shows the run while all runs are measured, and returns their report.
+func (w *Loop) ShowBeside(ctx context.Context) (bench.Report, error) {
+	shown := w.ShowRun(ctx)
 	w.Runs.wg.Wait()
 	return w.Runs.report, errors.Join(w.Runs.Err, shown)
 }
 
-// PaceOf is what --speed says; without it a run takes about a minute.
+// PaceOf returns the pace of --speed; without it a run takes about a minute.
 func PaceOf(view *cli.ViewFlags, length olaf.Duration) (pace.Pace, error) {
 	switch view.Speed {
 	case "":
@@ -162,7 +163,8 @@ func PaceOf(view *cli.ViewFlags, length olaf.Duration) (pace.Pace, error) {
 	return pace.Pace{Speed: pace.Speed(speed.NS() / 1e9), Paused: view.Paused}, nil
 }
 
-// PaceLoop lets a loop take about a minute unless a speed was given: how long it lasts depends on everything.
+// PaceLoop clears the default speed for a loop, which then takes about a minute, because its length is not known
+// beforehand.
 func PaceLoop(cmd *cobra.Command, view *cli.ViewFlags, spec *bench.Spec) {
 	if spec.Loop != nil && !cmd.Flags().Changed("speed") {
 		view.Speed = ""

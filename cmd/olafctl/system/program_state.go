@@ -18,34 +18,35 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// heldDocument is a switch program on a device.
-type heldDocument struct {
-	Device  string    `json:"device"`
-	Running string    `json:"running"` // which program is in front of the queue
-	H       int       `json:"h,omitempty"`
-	Built   int       `json:"built_slots"`
-	Held    int       `json:"held_slots"`
-	Jobs    []heldJob `json:"jobs,omitempty"`   // that tables tell of
-	Untold  string    `json:"untold,omitempty"` // why no table was read
+// stateDocument describes the state of a switch program on a device.
+type stateDocument struct {
+	Device  string     `json:"device"`
+	Running string     `json:"running"` // the program in front of the queue
+	H       int        `json:"h,omitempty"`
+	Built   int        `json:"built_slots"`
+	Held    int        `json:"held_slots"`
+	Jobs    []stateJob `json:"jobs,omitempty"`   // from the tables
+	Untold  string     `json:"untold,omitempty"` // why no tables were read
 }
 
-// heldJob is a job as tables tell of it.
-type heldJob struct {
+// stateJob describes a job from its table entries.
+type stateJob struct {
 	Job     olaf.ClusterID  `json:"job"`
 	Members []olaf.WorkerID `json:"members"`
-	Fan     int             `json:"fan,omitempty"` // where an entry says it
+	Fan     int             `json:"fan,omitempty"` // if an entry sets it
 	First   int             `json:"first_slot,omitempty"`
-	Slots   int             `json:"slots,omitempty"` // of its own
-	Above   bool            `json:"above,omitempty"` // there is a switch above, to which its sums go
+	Slots   int             `json:"slots,omitempty"` // if the job has slots of its own
+	Above   bool            `json:"above,omitempty"` // sums go to a parent switch
 }
 
-// heldOn looks at a program on a device, and writes nothing there. The error is of kind olaf.Device where it is not built with the
-// program.
-func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Description) (h *heldDocument, err error) {
+// readState reads the state of a program on a device. The error is of kind olaf.Device if the device is not built with
+// it.
+func readState(ctx context.Context, env *cli.Env, address string, d *program.Description) (h *stateDocument,
+	err error) {
 	if d.Completes == "" {
-		return nil, cli.UsageError("-d %s: %s holds nothing anywhere; leave -d out", address, d.Name)
+		return nil, cli.UsageError("-d %s: %s keeps no state on a device; leave out -d", address, d.Name)
 	}
-	served := env.Devices.Check(address, testbed.Dialled) == nil // whose agent alone says what it is built with
+	served := env.Devices.Check(address, testbed.Dialled) == nil // only the agent knows what its device is built with
 	if !served {
 		if err := env.Devices.NotBuilt(address, d); err != nil {
 			return nil, err
@@ -63,11 +64,11 @@ func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Descri
 	if err := fpga.CheckProgramBuilt(dev, d); err != nil {
 		return nil, err
 	}
-	if h, err = heldBy(dev, env.Programs, d); err != nil {
+	if h, err = readRegisters(dev, env.Programs, d); err != nil {
 		return nil, err
 	}
 	if !served {
-		h.Untold = "the tables of a device that no agent serves begin empty with every command"
+		h.Untold = "a device without an agent starts every command with empty tables"
 		return h, nil
 	}
 	target, err := testbed.AgentTarget(address)
@@ -75,16 +76,17 @@ func heldOn(ctx context.Context, env *cli.Env, address string, d *program.Descri
 		return nil, err
 	}
 	tables, err := tablescmd.ReadTarget(ctx, env, target)
-	h.Jobs = jobsIn(&tables, d)
+	h.Jobs = collectJobs(&tables, d)
 	return h, err
 }
 
-// heldBy is what registers tell.
-func heldBy(dev fpga.Device, known []program.Description, d *program.Description) (*heldDocument, error) {
-	h := &heldDocument{Device: dev.Identity().Address}
+// readRegisters reads the state from the registers.
+func readRegisters(dev fpga.Device, known []program.Description, d *program.Description) (*stateDocument, error) {
+	h := &stateDocument{Device: dev.Identity().Address}
 	var running, fan, built, held uint32
 	for at, value := range map[uint32]*uint32{
-		regmap.AggregatorProgram: &running, regmap.AggregatorH: &fan, regmap.AggregatorBuiltSlots: &built, regmap.AggregatorOccupied: &held,
+		regmap.AggregatorProgram: &running, regmap.AggregatorH: &fan, regmap.AggregatorBuiltSlots: &built,
+		regmap.AggregatorOccupied: &held,
 	} {
 		var err error
 		if *value, err = dev.Read32(at); err != nil {
@@ -98,16 +100,18 @@ func heldBy(dev fpga.Device, known []program.Description, d *program.Description
 	return h, nil
 }
 
-// jobsIn are the jobs of a program that tables tell of. Members that none of its own names are those of multicast groups.
-func jobsIn(t *p4ctl.Tables, d *program.Description) (jobs []heldJob) {
+// collectJobs returns a program's jobs from its table entries. Jobs without member entries get the members of their
+// multicast group.
+func collectJobs(t *p4ctl.Tables, d *program.Description) (jobs []stateJob) {
 	var entries []program.Entry
 	for i := range t.Entries {
 		if e := &t.Entries[i]; e.Table.Program.Code == d.Code {
 			entries = append(entries, program.Entry{Table: e.Table.Place, Key: e.Key, Params: e.Params})
 		}
 	}
-	for _, j := range d.Jobs(entries, func(job olaf.ClusterID) []program.Member { return grouped(t, job) }) {
-		one := heldJob{Job: j.ID, Members: []olaf.WorkerID{}, Fan: j.Fan, First: j.Base, Slots: j.Slots, Above: j.Parent}
+	for _, j := range d.Jobs(entries, func(job olaf.ClusterID) []program.Member { return groupMembers(t, job) }) {
+		one := stateJob{Job: j.ID, Members: []olaf.WorkerID{}, Fan: j.Fan, First: j.Base, Slots: j.Slots,
+			Above: j.Parent}
 		for _, m := range j.Members {
 			one.Members = append(one.Members, m.Worker)
 		}
@@ -116,8 +120,8 @@ func jobsIn(t *p4ctl.Tables, d *program.Description) (jobs []heldJob) {
 	return jobs
 }
 
-// grouped are the members of a cluster's multicast group.
-func grouped(t *p4ctl.Tables, job olaf.ClusterID) (members []program.Member) {
+// groupMembers returns the members of a cluster's multicast group.
+func groupMembers(t *p4ctl.Tables, job olaf.ClusterID) (members []program.Member) {
 	for _, c := range t.Clusters {
 		for _, g := range t.Groups {
 			if c.ID != job || g.ID != c.Group {
@@ -131,13 +135,14 @@ func grouped(t *p4ctl.Tables, job olaf.ClusterID) (members []program.Member) {
 	return members
 }
 
-func (h *heldDocument) write(w io.Writer, name string) {
+func (h *stateDocument) write(w io.Writer, name string) {
 	fmt.Fprintf(w, "on\t%s\n", h.Device)
 	if h.Running != name {
-		fmt.Fprintf(w, "runs\t%s; %s is built in, and neither holds anything nor has an H\n", h.Running, name)
+		fmt.Fprintf(w, "runs\t%s; %s is built in, but has no state and no H\n", h.Running, name)
 	} else {
 		fmt.Fprintf(w, "H\t%d\n", h.H)
-		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl device reg slots -d %s' lists them\n", h.Held, h.Built, h.Device)
+		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl device reg slots -d %s' lists them\n", h.Held, h.Built,
+			h.Device)
 	}
 	if h.Untold != "" {
 		fmt.Fprintf(w, "members\tnot known: %s\n", h.Untold)
@@ -145,12 +150,12 @@ func (h *heldDocument) write(w io.Writer, name string) {
 		fmt.Fprintf(w, "members\tnone: no table names any\n")
 	}
 	for i := range h.Jobs {
-		fmt.Fprintf(w, "%s\t%s\n", first(i, "members"), h.Jobs[i].line())
+		fmt.Fprintf(w, "%s\t%s\n", headFirst(i, "members"), h.Jobs[i].lineText())
 	}
 }
 
-// line is a job in words.
-func (j *heldJob) line() string {
+// lineText describes a job in one line.
+func (j *stateJob) lineText() string {
 	workers := make([]string, len(j.Members))
 	for i, m := range j.Members {
 		workers[i] = "w" + strconv.Itoa(int(m))
