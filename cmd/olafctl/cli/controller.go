@@ -35,7 +35,7 @@ func (f *ControllerFlags) AddConfirm(cmd *cobra.Command) {
 	f.confirm.Add(cmd)
 }
 
-// askFor asks whether to carry out a plan that changes or deletes entries.
+// confirmPlan asks whether to carry out a plan that changes or deletes entries.
 func (f *ControllerFlags) confirmPlan(ctx context.Context, env *Env, plan p4ctl.Plan) error {
 	added, changed, deleted := plan.Count()
 	if f.confirm == nil || f.DryRun || changed+deleted == 0 {

@@ -222,7 +222,7 @@ func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *swee
 	return cells, nil
 }
 
-// assemble returns an experiment's verdicts from the results, computing what is left here.
+// assembleExperiment returns an experiment's verdicts from the results, computing what is left here.
 func (f *reproduceFlags) assembleExperiment(ctx context.Context, e *experiments.Experiment,
 	done map[string]json.RawMessage) (experiments.Judged, error) {
 	o := f.options

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// repeatDocument makes a document again from its plan and compares it. It returns how many runs that took, 0 where there is no plan, and
-// the names of fields that are new in it.
+// repeatDocument runs a document's plan again and compares the documents. It returns the number of runs, 0 without a
+// plan, and the names of new fields.
 func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs int, news []string, err error) {
 	if !archive.HasDocumentOnly(f) {
 		return 0, nil, nil
@@ -35,7 +35,7 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 		report, runs, err = repeatShared(ctx, env, f)
 	case kind.Jobs != nil:
 		report, runs, err = repeatJob(ctx, env, f)
-	default: // of a sweep, which repeats its cells
+	default: // a sweep repeats its cells
 		return 0, nil, nil
 	}
 	if err != nil {

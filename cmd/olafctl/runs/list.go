@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// listedRun is a kept run with what tells it apart from the others.
+// listedRun is a kept run with what distinguishes it from others.
 type listedRun struct {
 	store.Entry
-	Differs string `json:"differs"` // from what its command does by default
+	Differs string `json:"differs"` // from the command's defaults
 	Found   string `json:"found"`   // its headline numbers
 }
 
@@ -68,7 +68,8 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	return list
 }
 
-// remembered returns what its user knows the run by: the note, which a narrow page cuts last, and what was asked for.
+// description returns what identifies the run for its user: the note, which a narrow page cuts last, and the options
+// that differ.
 func (r *listedRun) remembered() string {
 	switch {
 	case r.Note == "":
@@ -79,7 +80,7 @@ func (r *listedRun) remembered() string {
 	return r.Note + " · " + r.Differs
 }
 
-// outcome is what was found, behind what a reader must know of it.
+// outcome returns the findings after a warning, if there is one.
 func (r *listedRun) outcome() string {
 	warning := map[string]string{"no": "INVALID", "partial": "partial", text.Missing: string(r.State)}[validity(&r.Entry)]
 	if warning == "" || r.Found == "" {
@@ -98,7 +99,7 @@ func validity(e *store.Entry) string {
 	return map[bool]string{true: "yes", false: "no"}[e.Valid]
 }
 
-// ageOf is how long ago something started, in the largest unit of which there is more than one, down to minutes.
+// ageOf returns the time since started, in the largest unit with a value above one, down to minutes.
 func ageOf(started string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -116,7 +117,8 @@ func ageOf(started string, now time.Time) string {
 	return "now"
 }
 
-// lookInto reads what a run was and what it found. What can't be read is left empty: a list is no place to fail.
+// lookInto returns how a run differs from its command's defaults, and its findings. What cannot be read stays empty, so
+// that the list does not fail.
 func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found string) {
 	f, err := s.Load(e.ID)
 	if err != nil {
@@ -139,7 +141,7 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	return differs, text.Brief(&b)
 }
 
-// summariseDocument summarises the document of another kind of run; a kind without a summary has none.
+// summariseDocument returns the summary of another kind of run; empty if the kind has none.
 func summariseDocument(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
 	if f.ReadJSON(archive.DocumentFile, &raw) != nil {
@@ -152,11 +154,11 @@ func summariseDocument(env *cli.Env, f *store.Folder) string {
 	return r.Brief()
 }
 
-// outputs are flags that decide nothing of a result, each with whether it takes a value.
+// outputs lists flags that do not affect a result, and whether each takes a value.
 var outputs = map[string]bool{"-o": true, "--output": true, "--store": true, "--xlsx": true, "--report": true, "--pcap": true, "--plots": true,
 	"-q": false, "--quiet": false, "--keep": false, "--force": false, "--tui": false, "--explain": false}
 
-// asked is a command line without the program, the command, and what decides nothing of the result.
+// trimCommand returns a command line without the program, the command, and flags that do not affect the result.
 func asked(command []string) (words []string) {
 	for i := 1; i < len(command); i++ {
 		name, _, joined := strings.Cut(command[i], "=")
@@ -172,8 +174,8 @@ func asked(command []string) (words []string) {
 	return words
 }
 
-// specDiffers names what the specification of a bench has otherwise than its experiment, as key=value; ok is false of
-// what is no bench.
+// specDiffers returns the fields in which a bench's specification differs from its experiment, as key=value. ok is
+// false if it is not a bench.
 func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	var config struct {
 		Spec json.RawMessage `json:"spec"`
@@ -203,7 +205,7 @@ func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	return strings.Join(parts, " "), true
 }
 
-// leaf is the value at a path, none where there is nothing.
+// leaf returns the value at a path, or "none".
 func leaf(leaves [][2]string, path string) string {
 	for _, kv := range leaves {
 		if kv[0] == path && kv[1] != "" {
@@ -213,7 +215,7 @@ func leaf(leaves [][2]string, path string) string {
 	return "none"
 }
 
-// merged joins the leaves of a list by commas.
+// joinLists joins the leaves of a list with commas.
 func merged(leaves [][2]string) (out [][2]string) {
 	for _, kv := range leaves {
 		key, _, _ := strings.Cut(kv[0], "[")

@@ -56,7 +56,7 @@ unique beginning of it, or "last".`,
 	return cmd
 }
 
-// newRunsListCmd is what runs does without a verb.
+// newRunsListCmd returns the command that runs is without a subcommand.
 func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
@@ -107,7 +107,7 @@ func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-// comparisonFlags say how a comparison is printed.
+// comparisonFlags are the flags for how a comparison is printed.
 type comparisonFlags struct {
 	out           cli.Format
 	all, markdown bool
@@ -167,7 +167,7 @@ func Side(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	return SideIn(env, f)
 }
 
-// SideIn is a side of a comparison, of a run of the store.
+// SideIn returns a kept run as a side of a comparison.
 func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepcmd.NewSide(env, f)
@@ -215,7 +215,7 @@ type verification struct {
 	Report   []string `json:"report"`           // what was checked and what could not be, a line each
 }
 
-// printVerification verifies a run and prints the outcome as a document, whether it is verified or not.
+// printVerification verifies a run and prints the outcome as a document, also after a failure.
 func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
 	var page bytes.Buffer
 	quiet := *env
@@ -231,7 +231,7 @@ func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *sto
 	return errors.Join(cli.WriteJSON(env.Stdout, d), err)
 }
 
-// verifyRun holds a kept run to its digests, its frames, its exports and its plan.
+// verifyRun checks a kept run against its digests, frames, exports and plan.
 func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
 	proof, err := archive.Verify(f, env.Declared)
 	if err != nil {
@@ -273,17 +273,17 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	return nil
 }
 
-// newSinceKept is said of what this olafctl measures and the one that kept the run did not.
+// newSinceKept introduces what this olafctl measures and the one that kept the run did not.
 const newSinceKept = "new since it was kept, so not compared"
 
-// remark names what is not as the words of a verification say; nothing of no names.
+// remark prints a list of names with an introduction, if there are any.
 func remark(env *cli.Env, what string, names []string) {
 	if len(names) > 0 {
 		fmt.Fprintf(env.Stdout, "%s: %s\n", what, strings.Join(names, ", "))
 	}
 }
 
-// verifyDocument holds a run of which only the document is kept to its plan.
+// verifyDocument checks a run of which only the document is kept against its plan.
 func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	again, news, err := repeatDocument(ctx, env, f)
 	if err != nil {
@@ -334,7 +334,7 @@ func newRunsRmCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.WithStore(env, func(s *store.Store) error {
 				ids := make([]string, len(args))
-				for i, name := range args { // all must be there before one goes
+				for i, name := range args { // check all names before removing a run
 					var err error
 					if ids[i], err = s.Resolve(name); err != nil {
 						return err
@@ -396,11 +396,11 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-// mostDays is within what a time.Duration holds, 292 years.
+// maxDays is below the range of a time.Duration, 292 years.
 const mostDays = 100_000
 
-// ParseAge reads Go's durations, and days. More than can be counted is refused: it would come out as another age, or as
-// none, of which every run is older.
+// ParseAge parses a duration as Go does, or a number of days. It rejects ages that overflow, because every run would be
+// older.
 func ParseAge(s string) (time.Duration, error) {
 	if text, ok := strings.CutSuffix(s, "d"); ok {
 		days, err := olaf.ParseNumber(text)
@@ -413,7 +413,7 @@ func ParseAge(s string) (time.Duration, error) {
 	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, mostDays)
 }
 
-// newRunsReindexCmd keeps an old command working: the store once had an index to make again.
+// newRunsReindexCmd keeps a former command working; the store no longer has an index.
 func newRunsReindexCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reindex",

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainedFlags are for kept trainings, which are compared by their curves, and may be set against those of the other
-// kind.
+// trainedFlags are the flags for kept trainings, which are compared by their curves, also between real and simulated
+// ones.
 type trainedFlags struct {
 	between []string
 	plots   string
@@ -32,7 +32,7 @@ func (f *trainedFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// compare sets B beside A, and draws the curves of both if that was asked for.
+// compare compares B with A, and draws the curves of both with --plots.
 func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
 	sides, err := f.sides(env, s, names)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*c
 	return d, f.draw(env)
 }
 
-// sides are what is compared.
+// sides returns the sides of the comparison.
 func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
 		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","), strings.Join(onwire.Kinds(), ", "))
@@ -67,7 +67,7 @@ func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (side
 	return sides, nil
 }
 
-// side is side i.
+// side returns the side of argument i.
 func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
 	if !onwire.IsKept(folder) {
 		if len(f.between) > 0 || f.plots != "" {
@@ -87,10 +87,10 @@ func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare
 	return &trained.Side, nil
 }
 
-// plotted is what figures of comparisons are called.
+// plotted is the name of figures of comparisons.
 const plotted = "compare"
 
-// draw draws the curves of two trainings over each other.
+// draw draws the curves of two trainings in one figure.
 func (f *trainedFlags) draw(env *cli.Env) error {
 	if f.plots == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// SweepCommand is what can be varied of a simulated network.
+// SweepCommand returns the command that sweeps simulated networks.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: cells.Carrier{Systems: env.Systems}.Simulate}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
@@ -34,7 +34,7 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	return c
 }
 
-// networkCells makes topologies of what the flags of simulate say.
+// networkCells turns the flags of simulate into topologies.
 type networkCells struct {
 	topologyFlags
 	cmd   *cobra.Command
@@ -53,13 +53,14 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 	if n.given = options; file != "" {
 		n.args = []string{file}
 	}
-	return n, sweepcmd.SetOptions(n.cmd.Flags(), options) // some go only with what cells add
+	// ignore the error: some options are valid only with a cell's values
+	return n, sweepcmd.SetOptions(n.cmd.Flags(), options)
 }
 
-// Axes are none of its own.
+// Axes returns nil: the command has no axes without --sweep.
 func (n *networkCells) Axes([]string) []grid.Axis { return nil }
 
-// Cell is the topology of a cell.
+// Cell returns the topology of a cell.
 func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	one := newNetworkCells(n.waits.set)
 	var parameters, options []experimentsweep.Option
@@ -100,7 +101,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	return json.Marshal(&cell)
 }
 
-// jobCells are what flags say of a job on a preset's cluster.
+// jobCells are the flags of a job on a preset's cluster.
 type jobCells struct {
 	preset, system string
 	seed           uint64
@@ -109,7 +110,7 @@ type jobCells struct {
 	sharing        sharingFlags
 }
 
-// JobSweepCommand is what can be varied of such a job: one system a cell.
+// JobSweepCommand returns the command that sweeps such jobs, with one system per cell.
 func JobSweepCommand(set system.Set) *experimentsweep.Command {
 	carrier := cells.Carrier{Systems: set}
 	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField, Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
@@ -144,7 +145,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	}}
 }
 
-// one is the job of a cell.
+// buildSpec returns the job of a cell.
 func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
 	if f.preset == sharedPreset {
 		return f.shares(cmd)
@@ -162,12 +163,12 @@ func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
 	return specs[0], nil
 }
 
-// shares are the jobs of a cell that share a switch, in one way.
+// sharedSpec returns the jobs of a cell that share a switch, in a single way.
 func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
 	if err := refuseJobFlags(cmd, shared()); err != nil {
 		return nil, err
 	}
-	if !cmd.Flags().Changed(system.OptionSharing) { // systems are varied, of which not all have a choice
+	if !cmd.Flags().Changed(system.OptionSharing) { // a sweep may vary systems, not all of which have a choice
 		f.sharing.sharing = system.Static
 	}
 	g, err := f.sharing.grid(cmd, f.system, &f.job)
@@ -184,10 +185,11 @@ func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
 	return cells[0].Spec, nil
 }
 
-// gridCells are cells of jobs whose lists, where several jobs share a switch, are axes of their own.
+// gridCells are cells of jobs on a shared switch, whose lists of values become axes.
 type gridCells struct{ *sweepcmd.Cells[jobCells] }
 
-// Axes are ways to share, numbers of aggregators and losses, where there are several and nobody varies them.
+// Axes returns the ways to share, numbers of aggregators and losses, if there are several and the sweep does not vary
+// them.
 func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	f := &c.Base
 	if f.preset != sharedPreset {
@@ -203,7 +205,7 @@ func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	return own
 }
 
-// choosesSharing says whether jobs of every cell can share in more ways than one.
+// choosesSharing reports whether the jobs of every cell can share in several ways.
 func (c *gridCells) choosesSharing(given []string) bool {
 	if slices.Contains(given, sweepcmd.SystemField) {
 		return false
@@ -214,7 +216,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	}
 	s, err := c.Base.waits.set.Waiting().Find(name)
 	if err != nil {
-		return false // a cell says it better
+		return false // the cell returns a better error
 	}
 	mode, err := s.Mode("sync")
 	return err == nil && mode.Refuse(s, []string{system.OptionSharing}) == nil

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Sheets lays out a kept sweep; of runs that are kept one by one there is nothing to add.
+// Sheets lays out a kept sweep of phases. Runs that are kept individually need no sheets.
 func Sheets(document []byte) ([]table.Sheet, error) {
 	var kept struct {
 		Sweep *sweepDocument `json:"sweep"`
@@ -30,12 +30,12 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return kept.Sweep.sheets(), nil
 }
 
-// ReadBrief reads what a kept sweep of phases found, in a line.
+// ReadBrief reads the document of a kept sweep of phases, with only its summary.
 func ReadBrief(document []byte) (*result.Result, error) {
 	return &result.Result{Found: []string{briefOf(document)}}, nil
 }
 
-// briefOf says in a few words what a kept sweep of phases found; empty of other simulations.
+// briefOf summarises a kept sweep of phases in a few words; empty for other simulations.
 func briefOf(document []byte) string {
 	var kept struct {
 		Sweep *sweepDocument `json:"sweep"`
@@ -57,10 +57,11 @@ func briefOf(document []byte) string {
 	return brief
 }
 
-// sheets are the curves over the parameter and the map of phases.
+// sheets returns the curves over the parameter and the map of phases.
 func (s *sweepDocument) sheets() []table.Sheet { return append(s.figure().Sheets(), s.phaseMap()) }
 
-// phaseMap has a row for each value and a column for each part of a worker's period: the share of updates that arrive.
+// phaseMap returns the share of updates that arrive: a row for each value and a column for each part of a worker's
+// period.
 func (s *sweepDocument) phaseMap() table.Sheet {
 	sheet := table.Sheet{Name: "Sweep phases", Title: "Share of updates that arrive, by the worker's phase in its period",
 		Columns: []table.Column{{Header: s.Parameter, Unit: "ms", Format: table.General}}}
@@ -89,10 +90,10 @@ func phaseCell(share results.Float) table.Cell {
 	return table.N(100 * float64(share))
 }
 
-// sweepPanels are what the figure of a sweep shows, a panel each, by the names that a point gives its numbers.
+// sweepPanels lists the panels of a sweep's figure with the names of their metrics.
 var sweepPanels = []struct {
 	name, unit string
-	per        results.Float // of the document's unit
+	per        results.Float // scale from the document's unit
 	series     []sweepSeries
 }{
 	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},
@@ -103,7 +104,7 @@ var sweepPanels = []struct {
 
 type sweepSeries struct{ name, statistic string }
 
-// figure is the sweep as curves over its parameter.
+// figure returns the sweep as curves over its parameter.
 func (s *sweepDocument) figure() *result.Result {
 	f := &result.Result{Experiment: cli.SimulateName, Artefact: "Sweep"}
 	for _, panel := range sweepPanels {

@@ -19,17 +19,17 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// ClusterNames are the presets on whose clusters hosts wait for answers.
+// ClusterNames returns the presets with clusters of closed-loop workers.
 func ClusterNames() []string { return append(JobPresetNames(), sharedPreset) }
 
-// readJob puts what a file says of jobs below the flags that were given. Any other file stays an argument.
+// readJob reads a job file and sets the flags that are not given. Any other file stays an argument.
 func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, error) {
 	if len(args) != 1 || f.preset != "" {
 		return args, nil
 	}
 	text, err := os.ReadFile(args[0])
 	if err != nil || !job.IsFile(text) {
-		return args, nil // of a topology, which says itself what is wrong
+		return args, nil // topology files have their own errors
 	}
 	file, err := job.ParseFile(args[0], text)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 	return nil, f.takeJob(cmd, file)
 }
 
-// takeJob sets the flags that were not given as a file says.
+// takeJob sets the flags that are not given to the values in a file.
 func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	flags, names := cmd.Flags(), jobOptions(f.waits.set)
 	errs := []error{flags.Set("preset", file.Preset)}
@@ -72,13 +72,13 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	return errors.Join(errs...)
 }
 
-// jobOptions are the flags that a file can hold among its options.
+// jobOptions returns the flags that a file can contain as options.
 func jobOptions(set system.Set) []string {
 	names, _ := sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"preset", "seed", "queue"}, nil)
 	return names
 }
 
-// jobSchema describes files of jobs to editors, their options by the flags' own words.
+// jobSchema returns the JSON schema of job files, with the flags' usage texts.
 func jobSchema(set system.Set) ([]byte, error) {
 	options, flags := map[string]any{}, newJobCells(set).Cmd.Flags()
 	for _, name := range jobOptions(set) {
@@ -92,10 +92,10 @@ func jobSchema(set system.Set) ([]byte, error) {
 	return job.JSONSchema(ClusterNames(), options)
 }
 
-// jsonTypes are how values are written in a file, by the type of their flag; others are a text, a number, or nothing.
+// jsonTypes gives the JSON type for a flag's type; values of other flags may be strings or numbers.
 var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
 
-// expected are the rules of the file.
+// expectations returns the expectations in the file.
 func (f *jobFlags) expected() []string {
 	if f.read == nil {
 		return nil
@@ -103,7 +103,7 @@ func (f *jobFlags) expected() []string {
 	return f.read.Expect
 }
 
-// locate puts an error about what is expected into the line of the file that says it.
+// locate adds the file's line to an error about an expectation.
 func (f *jobFlags) locate(err error) error {
 	if field := olaf.FieldOf(err); f.read != nil && field != "" {
 		return f.read.In(field, err)
@@ -111,7 +111,7 @@ func (f *jobFlags) locate(err error) error {
 	return err
 }
 
-// printJob writes what would be played as a file. Its flags hold what was resolved.
+// printJob writes the resolved job as a file.
 func (f *simulateFlags) printJob(cmd *cobra.Command, env *cli.Env, names []string) error {
 	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed, Expect: slices.Concat(f.job.expected(), f.expect.Texts)}
 	for _, name := range names {

@@ -25,21 +25,21 @@ import (
 	"github.com/olafctl/olaf/tui/loops"
 )
 
-// jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
+// jobLimit is the least limit of virtual time for a job; an update takes some ten milliseconds.
 const jobLimit = 60 * olaf.Second
 
-// longestJob is how many seconds of virtual time a job is given at most, so that picoseconds can be counted.
+// longestJob is the greatest limit of virtual time for a job, in seconds, so that it fits in picoseconds.
 const longestJob = 8_000_000
 
-// jobFlags choose a job on such a cluster.
+// jobFlags are the flags of a job on such a cluster.
 type jobFlags struct {
-	*waitFlags       // those of the network
+	*waitFlags       // shared with networks
 	model, versus    string
 	workers, updates int
 	spread           float64
 	wireOnly         bool
 	preset           *jobPreset
-	read             *job.File // nil without one
+	read             *job.File // nil without a file
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
@@ -65,10 +65,10 @@ func modelNames() []string {
 	return names
 }
 
-// jobOnly are the flags that mean nothing to other networks.
+// jobOnly are flags that do not apply to other networks.
 var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
-// jobNever are the flags of other networks, and why they mean nothing to a job on a preset's cluster.
+// jobNever are flags of other networks, with the reason why they do not apply to a job on a preset's cluster.
 var jobNever = map[string]string{
 	"clusters": "it has one job, and --workers says of how many", "workers-per-cluster": "its job has --workers",
 	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes", "arrivals": answered,
@@ -85,7 +85,7 @@ const (
 	alone      = "its job has the switch to itself; jobs share that of --preset " + sharedPreset
 )
 
-// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for, and says why.
+// refuseJobFlags rejects flags of another kind of network, with the reason.
 func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {
@@ -102,7 +102,7 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	return wrong
 }
 
-// refuseFlag refuses a flag that means nothing to a preset.
+// refuseFlag rejects a flag that does not apply to a preset.
 func (p *jobPreset) refuseFlag(name string) error {
 	why, not := p.refuse[name]
 	if !not && !slices.Contains(p.takes, name) {
@@ -114,7 +114,7 @@ func (p *jobPreset) refuseFlag(name string) error {
 	return nil
 }
 
-// specs are the jobs that were asked for, the first of them the one that the others stand beside.
+// listSpecs returns the requested jobs. The first one is compared with the others.
 func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	if name == "" {
 		name = f.preset.system
@@ -152,7 +152,7 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	return specs, nil
 }
 
-// spec is the job of one system; options that mean nothing to it are refused only where it leads.
+// buildSpec returns the job of one system. Options that do not apply to it are errors only if it is the first.
 func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
 	s, err := f.set.Waiting().Find(name)
 	if open, there := f.set.Find(name); err != nil && there == nil {
@@ -184,34 +184,34 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 	return spec, nil
 }
 
-// jobReport is a report of jobs that is kept with its plan and held to expectations.
+// jobReport is a report of jobs that is kept with its plan and can be judged by expectations.
 type jobReport interface {
 	bench.Planned
 	Configurations() []results.Row
 }
 
-// jobWork is what simulate carries out of jobs on a preset's cluster.
+// jobWork is a set of jobs to simulate on a preset's cluster.
 type jobWork struct {
 	preset string
-	about  string      // of its first run, for who watches it
-	specs  []*job.Spec // all jobs, each for every seed; the first is watched
+	about  string      // of its first run, for the dashboard
+	specs  []*job.Spec // all jobs, each for every seed; the dashboard shows the first
 	seeds  []uint64
-	names  []string // of the flags that decide it
-	// tapped says that frames of the first are heard from now on.
+	names  []string // of the flags that determine it
+	// tapped must be called when the frames of the first job are captured.
 	tapped func()
-	// play carries them out. done is called after each run.
+	// play runs the jobs and calls done after each run.
 	play func(ctx context.Context, done func()) (jobReport, error)
 }
 
 func (w *jobWork) runs() int { return len(w.specs) * len(w.seeds) }
 
-// runJob simulates a job for every seed and prints what it did.
+// runJob simulates a job for every seed and prints its report.
 func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	f.job.preset = findJobPreset(f.preset)
 	return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
 }
 
-// runJobs is what happens to jobs on any preset's cluster.
+// runJobs simulates jobs on any preset's cluster.
 func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset, plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
 	if err := refuseJobFlags(cmd, preset); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 	return f.carryOutJobs(cmd.Context(), env, work)
 }
 
-// carryOutJobs plays, keeps, prints and judges.
+// carryOutJobs runs, keeps, prints and judges the jobs.
 func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jobWork) error {
 	if err := f.CheckStore(env); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 	return f.expect.JudgeRows(env, report.Configurations())
 }
 
-// playOrWatch plays all runs beside a dashboard or a progress bar.
+// playOrWatch runs all jobs with a dashboard or a progress bar.
 func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *jobWork) (jobReport, error) {
 	if !f.tui || !env.Terminal {
 		report, err := cli.PlayJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
@@ -304,7 +304,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 		Runs: &watch.Background{Look: look, Run: func(ctx context.Context) (bench.Report, error) {
 			made, err := work.play(ctx, func() { done.Add(1) })
 			if made == nil {
-				return nil, err // not a Report that holds nothing
+				return nil, err // not a non-nil Report with a nil pointer
 			}
 			report = made
 			return made, err
@@ -312,12 +312,12 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	}
 	_, err := w.ShowBeside(ctx)
 	if report != nil && w.Runs.Err == nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		err = nil // whoever left had seen enough; all runs are there
+		err = nil // the user left the dashboard, but all runs are complete
 	}
 	return report, leftEarly(report, err)
 }
 
-// leftEarly says that work was left, and whether something of it is there.
+// leftEarly marks an interruption, with or without results.
 func leftEarly(report jobReport, err error) error {
 	if report == nil {
 		return cli.MarkNothingToShow(err)
@@ -325,7 +325,7 @@ func leftEarly(report jobReport, err error) error {
 	return cli.MarkInterrupted(err)
 }
 
-// jobPlan is everything that was asked for.
+// jobPlan returns the requested jobs.
 func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	specs, err := f.job.specs(cmd, f.queue)
 	if err != nil {
@@ -353,18 +353,18 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
 		report, err := plan.Run(ctx, done)
 		if report == nil {
-			return nil, err // not a report that holds nothing
+			return nil, err // not a non-nil report with a nil pointer
 		}
 		by := cli.NewProvenance(env, f.began)
 		report.Provenance = &by
 		return report, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
-	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
+	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // the names that files use
 	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
 }
 
-// tryJobs says why jobs can't be played, or that they take long and nobody said that it is wanted.
+// tryJobs returns an error for jobs that cannot run, or that take long without --yes.
 func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 	if !f.yes {
 		if err := job.Patience(specs, f.runs); err != nil {
@@ -379,7 +379,7 @@ func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 	return nil
 }
 
-// seeds are those of all runs.
+// seeds returns the seeds of all runs.
 func (f *simulateFlags) seeds() (seeds []uint64) {
 	for i := range f.runs {
 		seeds = append(seeds, f.seed+uint64(i))
@@ -387,7 +387,7 @@ func (f *simulateFlags) seeds() (seeds []uint64) {
 	return seeds
 }
 
-// captureJob prepares the files of --pcap; without it there are none.
+// captureJob creates the files of --pcap; without the flag there are none.
 func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 	switch {
 	case f.pcap == "":
@@ -404,7 +404,7 @@ func (f *jobFlags) title(runs int) string {
 	return fmt.Sprintf("%s: %s, %s, %s", f.preset.name, f.preset.title(f), olaf.Plural(f.updates, "update"), olaf.Plural(runs, "seed"))
 }
 
-// jobConfig is what was asked for, as documents have it; systems say the rest of themselves.
+// jobConfig is the configuration in documents. Systems add their own.
 type jobConfig struct {
 	Preset   string   `json:"preset"`
 	Model    string   `json:"model,omitempty"`

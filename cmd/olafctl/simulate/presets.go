@@ -14,32 +14,32 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// jobPreset is a network whose hosts wait for answers.
+// jobPreset is a network of closed-loop workers.
 type jobPreset struct {
 	name   string
 	about  string
-	system string            // that leads where none is asked for
-	model  string            // where none is asked for; empty where it has one of its own
-	refuse map[string]string // flags that mean nothing to it alone, and why
-	takes  []string          // flags that mean something to it alone
-	// headline are the metrics that a sweep shows where nobody says; none for the command's own.
+	system string            // default system
+	model  string            // default model; empty if the preset has its own
+	refuse map[string]string // flags that do not apply to this preset, with the reason
+	takes  []string          // flags that apply only to this preset
+	// headline lists a sweep's default metrics; empty for the command's own.
 	headline []string
-	// prepare resolves what was not asked for.
+	// prepare sets defaults of flags that are not given.
 	prepare func(cmd *cobra.Command, f *jobFlags) error
-	// build makes a system's network and job, without what all presets have in common.
+	// build builds a system's network and job, except what all presets share.
 	build func(f *jobFlags, spec *job.Spec) error
-	// title and basis head the report; states is what else is to be said of a system.
+	// title and basis head the report; states returns a further statement about a system.
 	title  func(f *jobFlags) string
 	basis  func(f *jobFlags) string
 	states func(f *jobFlags, s *system.System) string
-	// printed says what of a job, which is the at-th, a paper printed; nil where none did.
+	// printed returns what a paper printed about job number at; nil for none.
 	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
 }
 
-// freeHosts says why nothing can be left out of what hosts cost.
+// freeHosts is the reason why --wire-only does not apply.
 const freeHosts = "its hosts cost no time"
 
-// jobPresets lists them.
+// jobPresets returns all such presets.
 func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", about: "iSwitch's laboratory: a training's workers wait for gradients that a switch adds up",
@@ -74,7 +74,7 @@ func JobPresetNames() []string {
 	return names
 }
 
-// findJobPreset is the named preset, nil where it is none of them.
+// findJobPreset returns the named preset, or nil.
 func findJobPreset(name string) *jobPreset {
 	all := jobPresets()
 	if i := slices.IndexFunc(all, func(p jobPreset) bool { return p.name == name }); i >= 0 {
@@ -83,7 +83,7 @@ func findJobPreset(name string) *jobPreset {
 	return nil
 }
 
-// onceByDefault is for vectors that take seconds.
+// onceByDefault sets one update by default, because vectors take seconds.
 func onceByDefault(cmd *cobra.Command, f *jobFlags) error {
 	if !cmd.Flags().Changed("updates") {
 		f.updates = 1
@@ -160,7 +160,7 @@ func (f *jobFlags) buildTestbed(spec *job.Spec) error {
 	return err
 }
 
-// largestPackets takes 1,024 bytes of values where a system has a choice and nobody made it, as XAgg's packets have.
+// largestPackets sets packets of 1,024 bytes of values, as in XAgg, for systems with a choice and without --packet.
 func largestPackets(spec *job.Spec) (system.Parts, error) {
 	if slices.Contains(spec.Mode.Takes, system.OptionPacket) && spec.Options.Packet == 0 {
 		spec.Options.Packet = olaf.Size(xagg.PacketBytes)

@@ -22,7 +22,7 @@ import (
 
 const Schema = "olafctl.simulate/v2"
 
-// newSimulation is the empty document of so many runs of a network, from its own seed on.
+// newSimulation returns the empty document for a number of runs, whose seeds begin at the topology's own.
 func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
 	s := &simulation{Schema: Schema, topology: t}
 	for i := range runs {
@@ -37,23 +37,23 @@ func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
 type simulation struct {
 	Schema     string             `json:"schema"`
 	Provenance results.Provenance `json:"provenance"`
-	Config     any                `json:"config"` // the topology, as its file would hold it
+	Config     any                `json:"config"` // the topology as in its file
 	Seeds      []uint64           `json:"seeds"`
 	Runs       []*netsim.Result   `json:"runs,omitempty"`
 	Sweep      *sweepDocument     `json:"sweep,omitempty"`
-	// Waiting is what a system whose workers wait for answers did beside its runs.
+	// Waiting contains the results of a system whose workers wait for answers.
 	Waiting *job.Clustered `json:"waiting,omitempty"`
-	// Invalid says why runs were left out.
+	// Invalid gives the reasons why runs were left out.
 	Invalid []string `json:"invalid,omitempty"`
-	// Versus are the same network with other systems, and how the first compares with each of them.
+	// Versus lists the same network with other systems, and their comparison with the first.
 	Versus []versusNetwork `json:"versus,omitempty"`
-	// Remarks name what a reader would otherwise miss in the numbers.
+	// Remarks explain numbers that could be misread.
 	Remarks []string `json:"remarks,omitempty"`
 	Partial bool     `json:"partial"`
 
 	topology  *netsim.Topology
-	others    []*netsim.Topology // of --versus
-	simulated *bench.Simulated   // nil of a sweep and of an imported trace
+	others    []*netsim.Topology // from --versus
+	simulated *bench.Simulated   // nil for a sweep or an imported trace
 }
 
 // versusNetwork is a network that the first one is compared with.
@@ -64,7 +64,7 @@ type versusNetwork struct {
 	Comparison results.Comparison `json:"comparison"`
 }
 
-// against adds networks that the first one is compared with.
+// against adds the networks that the first one is compared with.
 func (s *simulation) against(others []*netsim.Topology) error {
 	s.others = others
 	for _, t := range others {
@@ -90,8 +90,8 @@ type sweepDocument struct {
 	Points    []netsim.SweepPoint `json:"points"`
 }
 
-// take takes the runs of what was simulated, which may be nil. Of a first run that was ended early there is something
-// to show where there is nothing else.
+// take adds the simulated runs, which may be nil. A run that was stopped early is used only if there is no complete
+// one.
 func (s *simulation) take(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
@@ -117,7 +117,7 @@ func (s *simulation) take(of *bench.Simulated) {
 	s.remark()
 }
 
-// remark notes sends that no run makes, and a network that is slower than the time that it was simulated for.
+// remark notes sends after the end of the run, and a run in which nothing arrived.
 func (s *simulation) remark() {
 	s.Remarks = nil
 	if late, all := s.topology.LateSends(); late > 0 {
@@ -134,14 +134,14 @@ func (s *simulation) remark() {
 	s.Remarks = append(s.Remarks, line)
 }
 
-// reportOf returns the report over what was simulated, for a dashboard.
+// reportOf returns the report of the simulated runs, for a dashboard.
 func (s *simulation) reportOf(of *bench.Simulated) *tui.Report {
 	report := *s
 	report.take(of)
 	return watch.NewReport(report.WriteText)
 }
 
-// whole says that there is something worth keeping: a run that came to its end, or what has no runs.
+// isWhole reports whether there is a result to keep: a complete run, or a sweep.
 func (s *simulation) whole() bool {
 	if s.simulated == nil {
 		return s.Sweep != nil || len(s.Runs) > 0
@@ -149,19 +149,19 @@ func (s *simulation) whole() bool {
 	return len(s.simulated.Runs[0]) > 0
 }
 
-// empty says that there is nothing to print.
+// empty reports whether there is nothing to print.
 func (s *simulation) empty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
 
-// Document is the JSON form.
+// Document returns the JSON document.
 func (s *simulation) Document() any { return s }
 
-// Simulated is what the document is over.
+// Simulated returns the runs that the document describes.
 func (s *simulation) Simulated() *bench.Simulated { return s.simulated }
 
-// Paper is empty: nothing was published for just any network.
+// Paper returns nil: no published numbers belong to an arbitrary network.
 func (s *simulation) Paper() []results.PaperRow { return nil }
 
-// Err is nil when every run was valid and none is missing.
+// Err returns an error if a run is invalid or missing.
 func (s *simulation) Err() error {
 	if s.simulated == nil {
 		return nil
@@ -172,8 +172,8 @@ func (s *simulation) Err() error {
 	return s.Waiting.Err()
 }
 
-// WriteText says what came out, then prints one run in full, several as a list with their means, a sweep as table and
-// map.
+// WriteText prints the headlines, then a single run in full, several runs as a list with means, or a sweep as a table
+// and a map.
 func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	for _, line := range s.headlines() {
@@ -206,7 +206,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	return p.Err()
 }
 
-// printVersus sets the networks side by side, and ages like for like.
+// printVersus prints the networks side by side, and compares their ages.
 func (s *simulation) printVersus(p *text.Page) {
 	if len(s.Versus) == 0 || s.simulated == nil {
 		return
@@ -234,7 +234,7 @@ func (s *simulation) printVersus(p *text.Page) {
 	p.Printf("\n")
 }
 
-// subject says in a line what was simulated, under which seeds, and over what ages are.
+// subject describes in one line the network, the seeds and the window of the ages.
 func (s *simulation) subject() string {
 	name := s.topology.Name
 	if name == "" {
@@ -262,7 +262,7 @@ func (s *simulation) subject() string {
 	return fmt.Sprintf("%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)
 }
 
-// headlines say what was lost and how old models were, over all runs.
+// headlines states the losses and ages over all runs.
 func (s *simulation) headlines() []string {
 	if len(s.Runs) == 0 {
 		return nil
@@ -296,8 +296,7 @@ func (s *simulation) headlines() []string {
 	return append(lines, "")
 }
 
-// who is what the network was simulated with: a system whose workers wait or whose switches add up, or what its queues
-// do.
+// who returns the name of the simulated system: of closed-loop workers, of switches that sum, or of the queues.
 func (s *simulation) who() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()
@@ -313,12 +312,12 @@ func valuesOf(runs []*netsim.Result, name string) []results.Float {
 	return values
 }
 
-// whole says that a metric counts something.
+// isCount reports whether a metric counts something.
 func whole(m *metric.Metric) bool {
 	return m.IsCount() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
 }
 
-// exact prints a value for programs.
+// exact formats a value for programs.
 func exact(m *metric.Metric, v results.Float) string {
 	if whole(m) && v.Known() {
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
@@ -326,12 +325,12 @@ func exact(m *metric.Metric, v results.Float) string {
 	return text.Exact(v)
 }
 
-// withColumn lists those metrics that a terminal shows.
+// withColumn returns the metrics that have a column in tables.
 func withColumn(rows []*metric.Metric) []*metric.Metric {
 	return slices.DeleteFunc(slices.Clone(rows), func(m *metric.Metric) bool { return m.Column == "" })
 }
 
-// addColumn adds the column of a metric, whose statistics are given row by row, to the rows of a grid, in one unit.
+// addColumn adds a metric's column to the rows of a grid, in one unit for all rows, and returns the unit's scale.
 func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by float64) {
 	by, unit := text.ScaleOf(m.Unit, stats...)
 	header := m.Column
@@ -345,7 +344,7 @@ func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by 
 	return by
 }
 
-// single is a value as a statistic of one run.
+// single returns a value as a statistic over one run.
 func single(v results.Float) *results.Statistic {
 	s := results.Describe([]results.Float{v}, "")
 	return &s
@@ -362,7 +361,7 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	}
 	total := "all"
 	if slices.ContainsFunc(r.Groups, func(g netsim.GroupResult) bool { return g.Group == total }) {
-		total = "(all)" // a group of the topology has the name
+		total = "(all)" // a group of the topology has this name
 	}
 	g.Add(total, strconv.Itoa(clusters), strconv.Itoa(workers))
 	shown := withColumn(netsim.PartStatistics())
@@ -392,7 +391,7 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	printPorts(p, r.Ports)
 }
 
-// printPorts lists the ports that anything reached.
+// printPorts lists the ports that received packets.
 func printPorts(p *text.Page, ports []netsim.PortResult) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: "PORT"}, {Header: "QUEUE", Spare: 2}, {Header: "SLOTS", Right: true, Spare: 1}}}
 	ports = slices.DeleteFunc(slices.Clone(ports), func(port netsim.PortResult) bool { return port.Values.Of("in") == 0 })
@@ -437,11 +436,11 @@ func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 	p.Printf("\n")
 }
 
-// shades draw a share from none to all.
+// shades are the characters for a share from none to all.
 const shades = " .:-=+*#%@"
 
 const (
-	fewSeeds  = 3  // below, an interval says next to nothing
+	fewSeeds  = 3  // with fewer, a confidence interval means little
 	sweepBars = 24 // characters of the oldest bar
 )
 
@@ -470,10 +469,10 @@ func (s *sweepDocument) print(p *text.Page, seeds int) {
 	s.printMap(p, by, unit)
 }
 
-// sweepAge is the age that the map shows.
+// sweepAge is the age in the map.
 const sweepAge = "aom_worker_ns"
 
-// printMap draws at every point which phases of a worker's period get through, and how old the workers' models are.
+// printMap draws, for each value, the share of updates that arrive by phase, and the workers' age.
 func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	oldest := 0.0
 	for i := range s.Points {
@@ -500,7 +499,7 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	p.Printf("\n")
 }
 
-// shade is blank where no worker has the phase; a share of 0 is visible.
+// shade returns the character for a share: blank without workers, visible for 0.
 func shade(share results.Float) byte {
 	if !share.Known() {
 		return shades[0]
@@ -508,7 +507,7 @@ func shade(share results.Float) byte {
 	return shades[1+int(math.Min(float64(share), 0.999)*float64(len(shades)-1))]
 }
 
-// Table lists clusters of every run, or the points of the sweep.
+// Table lists the clusters of every run, or the points of the sweep.
 func (s *simulation) Table() (header []string, rows [][]string) {
 	if s.Sweep != nil {
 		return s.Sweep.table()
@@ -546,7 +545,7 @@ func (s *sweepDocument) table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// intervalName names the interval of a metric: its unit stays at the end.
+// intervalName returns the name of a metric's confidence interval, with the unit at the end.
 func intervalName(name string) string {
 	for _, unit := range []string{"_ns", "_pct"} {
 		if short, ok := strings.CutSuffix(name, unit); ok {

@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/play"
 )
 
-// scheduleTakes are the flags that mean something beside --schedule.
+// scheduleTakes are the flags that apply with --schedule.
 var scheduleTakes = []string{"schedule", "packets", "quiet", "output"}
 
-// playedWithin is how far packets may be from the fluid, in per cent of the time in which a job sends.
+// playedWithin is the greatest difference between packets and fluid, in per cent of a job's sending time.
 const playedWithin = 2
 
-// runSchedule plays a plan packet by packet.
+// runSchedule simulates a plan packet by packet.
 func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []string) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {

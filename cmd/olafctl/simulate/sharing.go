@@ -16,19 +16,19 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// sharedPreset is a cluster on which several jobs share a switch: ATP's.
+// sharedPreset is the cluster on which several jobs share a switch: ATP's.
 const sharedPreset = atp.LabName
 
-// sharingFlags choose jobs on such a cluster.
+// sharingFlags are the flags of jobs on this cluster.
 type sharingFlags struct {
 	sharing, jobs, aggregators string
 	fraction                   float64
 }
 
-// sharingOnly are the flags that mean nothing to other networks.
+// sharingOnly are flags that do not apply to other networks.
 var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fraction"}
 
-// shared is that cluster as a preset, by what means nothing to it.
+// sharedCluster returns this cluster as a preset, with the flags that do not apply to it.
 func shared() *jobPreset {
 	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch", system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
 		"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
@@ -47,7 +47,7 @@ func (f *sharingFlags) add(cmd *cobra.Command) {
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Static, system.Dynamic} })
 }
 
-// grid is what was asked for of a system.
+// parseGrid returns the requested combinations for a system.
 func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
 	name, jobs, counted := strings.Cut(f.jobs, ":")
 	model, err := atp.FindModel(name)
@@ -94,7 +94,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 	return g, mode.Refuse(s, sharingOptions(cmd))
 }
 
-// sharingOptions are the options of a system that were asked for, and how jobs share.
+// sharingOptions returns the system options that are given, including how jobs share.
 func sharingOptions(cmd *cobra.Command) []string {
 	given := cli.GivenOptions(cmd)
 	if cmd.Flags().Changed(system.OptionSharing) {
@@ -103,12 +103,12 @@ func sharingOptions(cmd *cobra.Command) []string {
 	return given
 }
 
-// runSharing simulates jobs that share a switch, once for every way to share, number of aggregators, loss and seed.
+// runSharing simulates jobs that share a switch, for every way to share, number of aggregators, loss and seed.
 func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 	return f.runJobs(cmd, env, shared(), f.sharedWork)
 }
 
-// sharedWork is everything that was asked for.
+// sharedWork returns the requested jobs.
 func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	g, err := f.sharing.grid(cmd, f.queue, &f.job)
 	if err != nil {
@@ -132,10 +132,10 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
 		report, err := plan.Run(ctx, done)
 		if report == nil {
-			return nil, err // not a report that holds nothing
+			return nil, err // not a non-nil report with a nil pointer
 		}
 		return report, err
 	}
-	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
+	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // the names that files use
 	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
 }

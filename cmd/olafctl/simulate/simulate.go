@@ -36,7 +36,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// topologyFlags choose a network: a file or a preset, and what to change in it.
+// topologyFlags are the flags that select a network and change it.
 type topologyFlags struct {
 	preset            string
 	clusters, workers int
@@ -86,7 +86,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	cli.Complete(cmd, "preset", f.presets)
 }
 
-// presets are what people type.
+// presets returns the names of all presets.
 func (f *topologyFlags) presets() []string {
 	if f.clusterPresets {
 		return append(presetNames(), ClusterNames()...)
@@ -94,7 +94,7 @@ func (f *topologyFlags) presets() []string {
 	return presetNames()
 }
 
-// systems are what networks are simulated with.
+// systems returns the names of the systems for networks.
 func (f *topologyFlags) systems() []string {
 	return slices.Concat(engine.DisciplineNames(), f.waits.set.Rising().Names())
 }
@@ -107,7 +107,7 @@ func presetNames() []string {
 	return names
 }
 
-// load reads the file or makes the preset, and applies the flags that were given.
+// load reads the file or builds the preset, and applies the flags that are given.
 func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
 	given := cmd.Flags().Changed
 	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
@@ -212,7 +212,7 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 type simulateFlags struct {
 	topologyFlags
 	cli.KeepFlags
-	keepAsked                 bool // --keep was given
+	keepAsked                 bool // --keep is given
 	runs                      int
 	swept                     sweepcmd.Flags
 	rxTrace, rxImport         string
@@ -312,7 +312,7 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// maxSimulated bounds the runs of one command.
+// maxSimulated limits the runs of one command.
 const maxSimulated = 100_000
 
 func (f *simulateFlags) checkRuns() error {
@@ -355,7 +355,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	return f.runNetwork(cmd, env, args)
 }
 
-// runNetwork simulates a network under some seeds, or varies options of it.
+// runNetwork simulates a network for some seeds, or sweeps it.
 func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if len(f.swept.Axes) == 0 {
 		if err := f.swept.RefuseSweepOnly(cmd); err != nil {
@@ -368,7 +368,7 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	if err != nil {
 		return err
 	}
-	if len(f.swept.Axes) > 0 && t.Waiting != nil { // whose phases nothing locks
+	if len(f.swept.Axes) > 0 && t.Waiting != nil { // its phases are not locked
 		return f.sweep(cmd, env, args)
 	}
 	others, err := f.others(cmd, args, t.System())
@@ -381,7 +381,7 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	if f.format == cli.YAML {
 		return cli.PrintText(env, t.Text)
 	}
-	t.Expect = nil // what is expected does not change what runs
+	t.Expect = nil // expectations do not affect the run
 	if err := f.consistent(cmd, env); err != nil {
 		return err
 	}
@@ -404,7 +404,7 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	return f.conclude(env, report, kept, err)
 }
 
-// others loads the same network once for every system of --versus, with its queues or workers alone changed.
+// others loads the same network once for every system of --versus, with only its queues or workers changed.
 func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology, err error) {
 	if f.job.versus == "" {
 		return nil, nil
@@ -431,7 +431,7 @@ func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) 
 	return networks, nil
 }
 
-// consistent refuses runs, files and dashboards that do not go together.
+// consistent rejects runs, files and dashboards that do not go together.
 func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.checkRuns(); err != nil {
 		return err
@@ -454,7 +454,7 @@ func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	return f.CheckStore(env)
 }
 
-// conclude keeps, prints and judges what there is of a simulation that ended with err.
+// conclude keeps, prints and judges the results of a simulation that ended with err.
 func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
@@ -480,7 +480,7 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 	return f.expect.JudgeRows(env, report.rows())
 }
 
-// networkMetrics declares everything that a simulation of t prints, in a document or at a terminal.
+// networkMetrics declares the metrics of a simulation of t.
 func networkMetrics(t *netsim.Topology) *metric.Declaration {
 	return metric.Union(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
@@ -502,7 +502,8 @@ func networkRow(s *bench.Simulated, i int) results.Row {
 	return row
 }
 
-// mapped says whether a phase map is wanted: one parameter of the workers, and nothing that only sweeps have.
+// mapped reports whether the sweep is a phase map: over one parameter of the workers, without flags that only sweeps
+// have.
 func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
 	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.Sweepable(), name)
@@ -514,7 +515,7 @@ func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) e
 	return f.sweepWith(cmd, env, SweepCommand(env), args...)
 }
 
-// sweepWith varies options over a grid, of a file if there is one.
+// sweepWith runs a sweep of a command, with a file if there is one.
 func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experimentsweep.Command, args ...string) error {
 	if f.format == cli.YAML || f.format == cli.JSONL {
 		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
@@ -531,8 +532,8 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 	return f.swept.RunGrid(cmd, env, file)
 }
 
-// expected reads what is expected of the networks, the first of which has the file's rules. A sweep and an imported
-// trace have no rows to be judged.
+// resolveExpectations resolves the expectations for the networks; the file's belong to the first. Sweeps and imported
+// traces cannot have any.
 func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	t := all[0]
 	var at []expect.Configuration
@@ -550,7 +551,7 @@ func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	return nil
 }
 
-// notWritten names the files that were asked for and that an interrupted run does not get.
+// notWritten lists the requested files that an interrupted run does not write.
 func (f *simulateFlags) notWritten(env *cli.Env) {
 	for _, path := range []string{f.rxTrace, f.pcap} {
 		if path != "" {
@@ -559,7 +560,7 @@ func (f *simulateFlags) notWritten(env *cli.Env) {
 	}
 }
 
-// carryOut measures, varies or simulates, and returns what keeps the outcome.
+// carryOut imports, sweeps or simulates, and returns the store's entry for the result.
 func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation, started time.Time) (kept *cli.Keeping, err error) {
 	switch {
 	case f.rxImport != "":
@@ -589,13 +590,14 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	return kept, out.commit()
 }
 
-// manyBytes is how much frames may take without having been asked for.
+// manyBytes is the size of frames above which they are kept only with --keep.
 const manyBytes = 250e6
 
-// keepsFrames says whether frames are kept, and of many what they take.
+// keepsFrames reports whether frames are kept, and prints their size if it is large.
 func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 	size := work.FrameBytes()
-	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" { // which nothing repeats
+	// frames of imported arrivals cannot be repeated
+	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" {
 		return true
 	}
 	if f.keepAsked {
@@ -606,7 +608,7 @@ func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 	return false
 }
 
-// patience refuses what takes long unless it was asked for.
+// patience rejects a simulation that takes long without --yes.
 func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
 	if f.yes {
 		return nil
@@ -648,7 +650,7 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 	return err
 }
 
-// simulate carries out all runs beside a dashboard or a progress bar.
+// simulate simulates all runs with a dashboard or a progress bar.
 func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
 	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.Rules)+len(report.others) > 0}
 	if !out.empty() {
@@ -683,13 +685,13 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 	return err
 }
 
-// deliveries writes what servers receive to the files that were asked for.
+// deliveries writes what the servers receive to the requested files.
 type deliveries struct {
 	trace     *netsim.RxWriter
 	traceFile *renameio.PendingFile
 	captures  []*capture.File // by server
 	own       bool            // in a system's own frames, which the network records
-	folder    string          // of the captures, if it was made for them
+	folder    string          // folder of the captures, if it was created for them
 	addresses pktgen.Addressing
 	err       error
 }
@@ -738,7 +740,7 @@ func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 
 func (d *deliveries) empty() bool { return d.trace == nil && len(d.captures) == 0 }
 
-// Deliver implements netsim.Observer; the first error is kept for commit.
+// Deliver implements netsim.Observer. The first error is returned by commit.
 func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	if d.trace != nil {
 		d.trace.Deliver(server, worker, o)
@@ -749,7 +751,7 @@ func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	}
 }
 
-// record writes a packet that the only server received in a system's own frames.
+// record writes a packet in a system's own frames, which the only server received.
 func (d *deliveries) record(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
 
 func (d *deliveries) commit() error {
@@ -782,7 +784,7 @@ func (d *deliveries) abandon() error {
 		err = errors.Join(err, c.Abandon())
 	}
 	if d.folder != "" {
-		_ = os.Remove(d.folder) // fails where captures are in it, which stay
+		_ = os.Remove(d.folder) // fails if captures are in it, which stay
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// listTopologies prints the built-in networks as a grid, or as JSON.
+// listTopologies prints the built-in networks as a table, or as JSON.
 func listTopologies(env *cli.Env, out cli.Format) error {
 	type entry struct {
 		Name  string `json:"name"`
@@ -52,8 +52,8 @@ func listTopologies(env *cli.Env, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// allPresets lists the names and descriptions of every network that simulate takes: those of workers that send as they
-// like, which topology show prints, and those of workers that wait for answers.
+// allPresets returns the names and descriptions of every network that simulate takes: those of open-loop workers, which
+// topology show prints, and those of closed-loop workers.
 func allPresets() [][2]string {
 	all := netsim.Presets()
 	for _, p := range append(jobPresets(), *shared()) {

@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// waitFlags choose how workers wait for answers: those of a job, and those of clusters by a system whose workers wait.
+// waitFlags are the flags of closed-loop workers: those of a job, and those in clusters.
 type waitFlags struct {
-	set     system.Set // of the systems that there are
+	set     system.Set // the known systems
 	mode    string
 	losses  cli.LossList
 	options system.Options
@@ -30,7 +30,7 @@ func (f *waitFlags) add(cmd *cobra.Command) {
 	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
 }
 
-// single is the loss, where one is asked for.
+// single returns the loss, which must not be a list.
 func (f *waitFlags) single() (float64, error) {
 	if len(f.losses) > 1 {
 		return 0, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
@@ -38,10 +38,10 @@ func (f *waitFlags) single() (float64, error) {
 	return f.losses.First(), nil
 }
 
-// waitsNot are the flags of a network that mean nothing where workers wait for answers.
+// waitsNot are flags of a network that do not apply to workers that wait for answers.
 var waitsNot = []string{"tc", "tc-count", "arrivals", "rx-import"}
 
-// choose gives the network the system that was asked for.
+// choose sets the network's system.
 func (f *topologyFlags) choose(t *netsim.Topology) error {
 	if f.queue == "" {
 		return nil
@@ -70,12 +70,12 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	return nil
 }
 
-// opens says that a flag means something to workers that do not wait and whose switches add up.
+// opens reports whether a flag applies to workers that do not wait, whose switches sum.
 func (f *topologyFlags) opens(name string) bool {
 	return name == system.OptionH || name == "mode" && f.waits.mode == netsim.Open
 }
 
-// wait takes over how the network's workers wait for answers.
+// wait sets how the network's workers wait for answers.
 func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
 	if err := f.refuseWaits(given, t); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 	return nil
 }
 
-// refuseWaits refuses what means nothing to the network's workers, whether they wait for answers or not.
+// refuseWaits rejects flags that do not apply to the network's workers.
 func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology) error {
 	w := t.Waiting
 	names, say := cli.WaitNames, func(name string) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/tui/network"
 )
 
-// watchedRuns simulates the first seed before the eyes of a person, and the others beside it. Leaving the dashboard, or
-// a signal, ends the first where it stands and keeps of the others those that were done.
+// watchedRuns simulates the first seed on the dashboard, and the others in the background. Leaving the dashboard, or a
+// signal, stops the first run where it is; complete runs of the others are kept.
 type watchedRuns struct {
 	env        *cli.Env
 	view       cli.ViewFlags
@@ -25,7 +25,7 @@ type watchedRuns struct {
 	text       func(*bench.Simulated) *tui.Report
 }
 
-// run shows the runs until the person leaves, and returns what there is of them.
+// run shows the runs until the user leaves, and returns what is done of them.
 func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration
@@ -46,7 +46,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	player.StopWith(working)
 	var out *bench.Simulated
 	var wg sync.WaitGroup
-	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
+	w.options.Failed = func(error) { program.Kill() } // closing the dashboard ends the run that it shows
 	wg.Go(func() {
 		if out, err = bench.Simulate(working, w.simulation, w.options); err == nil && w.text != nil {
 			report.Store(w.text(out))
@@ -64,7 +64,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	return out, shown
 }
 
-// pages are those of the dashboard: the first seed as player shows it, and the report once there is one.
+// pages returns the dashboard's pages: the first seed, and the report once it is available.
 func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[tui.Report]) tui.Dashboard {
 	return network.New(network.Options{
 		Source: player,

@@ -165,7 +165,7 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	}, nil
 }
 
-// maxWait is how long a sweep waits for a worker before it reports that there is none.
+// maxWait is the time after which a sweep without a worker prints a remark.
 const maxWait = 2 * time.Second
 
 // awaitWorker prints a remark if no worker of this build has arrived yet.
@@ -190,7 +190,7 @@ func NewPresence(env *cli.Env, role string, build sweep.Build) queue.Presence {
 // maxClockOff is the difference between two clocks above which a remark is printed.
 const maxClockOff = time.Hour
 
-// announcePeers returns a function that prints a remark, once per host and build, about peers of a role with another
+// AnnouncePeers returns a function that prints a remark, once per host and build, about peers of a role with another
 // build or clock. notify, if not nil, is called for every new peer.
 func AnnouncePeers(env *cli.Env, role string, build sweep.Build,
 	foreign func(p queue.Presence, own bool)) func(queue.Presence) {

@@ -408,7 +408,7 @@ func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 	}
 }
 
-// beatInterval is how often a sweep records its progress.
+// beatInterval is the interval at which a sweep records its progress.
 const beatInterval = time.Second
 
 // startBeat records the sweep's progress for 'olafctl sweep status' until stop is called.

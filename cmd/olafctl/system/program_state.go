@@ -35,7 +35,7 @@ type stateJob struct {
 	Members []olaf.WorkerID `json:"members"`
 	Fan     int             `json:"fan,omitempty"` // if an entry sets it
 	First   int             `json:"first_slot,omitempty"`
-	Slots   int             `json:"slots,omitempty"` // if the job has slots of its own
+	Slots   int             `json:"slots,omitempty"` // if the job has its own slots
 	Above   bool            `json:"above,omitempty"` // sums go to a parent switch
 }
 

@@ -20,7 +20,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// attachFlags let a program be the computation of a worker or a server.
+// attachFlags are the flags for a worker or server whose computation is another program.
 type attachFlags struct {
 	address  string
 	scale    float64
@@ -37,13 +37,13 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 		"--attach never")
 }
 
-// on reports whether a program computes.
+// isSet reports whether a program computes.
 func (f *attachFlags) on() bool { return f.address != "" }
 
-// forEver is the patience of an attached worker: it waits until its client comes or goes.
+// forEver is the default patience of an attached worker: it waits until its client connects or leaves.
 const forEver = time.Duration(math.MaxInt64)
 
-// wait returns how long a player may hear nothing.
+// maxSilence returns how long a player may receive nothing.
 func (f *attachFlags) wait() time.Duration {
 	if f.on() {
 		return cmp.Or(f.patience, forEver)
@@ -51,7 +51,7 @@ func (f *attachFlags) wait() time.Duration {
 	return f.patience
 }
 
-// attached is a socket on which a program computes, and the context of what it computes for.
+// attached is the socket for a program, with the context in which it computes.
 type attached struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
@@ -59,7 +59,7 @@ type attached struct {
 	config attach.Config
 }
 
-// open listens for a program. largest is its longest vector.
+// openPort listens for a program. config.Largest is its longest vector.
 func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Config) (*attached, error) {
 	if f.patience < 0 {
 		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end", f.patience)
@@ -79,8 +79,7 @@ func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Conf
 	return a, nil
 }
 
-// listening prints that a worker's program can attach: a line for the program that started the worker, or a text for
-// people.
+// announceProgram reports that a program can attach to the worker, as text or as a JSON line.
 func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrPort) error {
 	if format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
@@ -89,8 +88,8 @@ func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrP
 	return nil
 }
 
-// close ends the program's connection with the reason why its worker or server ended, and returns that. A program
-// that ended in order is no error.
+// closePort closes the program's connection with the reason why its worker or server ended, and returns the reason. A
+// program that said goodbye is no error.
 func (a *attached) close(err error) error {
 	if cause := context.Cause(a.ctx); err == nil && !errors.Is(cause, attach.ErrBye) {
 		err = cause
@@ -99,7 +98,7 @@ func (a *attached) close(err error) error {
 	return errors.Join(late(context.Background(), err), a.port.Close(err))
 }
 
-// vectors returns how many vectors a worker sends: without --vectors an attached one has no last.
+// countVectors returns how many vectors a worker sends; an attached one has no limit without --vectors.
 func (f *endpointFlags) vectors(cmd *cobra.Command) uint32 {
 	if f.attach.on() && !cmd.Flags().Changed("vectors") {
 		return math.MaxUint32
@@ -107,7 +106,7 @@ func (f *endpointFlags) vectors(cmd *cobra.Command) uint32 {
 	return uint32(max(f.job.Vectors, 0))
 }
 
-// runAttachedXAgg is a worker of an aggregator, whose vectors and sums are a program's.
+// runAttachedXAgg runs a worker of an aggregator, whose vectors and sums are a program's.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
 	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers,
 		Largest: f.job.Values, Lanes: f.job.Lanes}
@@ -148,7 +147,7 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
 }
 
-// runAttachedOpen is a worker that sends a program's updates to a queue.
+// runAttachedOpen runs a worker that sends a program's updates to a queue.
 func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	layout, server, err := f.attachedLayout(cmd)
 	if err != nil {
@@ -195,7 +194,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	return errors.Join(err, f.reportOpen(env, cfg.Worker, report))
 }
 
-// attachedLayout returns how a program's longest update is cut, and where frames go.
+// attachedLayout returns how a program's longest update is split, and the address for its frames.
 func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip.AddrPort, error) {
 	server, err := endpointAddress("server", f.server)
 	if err != nil {
@@ -205,7 +204,7 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 	return layout, server, err
 }
 
-// openLayout returns how a program's longest update through a queue is cut. Without --values it fits into a frame.
+// openLayout returns how a program's longest update through a queue is split. Without --values it fits into a frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
 		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d", f.job.Lanes,
@@ -220,7 +219,7 @@ func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) 
 	return attach.PushLayout(f.job.Values, f.job.Lanes), nil
 }
 
-// runAttachedOpen is the server behind a queue, whose model is a program's.
+// runAttachedOpen runs the server behind a queue, whose model is a program's.
 func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	layout, err := f.openLayout(cmd)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// endpointFlags are what a worker and a server of one job must agree on.
+// endpointFlags are the flags that a worker and a server of one job must agree on.
 type endpointFlags struct {
 	system string
 	job    endpoints.Job
@@ -30,14 +30,15 @@ type endpointFlags struct {
 	attach attachFlags
 }
 
-// endpointSystem is how programs play a system, and which of the flags mean something to it alone.
+// endpointSystem contains the programs that play a system's worker and server, and the flags that only they take.
 type endpointSystem struct {
 	worker func(*workerFlags, *cobra.Command, *cli.Env) error
 	server func(*serverFlags, *cobra.Command, *cli.Env) error
 	only   []string
 }
 
-// EndpointSystems are those that programs play: the queues, whose workers wait for nobody, and those of endpointRows.
+// EndpointSystems returns the systems that programs can play: the queues, whose workers do not wait, and those of
+// EndpointRows.
 func EndpointSystems() []string {
 	names := engine.DisciplineNames()
 	for name := range EndpointRows {
@@ -53,7 +54,7 @@ var (
 	}
 )
 
-// find is the system that was asked for. Flags of others mean nothing to it.
+// findSystem returns the requested system and rejects flags of other systems.
 func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
 	s, mine := EndpointRows[f.system]
 	if !mine {
@@ -89,8 +90,7 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// bind binds the socket. several says that datagrams leave from
-// several addresses of the host.
+// bind binds the socket. several means that datagrams leave from several addresses of the host.
 func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
 	f.job.ID = olaf.ClusterID(f.id)
 	own, err := endpointAddress("listen", f.listen)
@@ -113,7 +113,7 @@ func endpointAddress(flag, text string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// workerFlags are those of worker.
+// workerFlags are the flags of worker.
 type workerFlags struct {
 	endpointFlags
 	number, skip       int
@@ -157,7 +157,7 @@ the worker's number, so the result can be checked. See docs/reference/testbed-fi
 	return cmd
 }
 
-// serverFlags are those of ps.
+// serverFlags are the flags of ps.
 type serverFlags struct {
 	endpointFlags
 	agent    string
@@ -197,7 +197,7 @@ workers whose aggregator fails.`,
 	return cmd
 }
 
-// addresses are those of the workers.
+// addresses returns the workers' addresses.
 func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 	for _, w := range f.workers {
 		at, err := endpointAddress("worker", w)
@@ -209,8 +209,7 @@ func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 	return all, nil
 }
 
-// told prints what a server did that nobody but its end stops: Ctrl-C, or a network that is gone, which is an error all
-// the same.
+// printReport prints the report of a server, which only Ctrl-C or the loss of its network ends; the latter is an error.
 func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) error {
 	if err := cli.WriteDocument(env, f.format, document); err != nil {
 		return err
@@ -221,7 +220,7 @@ func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) erro
 	return nil
 }
 
-// late is why an end stopped before it should, and what to do; nil where it did not.
+// explainEnd adds a remedy to the error with which a worker or server ended early; nil if it did not.
 func late(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

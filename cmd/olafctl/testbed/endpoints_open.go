@@ -22,7 +22,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// openFlags are those of workers that wait for nobody.
+// openFlags are the flags of workers that do not wait.
 type openFlags struct {
 	training string
 	start    string
@@ -42,7 +42,7 @@ func (f *openFlags) addWorker(cmd *cobra.Command) {
 	cli.Choose(cmd, &f.slope, "slope", "slope v of transmission control", tc.Slopes()...)
 }
 
-// begins is when the job does; the zero time is now.
+// parseStart returns the start of the job; the zero time means now.
 func (f *openFlags) begins() (time.Time, error) {
 	if f.start == "" {
 		return time.Time{}, nil
@@ -54,7 +54,7 @@ func (f *openFlags) begins() (time.Time, error) {
 	return at, nil
 }
 
-// config reads the training that is to be played; nil for none.
+// loadTraining reads the training to play; nil for none.
 func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 	if f.training == "" {
 		return nil, nil
@@ -76,7 +76,7 @@ func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 	return c, nil
 }
 
-// layout is how vectors are cut.
+// layout returns how vectors are split into packets.
 func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
 	if training != nil {
 		return onwire.Layout(), nil
@@ -90,7 +90,7 @@ func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoin
 	return endpoint.Layout{Values: f.job.Values, PerPacket: f.job.Lanes}, nil
 }
 
-// runOpen is a worker that sends updates to a queue.
+// runOpen runs a worker that sends updates to a queue.
 func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if f.attach.on() {
 		return f.runAttachedOpen(cmd, env)
@@ -123,7 +123,8 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	o := f.open.options(cfg.Worker)
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
-			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
+			// the reader may be gone
+			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256})
 		}
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
@@ -135,7 +136,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return f.reportOpen(env, cfg.Worker, report)
 }
 
-// reportOpen prints what a worker did.
+// reportOpen prints a worker's report.
 func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
@@ -143,7 +144,7 @@ func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *end
 	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
 }
 
-// options are how a worker sends: again, and when transmission control lets it.
+// options returns when a worker sends again, and its transmission control.
 func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
 	if f.tc > 0 {
@@ -152,7 +153,7 @@ func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
 	return o
 }
 
-// player is what plays a worker, and the worker.
+// player returns a player for a worker, and the worker's configuration.
 func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
 	if f.number < 0 || f.every < 0 {
 		return nil, nil, cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
@@ -178,7 +179,7 @@ func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endp
 	return p, cfg, nil
 }
 
-// runOpen is the server behind a queue.
+// runOpen runs the server behind a queue.
 func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if f.attach.on() {
 		return f.runAttachedOpen(cmd, env)
@@ -228,8 +229,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
 }
 
-// serverDocument is what a server did: with the numbers that it held against what they must be, or with what it
-// learned.
+// serverDocument returns a server's document: with the checked values, or with what it learned.
 func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *onwire.Servers) any {
 	out := struct {
 		cli.Head
@@ -244,8 +244,8 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 	return out
 }
 
-// membersFrom says which workers are of a job, where the clusters' jobs are numbered from first on; none of another
-// job.
+// membersFrom returns a function that gives the workers of a job; jobs of the clusters are numbered from first. Other
+// jobs have none.
 func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) (from, to int) {
 	return func(job olaf.ClusterID) (int, int) {
 		if cluster := int(job) - int(first); cluster >= 0 && cluster < p.Clusters {
@@ -255,8 +255,7 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 	}
 }
 
-// clustered says how so many workers are spread over clusters, and who steps the weights of each; nil without a
-// training.
+// placeWorkers returns the placement of workers in clusters, and the servers of their weights; nil without a training.
 func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
 	var servers *onwire.Servers
@@ -276,7 +275,7 @@ func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placem
 	return placement, servers, nil
 }
 
-// listening tells whoever started the server, a person or a program, that it can be sent to.
+// announceServer reports that the server is ready, as text or as a JSON line.
 func (f *serverFlags) listening(env *cli.Env, own netip.AddrPort) error {
 	if f.format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})

@@ -21,10 +21,10 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// realTimeout is how long a worker whose packets are real waits for a sum before it asks again, if nothing is said.
+// realTimeout is a worker's default timeout for sums with real packets.
 const realTimeout = 50 * time.Millisecond
 
-// runXAgg is a worker of an aggregator that waits for every sum.
+// runXAgg runs a worker that waits for every sum from an aggregator.
 func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	aggregator, err := endpointAddress("aggregator", f.aggregator)
 	if err != nil {
@@ -71,18 +71,18 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	return f.reportSums(env, report, sums, learner)
 }
 
-// sumConfig returns how a worker takes part in the job, for so many vectors.
+// sumConfig returns the configuration of a worker that sends this many vectors.
 func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
 	return endpoint.Config{Job: f.job.ID, Worker: olaf.WorkerID(max(f.number, 0)), Workers: f.job.Workers, Layout: f.job.Layout(), Updates: vectors, Line: f.line}
 }
 
-// xagg returns how a worker speaks to its aggregator.
+// xaggConfig returns how a worker communicates with its aggregator.
 func (f *workerFlags) xagg(cmd *cobra.Command) endpoint.XAgg {
 	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
 	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
 }
 
-// reportSums prints what a worker found in its sums, and learned from them if it learns. Wrong sums are an error.
+// reportSums prints a worker's checks of its sums, and what it learned. Wrong sums are an error.
 func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *onwire.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
@@ -101,8 +101,8 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 	return checkValues(sums.Wrong, sums.Checked, report.Counts)
 }
 
-// checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified: the
-// document states it, and a script must not have to look there.
+// checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified, so that
+// scripts need not read the document.
 func checkValues(wrong, checked int, counts map[string]uint64) error {
 	const twice = "; 'olafctl testbed show' names workers that have one number (--worker) or each other's"
 	var err error
@@ -119,7 +119,7 @@ func checkValues(wrong, checked int, counts map[string]uint64) error {
 	return &cli.Exit{Kind: olaf.Failed, Err: err}
 }
 
-// summing is what plays a worker that sends vectors to an aggregator and hears their sums.
+// newSumsPlayer returns a player for a worker that sends vectors to an aggregator and receives their sums.
 func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sums *endpoints.Sums) (*endpoints.Player, error) {
 	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
 		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
@@ -137,7 +137,7 @@ func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sum
 	return p, err
 }
 
-// checkSums refuses a job, a worker of it and a pace that cannot be.
+// checkSums rejects an invalid job, worker number or pace.
 func (f *workerFlags) checkSums() error {
 	if err := f.job.Check(); err != nil {
 		return err
@@ -148,15 +148,15 @@ func (f *workerFlags) checkSums() error {
 	return nil
 }
 
-// ticket is under which number the worker asks for its first epoch; 0 where that is said.
+// ticket returns the number with which the worker requests its first epoch; 0 with --epoch.
 func (f *workerFlags) ticket(cmd *cobra.Command) uint32 {
 	if cmd.Flags().Changed("epoch") {
 		return 0
 	}
-	return 1 + rand.Uint32N(math.MaxUint32) // another one whenever a worker is started
+	return 1 + rand.Uint32N(math.MaxUint32) // a new one for every start of a worker
 }
 
-// runXAgg is the server above such an aggregator.
+// runXAgg runs the server above an aggregator.
 func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	agent, err := endpointAddress("agent", f.agent)
 	if err != nil {

@@ -76,7 +76,7 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 	return cmd
 }
 
-// printPlan prints what up would do: everything, or the difference from what is up.
+// printPlan prints what up would create: everything, or the difference from what is up.
 func printPlan(w io.Writer, p *lab.Plan) error {
 	var up []string
 	if s, err := lab.Show(p.Name); err == nil {
@@ -90,7 +90,8 @@ func printPlan(w io.Writer, p *lab.Plan) error {
 	return err
 }
 
-// labName is the testbed that an argument means: a name, or a file that says it; of none the only one that is up.
+// labName returns the name of the testbed that the argument refers to: a name, or a file. Without arguments it is the
+// only testbed that is up.
 func labName(env *cli.Env, args []string) (string, error) {
 	switch up := lab.Held(); {
 	case len(args) > 0 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
@@ -115,7 +116,7 @@ func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return lab.Held(), cobra.ShellCompDirectiveDefault
 }
 
-// onLab makes a command one on the testbed that its argument means.
+// onLab adds to a command the argument that names a testbed.
 func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), completeLabs
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -212,7 +213,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 	return nil
 }
 
-// counted lists the counters that are not 0.
+// formatCounts lists the counters that are not 0.
 func counted(counts map[string]uint64) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

@@ -30,7 +30,7 @@ func datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	return netlab.Datagrams(ctx, at)
 }
 
-// What a machine of two processors carries in time, and what a short demo tries.
+// Rates that a machine with two processors carries in time, and higher ones for a short demo.
 const (
 	demoLine  = 60 * olaf.Mbps
 	demoRate  = 180 * olaf.Mbps
@@ -75,7 +75,7 @@ root or the rights that 'olafctl testbed doctor' lists.`,
 	return cmd
 }
 
-// run settles what the demo is of, and plays it, before a camera if there is one.
+// run completes the configuration and runs the demo, recording it with --record.
 func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	c := f.Config
 	if f.short {
@@ -96,7 +96,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return f.film.RecordOutput(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
 }
 
-// runDemo plays a demo, and holds that nothing of it is left.
+// runDemo runs a demo, and checks that it leaves no interface behind.
 func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
 	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
 	before := links()
@@ -116,7 +116,7 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 	return printDemo(env, c, report)
 }
 
-// links names the interfaces of this namespace.
+// links returns the names of this namespace's interfaces.
 func links() string {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
@@ -148,13 +148,13 @@ func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 	return list.Write(env, cli.Table)
 }
 
-// Ability is one line of the doctor.
+// Ability is a line of the doctor's report.
 type Ability struct {
 	Name   string `json:"name"`
 	Says   string `json:"says"`
-	Remedy string `json:"remedy,omitempty"` // of what is missing
+	Remedy string `json:"remedy,omitempty"` // for what is missing
 	OK     bool   `json:"ok"`
-	Better bool   `json:"better,omitempty"` // all works without it, and better with it
+	Better bool   `json:"better,omitempty"` // optional, but better with it
 }
 
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
@@ -188,7 +188,7 @@ second, the frames per second of senders, program and pacer. Exit code 3: someth
 	return cmd
 }
 
-// abilityGrid lists abilities, and counts those that are missing. A remedy that was said already is not said again.
+// abilityGrid lists abilities and counts the missing ones. A repeated remedy is abbreviated.
 func abilityGrid(all []Ability) (list *cli.Grid, missing int) {
 	list = &cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
 	said := map[string]bool{}
@@ -231,7 +231,7 @@ func examineTestbed() []Ability {
 	return append(all, tryTestbed()...)
 }
 
-// setcap is the command that gives the program some rights, all at once: each takes away what an earlier one gave.
+// setcap returns the command that gives the program all rights at once, because each call replaces earlier rights.
 func setcap(rights []netlab.Right) string {
 	var names []string
 	for _, r := range rights {
@@ -253,7 +253,7 @@ func kernelAbility() Ability {
 	return Ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
 }
 
-// tryTestbed lays a cable and attaches a program to it in every mode.
+// tryTestbed creates a cable and attaches a program to it in every mode.
 func tryTestbed() (all []Ability) {
 	lab, err := netlab.New()
 	if err != nil {
@@ -295,7 +295,7 @@ func tryTestbed() (all []Ability) {
 	return append(all, qdiscAbility(), ratesAbility())
 }
 
-// forwardAbility tries what nodes of aggregators need: to pass results on.
+// forwardAbility checks that a namespace can forward packets, which nodes with aggregators need.
 func forwardAbility(n *netlab.Node) Ability {
 	a := Ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
 	if err := n.Forward(); err != nil {
@@ -304,7 +304,7 @@ func forwardAbility(n *netlab.Node) Ability {
 	return a
 }
 
-// leastDescriptors is how many files a process holds open for the largest tree, of 64 workers, with room to spare.
+// leastDescriptors is the number of files that a process opens for the largest tree, of 64 workers, with a margin.
 const leastDescriptors = 1024
 
 // descriptorAbility checks the limit of open files.
@@ -320,7 +320,7 @@ func descriptorAbility() Ability {
 	return a
 }
 
-// FeatureAbilities are what programs need and a kernel has not, a line each.
+// FeatureAbilities returns the kernel features that programs need and the kernel lacks.
 func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	lacks, err := xdp.FindMissingFeatures(k)
 	if err != nil {
@@ -332,8 +332,7 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	return all
 }
 
-// qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing
-// without it.
+// qdiscAbility reports whether the kernel has BPF qdiscs. They are not used, so nothing is missing without them.
 func qdiscAbility() Ability {
 	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, and not used: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {
@@ -344,10 +343,10 @@ func qdiscAbility() Ability {
 	return a
 }
 
-// leastCarried is what must be carried so that 5,000 frames a second are in time.
+// leastCarried is the rate of frames per second that must be carried so that 5,000 per second are in time.
 const leastCarried = 10_000
 
-// ratesAbility measures for half a second what comes through, as every xdp: does when it is opened.
+// ratesAbility measures for half a second what rate gets through, as opening xdp: does.
 func ratesAbility() Ability {
 	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// unnamedLab is what a testbed is called that nobody gave a name.
+// unnamedLab is the default name of a testbed.
 const unnamedLab = "lab"
 
-// standing is what a holder says once its testbed stands.
+// standing is the prefix of the line that a holder prints when its testbed is up.
 const standing = "up: "
 
 // upFlags are the flags of testbed up.
@@ -54,7 +54,7 @@ refused without --replace. It needs root or the rights that 'olafctl testbed doc
 	return cmd
 }
 
-// bringUp makes the testbed of a file stand, held by this process or by another.
+// bringUp brings up the testbed in a file, held by this process or by another one.
 func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error {
 	text, err := readFileOrInput(env, path)
 	if err != nil {
@@ -91,7 +91,8 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 	return startHolder(ctx, env, p.Name, text)
 }
 
-// makeRoom says whether the plan is up already, and takes down what is up instead, or refuses to.
+// makeRoom reports whether the plan is up already. Another testbed of that name is taken down with --replace and is
+// otherwise an error.
 func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	s, err := lab.Show(p.Name)
 	switch {
@@ -109,7 +110,7 @@ func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	return false, fmt.Errorf("%w and differs: %s; --replace takes it down first, or give the file another name", lab.ErrExists, p.Name)
 }
 
-// holdLab makes a testbed and keeps it in this process.
+// holdLab brings up a testbed and holds it in this process.
 func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,7 +126,7 @@ func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	return h.Hold(ctx)
 }
 
-// startHolder starts this program again, in a session of its own, to hold the testbed, and waits until that stands.
+// startHolder starts this program again in a new session to hold the testbed, and waits until it is up.
 func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -149,14 +150,14 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 	defer stop()
 	line, err := bufio.NewReader(said).ReadString('\n')
 	if err == nil && strings.HasPrefix(line, standing) {
-		if !stop() { // it was killed meanwhile
+		if !stop() { // killed meanwhile
 			return errors.Join(cli.MarkInterrupted(ctx.Err()), holder.Wait())
 		}
 		_, err := fmt.Fprint(env.Stdout, line)
 		return errors.Join(err, holder.Process.Release())
 	}
 	why, _ := io.ReadAll(failed)
-	_ = holder.Wait() // it has said why
+	_ = holder.Wait() // the reason is in stderr
 	if err := ctx.Err(); err != nil {
 		return cli.MarkInterrupted(err)
 	}

@@ -44,7 +44,7 @@ func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error
 		return cli.UsageError("--mode %s: a program waits for sums (sync) or does not (async)", f.config.Mode)
 	}
 	if err := errors.Join(cli.CheckEnding(f.to, "traces", ".trace"), cli.RefuseAnyExisting(f.force,
-		f.targets()...)); err != nil {
+		f.listTargets()...)); err != nil {
 		return err
 	}
 	p := &onwire.Program{Command: f.own.command, Systems: []string{rl.Ideal}, Seeds: []uint64{f.config.Seed},
@@ -75,7 +75,7 @@ func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error
 	}
 	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", f.to, olaf.Plural(file.Rows(), "update"))
 	if errors.Is(recorded, context.Canceled) {
-		return cli.Interrupted(recorded)
+		return cli.MarkInterrupted(recorded)
 	}
 	return recorded
 }

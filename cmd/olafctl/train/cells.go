@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// SweepCommand is what can be varied of a training.
+// SweepCommand returns the command that sweeps trainings.
 func SweepCommand(set system.Set) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: cells.TrainingMetrics(), Run: cells.Carrier{Systems: set}.Train}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newTrainCells(set).Cmd.Flags(), nil, []string{"seed", "network"})

@@ -28,8 +28,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are
-// real.
+// trainFieldFlags are the flags for trainings with several seeds, through several systems, or with real packets on a
+// device.
 type trainFieldFlags struct {
 	device    string
 	seeds     int
@@ -56,12 +56,12 @@ func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 	cli.Complete(cmd, "versus", engine.DisciplineNames)
 }
 
-// asked says whether these flags change what train does.
+// isSet reports whether any of these flags is given.
 func (f *trainFieldFlags) asked(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"}, cmd.Flags().Changed)
 }
 
-// settle completes the training for a device: what nobody gave is what processes can do.
+// settleDevice completes the training for a device, with defaults that processes can keep up with.
 func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	given, c := cmd.Flags().Changed, &f.config
 	n := &c.Network
@@ -97,7 +97,7 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	return nil
 }
 
-// runField trains under several seeds or on a device, and shows learning curves.
+// runField trains with several seeds or on a device, and shows learning curves.
 func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	c := &f.field
 	sums := f.waits()
@@ -135,7 +135,7 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	return f.compare(cmd.Context(), env, k)
 }
 
-// compareSums trains by a system whose workers wait for sums: simulated, and on the device where the kernel has its
+// compareSums trains through a system whose workers wait for sums: simulated, and on the device if the kernel has its
 // program.
 func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	c, name := &f.field, f.config.Network.Kind
@@ -173,7 +173,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*onwire.Report, error) { return k.RunSums(ctx, sums) })
 }
 
-// mode is where in the kernel the program meets packets; empty without a device, or where its name says nothing.
+// xdpMode returns the XDP mode in the device's name; empty without a device or a mode.
 func (f *trainFlags) mode(env *cli.Env) (string, error) {
 	if f.field.device == "" {
 		return "", nil
@@ -188,7 +188,7 @@ func (f *trainFlags) mode(env *cli.Env) (string, error) {
 	return name, nil
 }
 
-// simulatedSums trains on simulated hosts what waits for sums.
+// simulatedSums trains on simulated hosts whose workers wait for sums.
 func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	return &onwire.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
 		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
@@ -199,8 +199,8 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	}}
 }
 
-// VerifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those
-// that were compared already.
+// VerifyTrainings computes a kept comparison of trainings again, except for real packets. files and exports count what
+// was compared before.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
 	k, kept, err := onwire.Kept(f)
 	if err != nil {
@@ -241,11 +241,11 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	return nil
 }
 
-// ErrArchitecture is the kind of a difference that may come from the architecture alone.
+// ErrArchitecture is matched by differences that may come only from the processor architecture.
 var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
 
-// ExplainArchitecture replaces a mismatch of a training that another architecture kept: it proves nothing about the
-// run.
+// ExplainArchitecture replaces the mismatch of a training from another architecture, because it proves nothing about
+// the run.
 func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
 	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
 		return err
@@ -254,7 +254,7 @@ func ExplainArchitecture(err error, kept *results.Provenance, here string) error
 		ErrArchitecture, kept.Version, kept.Go, kept.System, cli.ToolVersion(), here, kept.System)
 }
 
-// identities counts identities in words.
+// identities returns a number of identities in words.
 func identities(n int) string {
 	if n == 1 {
 		return "1 identity"
@@ -262,7 +262,7 @@ func identities(n int) string {
 	return fmt.Sprintf("%d identities", n)
 }
 
-// comparison is what is to be trained.
+// newComparison returns the requested trainings.
 func (f *trainFlags) comparison() (*onwire.Comparison, error) {
 	c := &f.field
 	systems := []string{f.config.Network.Kind}
@@ -283,8 +283,8 @@ func (f *trainFlags) comparison() (*onwire.Comparison, error) {
 	return f.seeded(systems)
 }
 
-// through are the systems of trainings under several seeds, or with real packets: queues, and those whose workers wait
-// for sums.
+// listSystems returns the systems for trainings with several seeds or real packets: queues, and those whose workers
+// wait for sums.
 func (f *trainFlags) through() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
@@ -292,7 +292,7 @@ func (f *trainFlags) through() []string {
 	return append(engine.DisciplineNames(), f.set.Waiting().Names()...)
 }
 
-// seeded is the training of some systems under as many seeds as were asked for.
+// withSeeds returns the training of some systems with the requested seeds.
 func (f *trainFlags) seeded(systems []string) (*onwire.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds
@@ -307,7 +307,7 @@ func (f *trainFlags) seeded(systems []string) (*onwire.Comparison, error) {
 	return k, f.config.Check()
 }
 
-// compare opens the device, if there is one, and carries everything out.
+// compare opens the device, if there is one, and runs the comparison.
 func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *onwire.Comparison) (err error) {
 	if k.Device != "" {
 		access, err := env.Access()
@@ -327,7 +327,7 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *onwire.Compar
 	return f.show(ctx, env, k, k.Run)
 }
 
-// show carries a comparison out, with progress, and keeps, prints and draws what came out.
+// show runs a comparison with progress, and keeps, prints and draws the result.
 func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *onwire.Comparison, run func(context.Context) (*onwire.Report, error)) error {
 	self, err := os.Executable()
 	if err != nil {

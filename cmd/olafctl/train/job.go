@@ -14,15 +14,15 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// waits says whether a training travels through a system whose workers wait for answers.
+// waits reports whether the training goes through a system whose workers wait for answers.
 func (f *trainFlags) waits() bool {
 	return slices.Contains(f.set.Waiting().Names(), f.config.Network.Kind)
 }
 
-// TrainSystems are what a training's updates can travel through.
+// TrainSystems returns the systems that a training's updates can go through.
 func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.Waiting().Names()...) }
 
-// trainJobFlags are for systems whose workers wait for answers.
+// trainJobFlags are the flags for systems whose workers wait for answers.
 type trainJobFlags struct {
 	mode    string
 	loss    float64
@@ -38,7 +38,7 @@ func (f *trainJobFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// trainJobOnly are the flags that mean nothing to queues, trainQueue those that mean nothing to a job.
+// trainJobOnly are flags that do not apply to queues, trainQueue those that do not apply to a job.
 var (
 	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
 	trainQueue   = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film", "profile"}
@@ -48,7 +48,7 @@ func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
 	return cli.RefuseFlags(cmd, trainJobOnly, "--system "+system)
 }
 
-// training is what the flags say of a system whose workers wait. What means nothing to it is refused.
+// training builds a closed-loop training from the flags and rejects flags that do not apply.
 func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
 	t := &cells.Training{Config: f.config, Job: &cells.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
 	if !cmd.Flags().Changed("clusters") {
@@ -78,7 +78,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
 	return t, job.CheckTraining(&t.Config, spec)
 }
 
-// runJob trains one job on simulated hosts.
+// runJob trains a job on simulated hosts.
 func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	t, err := f.training(cmd)
 	if err != nil {

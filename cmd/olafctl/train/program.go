@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// programFlags are for trainings whose computation is a command.
+// programFlags are the flags for trainings whose computation is a command.
 type programFlags struct {
 	command string
 	values  int
@@ -39,19 +39,18 @@ func (f *programFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// programForeign are the flags that mean nothing to a program, which trains what and for how long it chooses.
+// programForeign are flags that do not apply to a program, which decides what it trains and for how long.
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
 	"weigh-by-count", "mode", "loss"}
 
-// programWorkers and programRate are what a program gets by default: a few processes, and an output that holds
-// nothing up.
+// programWorkers and programRate are defaults for a program: a few processes, and an output that is not a bottleneck.
 const (
 	programWorkers = 4
 	programRate    = olaf.Gbps
 	programSums    = 1 << 16
 )
 
-// runProgram trains by the user's command.
+// runProgram trains with the user's command.
 func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseFlags(cmd, programForeign, "--program"); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	})
 }
 
-// program builds the training from the flags.
+// buildProgram builds the training from the flags.
 func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
 	n, given := &f.config.Network, cmd.Flags().Changed
 	p := &onwire.Program{
@@ -154,7 +153,7 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, er
 	return p, p.Check()
 }
 
-// showProgram trains, with progress, and keeps, prints and draws what came out.
+// showProgram runs the training with progress, and keeps, prints and draws the result.
 func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Program,
 	run func(context.Context) (*onwire.ProgramReport, error)) error {
 	self, err := os.Executable()

@@ -15,13 +15,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema and EarlierJobSchema name the documents of single trainings of earlier versions, without their version.
+// EarlierSchema and EarlierJobSchema are the schemas, without version, of single trainings in earlier versions.
 const (
 	EarlierSchema    = "olafctl.train"
 	EarlierJobSchema = "olafctl.train-job"
 )
 
-// The metrics of a training.
+// Metrics of a training.
 var (
 	greedyReward = result.Measured("greedy_reward", "Reward without exploring", "")
 	endTime      = result.Measured("end_ns", "Virtual time", "ns")
@@ -42,7 +42,7 @@ func (n *numbers) stats() results.Stats {
 	return n.metrics.Stats([][]metric.Float{n.values}, "the training was stopped")
 }
 
-// newResult starts the document of one training through a network of a name, with its learning curve in tenths.
+// newResult starts the document of a training through the named network, with its learning curve in tenths.
 func newResult(name, x string, config any, rewards []float64, block, last int) *result.Result {
 	r := result.New("train", "", config)
 	r.Statements = []string{}
@@ -58,7 +58,7 @@ func newResult(name, x string, config any, rewards []float64, block, last int) *
 	return r
 }
 
-// report makes the document of a training through a queue.
+// newReport returns the document of a training through a queue.
 func (f *trainFlags) report(out *rl.Outcome, stopped bool) *result.Result {
 	c, n := &f.config, out.Network
 	r := newResult(c.Network.Kind, "iterations", c, rl.Blocks(out.Curves, c.Tenth()), c.Tenth(), c.Iterations)
@@ -103,7 +103,7 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *result.Result {
 	return r
 }
 
-// jobReport makes the document of a training through a job.
+// newJobReport returns the document of a training through a job.
 func (f *trainFlags) jobReport(config rl.Config, spec *job.Spec, out *job.Trained) *result.Result {
 	name := spec.Name()
 	r := newResult(spec.System.Name, "gradients of a worker", struct {

@@ -21,7 +21,7 @@ import (
 
 // trainFlags are the flags of train.
 type trainFlags struct {
-	set    system.Set // of the systems that there are
+	set    system.Set // the known systems
 	config rl.Config
 	film   string
 	force  bool
@@ -34,7 +34,7 @@ type trainFlags struct {
 	keep   cli.KeepFlags
 }
 
-// newTrainFlags are those of a training that learns.
+// newTrainFlags returns the defaults, with which a training learns.
 func newTrainFlags(set system.Set) *trainFlags {
 	f := &trainFlags{set: set, config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
@@ -43,7 +43,7 @@ func newTrainFlags(set system.Set) *trainFlags {
 	return f
 }
 
-// addConfig adds what decides a training, but for workers that wait.
+// addConfig adds the flags that determine a training, except those of closed-loop workers.
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), TrainSystems(f.set)
@@ -90,7 +90,7 @@ processes, packets are real, and the Linux kernel merges them. With --program yo
 	return cmd
 }
 
-// train trains: several seeds or queues side by side, hosts that wait, or one network.
+// train runs a training: with several seeds or systems, with closed-loop workers, or through one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	if f.own.command != "" {
 		return f.runProgram(cmd, env)
@@ -152,7 +152,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	return writeFilm(env, f.film, &out.Weights[0], f.config.Seed)
 }
 
-// writeFilm flies a policy once and keeps what it looked like.
+// writeFilm records one flight of a policy as an animation.
 func writeFilm(env *cli.Env, path string, weights *ppo.Weights, seed uint64) error {
 	var policy ppo.Policy
 	policy.Load(weights)

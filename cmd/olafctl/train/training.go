@@ -21,7 +21,7 @@ type Curve struct {
 
 const curvePoints = 20
 
-// Generated takes one update's reward.
+// Generated adds the reward of an update.
 func (c *Curve) Generated(u *trace.Update, _ *ppo.Weights) error {
 	c.add(u.Reward)
 	return nil
@@ -36,14 +36,14 @@ func (c *Curve) add(reward float64) {
 	c.done++
 }
 
-// Look is what a progress bar asks.
+// Look returns the progress, for a progress bar.
 func (c *Curve) Look() (done, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.done, c.Total
 }
 
-// reward is the mean of the newest point; not a number before there is one.
+// latestReward returns the mean of the newest point; NaN before there is one.
 func (c *Curve) reward() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
