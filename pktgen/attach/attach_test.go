@@ -399,3 +399,78 @@ func FuzzRead(f *testing.F) {
 		_ = checkValues(m.Body, MaxValues)
 	})
 }
+
+// BenchmarkSum sends vectors of 1 MB to one worker and back: the socket and the conversion between float32 and lanes.
+func BenchmarkSum(b *testing.B) {
+	config := Config{System: "xagg", Largest: 1 << 18, Lanes: 704, Scale: DefaultScale}
+	port, err := Listen("unix:"+filepath.Join(b.TempDir(), "w.sock"), func(string, ...any) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.Workers, config.Waits = 1, true
+	ctx, cancel := context.WithCancelCause(b.Context())
+	w, err := NewRounds(config, cancel)
+	if err != nil {
+		b.Fatal(err)
+	}
+	go port.Serve(w)
+	go func() {
+		for round := uint32(0); ctx.Err() == nil; round++ {
+			if c := w.Compute(ctx, round); ctx.Err() == nil {
+				w.Apply(&endpoint.Aggregate{Number: round, Vectors: 1, Values: c.Values})
+			}
+		}
+	}()
+	c, err := Dial("unix:" + port.path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	vector := make([]float32, config.Largest)
+	for i := range vector {
+		vector[i] = float32(i) / 1e6
+	}
+	b.SetBytes(int64(8 * len(vector)))
+	for b.Loop() {
+		if _, _, err := c.Sum(vector); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = c.Close()
+	cancel(nil)
+	_ = port.Close(nil)
+}
+
+// BenchmarkPush sends an update of one frame and waits until it is handed over.
+func BenchmarkPush(b *testing.B) {
+	config := Config{System: "olaf", Largest: 608, Lanes: 610, Scale: DefaultScale}
+	port, err := Listen("unix:"+filepath.Join(b.TempDir(), "w.sock"), func(string, ...any) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(b.Context())
+	w, err := NewPushes(config, nil, cancel)
+	if err != nil {
+		b.Fatal(err)
+	}
+	go port.Serve(w)
+	go func() {
+		for vector := uint32(0); ctx.Err() == nil; vector++ {
+			if w.Compute(ctx, vector); ctx.Err() == nil {
+				w.Sends(0)
+			}
+		}
+	}()
+	c, err := Dial("unix:" + port.path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	vector := make([]float32, config.Largest)
+	for b.Loop() {
+		if _, err := c.Push(vector, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = c.Close()
+	cancel(nil)
+	_ = port.Close(nil)
+}

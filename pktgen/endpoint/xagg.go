@@ -23,6 +23,9 @@ type XAgg struct {
 	// the worker is made; 0 does not ask. In silences it asks on whether it is still the same, as it is not where another worker of
 	// the job was started anew: until a result came it goes over to that, and afterwards it gives up.
 	Ticket uint32
+	// Follows makes the worker wait for twice as long as rounds took lately, if that is longer than Timeout and below
+	// longestFollow: on a busy host sums are late and not lost, and asking for them costs more than waiting.
+	Follows bool
 	// Fixed turns gradients of float32 into the integers that are added, and sums back.
 	Fixed Fixed
 }
@@ -77,16 +80,19 @@ type treeWorker struct {
 	changes  uint16 // of the tree
 	first    uint16 // epoch that the vector was first sent in
 	stage    stage
-	ints     []uint32  // of the fragment at hand, where values are scaled
-	rate     olaf.Rate // on the line; 0 is without a limit
-	next     int       // fragment that is sent for the first time in this epoch
-	again    []uint32  // fragments that the parent misses
-	due      olaf.Time // of the next fragment
-	frame    olaf.Size // on the line, of the last one
-	last     olaf.Time // when something last came or left that was waited for
-	checked  bool      // the parent has everything
-	quiet    int       // silences in a row
-	silences uint32    // of all
+	ints     []uint32      // of the fragment at hand, where values are scaled
+	rate     olaf.Rate     // on the line; 0 is without a limit
+	next     int           // fragment that is sent for the first time in this epoch
+	again    []uint32      // fragments that the parent misses
+	due      olaf.Time     // of the next fragment
+	frame    olaf.Size     // on the line, of the last one
+	last     olaf.Time     // when something last came or left that was waited for
+	checked  bool          // the parent has everything
+	quiet    int           // silences in a row
+	silences uint32        // of all
+	offered  olaf.Time     // when the vector at hand was
+	before   uint32        // silences until then
+	average  olaf.Duration // time of a round without silences
 	sum      gather
 	out      program.Packet
 }
@@ -178,6 +184,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 // offer asks for a rate and sends the vector from its start.
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
+	w.offered, w.before = now, w.silences
 	if w.cfg.Line > 0 {
 		w.stage = waiting
 		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)
@@ -361,8 +368,24 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.took(p)
 	w.last, w.quiet, w.xagg.Ticket = now, 0, 0
 	if w.sum.whole() {
+		w.follow(now)
 		w.whole()
 	}
+}
+
+// longestFollow bounds how long a worker waits because rounds took long.
+const longestFollow = olaf.Second
+
+// follow takes the time of a round into the average, unless a silence was part of it.
+func (w *treeWorker) follow(now olaf.Time) {
+	const weight = 8
+	if w.silences != w.before {
+		return
+	}
+	if w.average == 0 {
+		w.average = now.Sub(w.offered)
+	}
+	w.average += (now.Sub(w.offered) - w.average) / weight
 }
 
 // whole applies the sum.
@@ -401,7 +424,11 @@ func (w *treeWorker) patience() olaf.Duration {
 	if w.idle() && w.ticket == 0 {
 		most = idles
 	}
-	wait := w.xagg.Timeout << min(w.quiet, most)
+	wait := w.xagg.Timeout
+	if w.xagg.Follows {
+		wait = max(wait, min(2*w.average, longestFollow))
+	}
+	wait <<= min(w.quiet, most)
 	if w.quiet == 0 {
 		return wait
 	}

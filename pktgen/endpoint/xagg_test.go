@@ -12,7 +12,8 @@ import (
 // all of its vectors. A change of the tree before the answer counts.
 func TestTicket(t *testing.T) {
 	c := new(clerk)
-	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9, Timeout: olaf.Millisecond, Epoch: 3}, c)
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
+		XAgg{Ticket: 9, Timeout: olaf.Millisecond, Epoch: 3}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,21 +102,24 @@ func TestTicket(t *testing.T) {
 	control(now, xagg.First, 9, 800)
 	c.said = nil
 	e.(Leaver).Leave()
-	if !e.(Leaver).Superseded() || len(c.said) != 1 || c.said[0] != "to -1 control action=11 job=1 worker=1 seg=9 round=1 [] -" {
+	if !e.(Leaver).Superseded() || len(c.said) != 1 || c.said[0] != "to -1 control action=11 job=1 worker=1 seg=9 "+
+		"round=1 [] -" {
 		t.Errorf("superseded %v, as it goes it says %q", e.(Leaver).Superseded(), c.said)
 	}
 }
 
 // TestRefusedTicket lets the parent refuse the epochs of a job: the worker names the reason, and a refusal of another question is none of its.
 func TestRefusedTicket(t *testing.T) {
-	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9}, new(clerk))
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
+		XAgg{Ticket: 9}, new(clerk))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Start(0)
 	e.Computed(0, []uint32{1, 2})
 	refuse := func(question uint64) string {
-		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Seg: question, Value: uint64(xagg.EpochsSpent)}, nil)
+		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Seg: question,
+			Value: uint64(xagg.EpochsSpent)}, nil)
 		return e.(Leaver).Refused()
 	}
 	if why := refuse(8); why != "" {
@@ -129,7 +133,8 @@ func TestRefusedTicket(t *testing.T) {
 // TestJobOfALeaver ends a worker whose job another one left, once sums came and none comes any more.
 func TestJobOfALeaver(t *testing.T) {
 	c := new(clerk)
-	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9, Timeout: olaf.Millisecond}, c)
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
+		XAgg{Ticket: 9, Timeout: olaf.Millisecond}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,17 +166,55 @@ func TestJobOfALeaver(t *testing.T) {
 
 // TestTooManyFragments ends a worker whose vector does not fit into the model.
 func TestTooManyFragments(t *testing.T) {
-	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Epoch: 5}, new(clerk))
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
+		XAgg{Epoch: 5}, new(clerk))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Start(0)
 	e.Computed(0, []uint32{1, 2})
 	refuse := func(epoch uint16) string {
-		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Round: epoch, Value: uint64(xagg.TooManyFragments)}, nil)
+		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Round: epoch,
+			Value: uint64(xagg.TooManyFragments)}, nil)
 		return e.(Leaver).Refused()
 	}
 	if refuse(4) != "" || refuse(5) == "" {
 		t.Error("it ends by the refusal of another vector, or goes on after that of its own")
+	}
+}
+
+// TestWaitFollowsRounds lets rounds take longer than the timeout: a worker that follows them asks later, and one round with a silence changes
+// nothing.
+func TestWaitFollowsRounds(t *testing.T) {
+	x := XAgg{Timeout: olaf.Millisecond, Follows: true}
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 1, PerPacket: 1}, Updates: 4}, x,
+		new(clerk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := olaf.Time(0)
+	round := uint16(0)
+	play := func(takes olaf.Duration) (wait olaf.Duration) {
+		e.Computed(now, []uint32{1})
+		for e.Next() <= now {
+			e.Timer(now)
+		}
+		wait = e.Next().Sub(now)
+		if now = now.Add(takes); takes > wait {
+			e.Timer(now)
+		}
+		e.Receive(now, &program.Packet{Kind: program.Result, Lanes: 1, Round: round}, []uint32{1})
+		e.Applied(now)
+		round++
+		return wait
+	}
+	e.Start(now)
+	for i, c := range []struct{ takes, wait olaf.Duration }{
+		{olaf.Millisecond, olaf.Millisecond}, {olaf.Millisecond, 2 * olaf.Millisecond}, {50 * olaf.Millisecond,
+			2 * olaf.Millisecond}, {1, 2 * olaf.Millisecond},
+	} {
+		if wait := play(c.takes); wait != c.wait {
+			t.Errorf("in round %d it waits for %v, want %v", i, wait, c.wait)
+		}
 	}
 }
